@@ -35,7 +35,7 @@ from pipeline.json_values import to_json
 Command = Callable[[argparse.Namespace, CommandContext], Outcome]
 
 _TOGETHER: Final = {
-    **dict.fromkeys(("pause", "resume", "reload"), "orders"),
+    **dict.fromkeys(("pause", "resume"), "orders"),
     **dict.fromkeys(("spark", "completion"), "setup"),
     "undo": "recover",
 }

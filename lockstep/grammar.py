@@ -124,19 +124,6 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "@source\n@until",
     ),
     "run": ("one bounded run: capture, publish, merge, acknowledge", "@source\n@until"),
-    "snapshot": (
-        "read tables from the source, and join them with the log",
-        """\
-tables TABLE*   database.table, with * and ?: read these again (default: go on with those that are
-                being read)
---where CONDITION  of one table in the lake, only the rows for which this holds at the source; what
-                follows WHERE
---reason TEXT   why; kept for good
-@author
---dry-run       show which tables, and how many rows; read nothing
-@one-source
-""",
-    ),
     "status": ("positions, lag, open batches, tables quarantined, decisions", "@source"),
     "start-at": (
         "choose where the next run starts; once, recorded",
@@ -202,7 +189,20 @@ table TABLE     database.table
 --dry-run       show what the next run would do; record nothing
 """,
     ),
-    "reload": ("rewrite a table's mirror, from its changelog or the source", "@order"),
+    "reload": (
+        "have mirrors written again, from their changelogs or from MySQL; or some rows of one",
+        """\
+tables TABLE+   database.table, with * and ?
+--reason TEXT!  why; kept for good
+--from {changelog,source}  where the rows come from (default: the changelog if it is complete, else
+                the source, which is MySQL)
+--where CONDITION  only the rows of one table for which this holds at MySQL, at once; what follows
+                WHERE
+@author
+--dry-run       show which tables, and how many rows; record and read nothing
+@one-source
+""",
+    ),
     "verify": (
         "compare MySQL with the lake at one position",
         """\

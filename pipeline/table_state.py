@@ -178,6 +178,13 @@ class OrderKind(StrEnum):
     mirror is written anew."""
 
 
+class Supplier(StrEnum):
+    """Where the rows of a mirror come from that is written again."""
+
+    CHANGELOG = "changelog"
+    SOURCE = "source"
+
+
 @dataclass(frozen=True, slots=True)
 class TableOrder:
     """A person's order about one table; open until a batch that is not abandoned carried
@@ -185,7 +192,8 @@ class TableOrder:
 
     `stopped`: where to begin catching up; None if nothing was captured before it stopped.
     `schema`: the structure the table has from there on, given with it, and `renames` which
-    of its columns were called what before. A table's newest order counts; a pause is never open.
+    of its columns were called what before. `supplier`: of a reload; None for the changelog if it is
+    complete, else the source. A table's newest order counts; a pause is never open.
     """
 
     id: int
@@ -197,6 +205,7 @@ class TableOrder:
     stopped: Stopped | None
     schema: TableSchema | None = None
     renames: tuple[tuple[str, str], ...] = ()
+    supplier: Supplier | None = None
 
 
 class TableEventKind(StrEnum):

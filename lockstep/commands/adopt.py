@@ -60,7 +60,7 @@ def _tables(
         context.say("  with --reason they are taken over")
     else:
         context.say(
-            "  none is taken over; `lockstep snapshot TABLE --reason …` rewrites a mirror from the "
+            "  none is taken over; `lockstep reload TABLE --reason …` rewrites a mirror from the "
             "source"
         )
     code = exits.DONE if done.equal else exits.DIFFERENCES

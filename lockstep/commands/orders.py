@@ -1,4 +1,4 @@
-"""`lockstep pause`, `resume`, `reload`: what a person orders of one table; recorded."""
+"""`lockstep pause` and `resume`: what a person orders of one table; recorded."""
 
 from __future__ import annotations
 

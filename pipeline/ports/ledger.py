@@ -45,7 +45,7 @@ from pipeline.schema.model import TableSchema
 from pipeline.segment import RevisedSegment, Revision, Revisions
 from pipeline.snapshot.bounds import Range
 from pipeline.table import TableName
-from pipeline.table_state import Extent, OrderKind, Quarantine, TableOrder, TableState
+from pipeline.table_state import Extent, OrderKind, Quarantine, Supplier, TableOrder, TableState
 from pipeline.tables import CaptureScope
 from pipeline.upkeep.changes import (
     ChangeFile,
@@ -400,6 +400,7 @@ class Ledger(Protocol):
         remedy: Remedy | None = None,
         schema: TableSchema | None = None,
         renames: Sequence[tuple[str, str]] = (),
+        supplier: Supplier | None = None,
     ) -> TableOrder:
         """Record what a person orders, and the state that follows at once.
 
@@ -408,8 +409,8 @@ class Ledger(Protocol):
         and `remedy` is kept that long. `RESUME`: have a paused or quarantined table caught up by
         the next capture; open until then. `schema` is the structure that it has from where it
         stopped, and `renames` the columns that had another name before. Given again before that,
-        the newer one takes its place. `RELOAD`: have its mirror written anew
-        after the next capture, open until then; one that is active stops at once.
+        the newer one takes its place. `RELOAD`: have its mirror written again
+        after the next capture, from `supplier`, open until then; one that is active stops at once.
         """
 
     def open_orders(self, source: str) -> list[TableOrder]:

@@ -171,7 +171,8 @@ def _shown(work: Workplace, state: TableState) -> Shown | None:
 
 def want_of(order: TableOrder) -> Want:
     reload = order.kind is OrderKind.RELOAD
-    return Want(reload, order.schema is not None, order.author, order.reason or order.kind.value)
+    why = order.reason or order.kind.value
+    return Want(reload, order.supplier, order.schema is not None, order.author, why)
 
 
 # -- how far each supply reaches -------------------------------------------------------------

@@ -18,7 +18,7 @@ from pipeline.schema.statements.reader import CannotRead, Token, tokens
 
 HINT: Final = (
     "give what stands behind WHERE, on the table's own columns: "
-    "`lockstep snapshot shop.orders --where 'id between 1 and 1000'`"
+    "`lockstep reload shop.orders --where 'id between 1 and 1000' --reason …`"
 )
 _QUERIES: Final = frozenset({"SELECT", "WITH", "TABLE", "VALUES"})
 _UNBOUNDED: Final = frozenset({"OR", "XOR", "CASE"})

@@ -30,6 +30,7 @@ from pipeline.changes.merging import FromChangelog
 from pipeline.load import Load
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.table import TableName
+from pipeline.table_state import Supplier
 
 
 class Need(StrEnum):
@@ -89,10 +90,12 @@ class Have:
 @dataclass(frozen=True, slots=True)
 class Want:
     """What a run, or a person, wants of a table: all of it, up to the log's end. `rewrite`: its
-    mirror is written again; `given`: with the structure that a person gave. `author` and
-    `reason`: who wants it, and why."""
+    mirror is written again, `supplier`: from there, None for the changelog if it is complete, else
+    MySQL; `given`: with the structure that a person gave. `author` and `reason`: who wants it, and
+    why."""
 
     rewrite: bool = False
+    supplier: Supplier | None = None
     given: bool = False
     author: str = "lockstep"
     reason: str = ""
@@ -304,6 +307,8 @@ def _without_log(have: Have, want: Want, reach: Reach) -> _Steps:
 def _written_again(have: Have, want: Want, reach: Reach) -> _Steps:
     if not want.rewrite:
         return None
+    if want.supplier is Supplier.SOURCE:
+        return _read(f"{want.author} has it reloaded from there")
     origin = reach.changelog
     if isinstance(origin, str):
         return _read(f"{want.author} has it reloaded, and {origin}")

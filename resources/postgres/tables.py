@@ -26,6 +26,7 @@ from pipeline.table_state import (
     Handover,
     OrderKind,
     Quarantine,
+    Supplier,
     TableOrder,
     TableState,
     paused,
@@ -91,6 +92,7 @@ class PostgresTables(Books):
         remedy: Remedy | None = None,
         schema: TableSchema | None = None,
         renames: Sequence[tuple[str, str]] = (),
+        supplier: Supplier | None = None,
     ) -> TableOrder:
         with self._step(lease) as step:
             row = step.only(
@@ -103,6 +105,7 @@ class PostgresTables(Books):
                 reason=reason,
                 schema=None if schema is None else json.dumps(schema_to_json(schema)),
                 renames=json.dumps(list(renames)) if renames else None,
+                supplier=supplier,
             )
             event: Paused | Reloaded | Resumed
             match kind:
@@ -246,6 +249,7 @@ def _order(row: Row) -> TableOrder:
         stopped=stopped(row),
         schema=None if row["schema"] is None else schema_from_json(row["schema"]),
         renames=tuple((old, new) for old, new in row["renames"] or ()),
+        supplier=None if row["supplier"] is None else Supplier(row["supplier"]),
     )
 
 

@@ -48,7 +48,7 @@ where source = %(source)s and condition = 'loading'
 
 -- name: open_orders
 select o.id, o.database, o.name, o.kind, o.author, o.reason, o.ordered_at, o.schema, o.renames,
-       t.stopped_batch, t.stopped_base, t.stopped_number, t.stopped_offset
+       o.supplier, t.stopped_batch, t.stopped_base, t.stopped_number, t.stopped_offset
 from lockstep.table_orders o
 join lockstep.table_states t using (source, database, name)
 where o.source = %(source)s and o.kind <> 'pause' and o.done_batch is null
@@ -60,10 +60,10 @@ order by o.id
 
 -- name: order_table
 insert into lockstep.table_orders (
-    source, token, database, name, kind, author, reason, schema, renames
+    source, token, database, name, kind, author, reason, schema, renames, supplier
 ) values (
     %(source)s, %(token)s, %(database)s, %(name)s, %(kind)s, %(author)s, %(reason)s, %(schema)s,
-    %(renames)s
+    %(renames)s, %(supplier)s
 )
 returning id
 
@@ -74,7 +74,7 @@ returning database, name
 
 -- name: the_order
 select o.id, o.database, o.name, o.kind, o.author, o.reason, o.ordered_at, o.schema, o.renames,
-       t.stopped_batch, t.stopped_base, t.stopped_number, t.stopped_offset
+       o.supplier, t.stopped_batch, t.stopped_base, t.stopped_number, t.stopped_offset
 from lockstep.table_orders o
 join lockstep.table_states t using (source, database, name)
 where o.source = %(source)s and o.id = %(order)s

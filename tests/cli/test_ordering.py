@@ -14,7 +14,6 @@ from pipeline.runs.inspecting.table_commands import (
     Ordered,
     give_order,
     read_definition,
-    what_next,
 )
 from pipeline.schema.context import ServerDialect
 from pipeline.schema.model import DatabaseSchema, ServerSchema, TableSchema
@@ -111,23 +110,6 @@ def test_names_are_compared_as_the_server_does() -> None:
     )
     with pytest.raises(ConfigurationError):
         read_definition(text, ORDERS, SHOP, ServerDialect())
-
-
-# -- what comes next ------------------------------------------------------------------------
-
-
-def test_what_happens_next_is_said() -> None:
-    """A pause is at once; the rest is the next run's."""
-    assert what_next(order(OrderKind.PAUSE)) == (
-        "shop.orders stops at binlog.000002:400; the other tables go on. `lockstep resume "
-        "shop.orders` brings it back"
-    )
-    told = (
-        "the next run catches shop.orders up through the log, from where it stopped at "
-        "binlog.000002:400, or reads it from the source where the log cannot bring it; then it "
-        "goes on with the others"
-    )
-    assert what_next(order(OrderKind.RESUME)) == told
 
 
 # -- orders ---------------------------------------------------------------------------------

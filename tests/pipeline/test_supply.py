@@ -30,6 +30,7 @@ from pipeline.supply.plan import (
     plan,
 )
 from pipeline.table import TableName
+from pipeline.table_state import Supplier
 
 ORDERS = TableName("shop", "orders")
 AT = Coordinates.parse("binlog.000001:40")
@@ -69,7 +70,12 @@ haves = st.builds(
     needs=st.frozensets(st.sampled_from(Need)),
     reason=st.just("a reason"),
 )
-wants = st.builds(Want, rewrite=st.booleans(), given=st.booleans())
+wants = st.builds(
+    Want,
+    rewrite=st.booleans(),
+    supplier=st.sampled_from([None, *Supplier]),
+    given=st.booleans(),
+)
 
 
 @given(haves, wants, reaches)
@@ -82,7 +88,11 @@ def test_every_table_has_a_plan(have: Have, want: Want, reach: Reached) -> None:
     assert len(found.steps) <= 2
     assert all(step.reason for step in found.steps if not isinstance(step.supply, FromLog))
     if found.asks_server:
-        lacking = have.needs or have.standing in (Standing.NEW, Standing.LOADING, Standing.DROPPED)
+        lacking = (
+            want.rewrite
+            or have.needs
+            or have.standing in (Standing.NEW, Standing.LOADING, Standing.DROPPED)
+        )
         assert lacking or isinstance(reach.log, str) or isinstance(reach.changelog, str)
     if have.needs & {Need.ROWS, Need.SHAPE, Need.LOG, Need.MIRROR}:
         rewritten = want.rewrite and found.rule == "written again"
@@ -174,6 +184,13 @@ CASES: list[tuple[str, Have, Want, Reached, list[tuple[type, str]]]] = [
         Want(rewrite=True, author="ada"),
         Reached(LOG),
         rows("ada has it reloaded, and it has a gap"),
+    ),
+    (
+        "a reload that a person wants from the server",
+        STOPPED,
+        Want(rewrite=True, supplier=Supplier.SOURCE, author="ada"),
+        Reached(LOG, CHANGELOG),
+        rows("ada has it reloaded from there"),
     ),
     (
         "less is shown",

@@ -42,7 +42,7 @@ def shop(mysql: MySqlStand, database: str) -> Shop:
 
 
 def refresh(shop: Shop, condition: str, table: str = "a") -> Refreshed:
-    """What `lockstep snapshot --where` does, behind an ordinary run."""
+    """What `lockstep reload --where` does, behind an ordinary run."""
     work = shop.follower.work()
     order = PartOrder(shop.table(table), read_condition(condition), "ann", "because")
     report = shop.follower.steps(replace(work, source=replace(work.source, part=order)))
@@ -170,7 +170,7 @@ def test_what_is_refused(shop: Shop) -> None:
     spoil(shop.follower, shop.table("a"), lambda rows: rows.append(dict(rows[5])))
     with pytest.raises(ConditionRefused, match="keys twice, 1 in all") as raised:
         refresh(shop, "id < 10")
-    assert raised.value.hint == f"`lockstep snapshot {shop.table('a')}` reads all of it"
+    assert raised.value.hint == f"`lockstep reload {shop.table('a')} --reason …` reads all of it"
     assert refresh(shop, "id > 10").read == ROWS - 11
     shop.pause("a")
     with pytest.raises(ConditionRefused, match="paused"):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from pipeline.errors import ConfigurationError, LedgerRefused, Remedy
-from pipeline.runs.inspecting.table_commands import Asked, foresee_release
+from pipeline.runs.inspecting.table_commands import Asked, foresee_resume
 from pipeline.schema.context import StatementContext
 from pipeline.schema.statements.changes import NotUnderstood
 from pipeline.schema.statements.read import read_change
@@ -143,14 +143,14 @@ def a_release_is_told_without_being_given(shop: Shop) -> Iterator[None]:
     work = shop.follower.work()
     asked = Asked(shop.table("a"), "ann", "", created(shop))
     with shop.follower.ledger.lock(SOURCE, "somebody else", None):
-        told = foresee_release(work, asked)
+        told = foresee_resume(work, asked)
     assert "and reads it from the source: the statement that stopped it renames" in (told.next)
     assert shop.orders() == []
     assert shop.resume("a", created(shop)) == told.next
-    bare = foresee_release(work, Asked(shop.table("a"), "ann", ""))
+    bare = foresee_resume(work, Asked(shop.table("a"), "ann", ""))
     assert "and reads it from the source: not this one" in bare.next
     with pytest.raises(LedgerRefused, match="only a table that is quarantined is released"):
-        foresee_release(work, Asked(shop.table("b"), "ann", ""))
+        foresee_resume(work, Asked(shop.table("b"), "ann", ""))
 
 
 def what_was_altered_later_is_no_part_of_it(shop: Shop) -> Iterator[None]:

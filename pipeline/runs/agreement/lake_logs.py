@@ -352,5 +352,5 @@ def is_foreign(work: Workplace, folder: str) -> bool:
 def cure(table: TableName) -> str:
     return (
         f"`lockstep adopt {table} --reason …` compares it with MySQL and goes on with it; "
-        f"`lockstep snapshot {table} --reason …` rewrites it from the source"
+        f"`lockstep reload {table} --reason …` rewrites it from the source"
     )

@@ -37,7 +37,7 @@ from pipeline.runs.reports import NotCompared, TableDifference, VerifyReport
 from pipeline.table import TableName
 from pipeline.table_state import STOPPED, TableCondition, TableState
 
-READ_ON: Final = "`lockstep snapshot` reads on until all are read; then `lockstep verify` again"
+READ_ON: Final = "`lockstep run` reads on until all are read; then `lockstep verify` again"
 
 
 @dataclass(frozen=True, slots=True)

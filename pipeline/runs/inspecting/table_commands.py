@@ -1,4 +1,5 @@
-"""What people order about one table: stop it, take it up again, bring it back. Carried out by runs.
+"""What people order about one table: stop it, bring it back, write its mirror again. Carried out by
+runs.
 
 Before a table is resumed it is told what happens next: the plan of the next run,
 and what the statement that the table stopped at comes to today.
@@ -10,12 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pipeline.changes.merging import Origin
+from pipeline.changes.merging import FromChangelog, Origin
 from pipeline.decisions import Lease
 from pipeline.errors import (
     ConfigurationError,
     LedgerRefused,
     LockstepError,
+    PastRefused,
     Recovery,
     Remedy,
     TableError,
@@ -45,7 +47,7 @@ from pipeline.schema.statements.changes import CreateTable, Irrelevant, NotUnder
 from pipeline.schema.statements.read import read_change
 from pipeline.supply.plan import ColumnsRead, Need, RowsRead
 from pipeline.table import TableName
-from pipeline.table_state import STOPPED, OrderKind, TableOrder, TableState
+from pipeline.table_state import STOPPED, OrderKind, Supplier, TableOrder, TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +108,75 @@ def give_order(
     )
     if resumed is not None:
         return replace(resumed, order=order)
-    if kind is OrderKind.RELOAD:
-        origin: Origin = "the log alone cannot bring it"
-        if not needs_of(states[table]) - {Need.MIRROR}:
-            origin = origin_of(work, states[table], files=False)  # the run looks at its files
-        told = f"from the source: {origin}" if isinstance(origin, str) else origin.told
-        return Ordered(order, f"the next run rewrites the mirror of {table}, {told}")
     at = f" at {order.stopped.at}" if order.stopped is not None else ""
     back = f"`lockstep resume {table}` brings it back"
     return Ordered(order, f"{table} stops{at}; the other tables go on. {back}")
+
+
+@dataclass(frozen=True, slots=True)
+class Reload:
+    """A mirror that is to be written again. `next`: what the next run does, a sentence; `rows`: how
+    many it reads from MySQL, as the server estimates, None for none. Once it is recorded: the
+    `order` of a table that stops for it, or the number of the `load` of one that does not."""
+
+    asked: Asked
+    supplier: Supplier
+    next: str
+    rows: int | None = None
+    order: TableOrder | None = None
+    load: int | None = None
+
+    @property
+    def table(self) -> TableName:
+        return self.asked.table
+
+
+def foresee_reload(work: Workplace, asked: Asked, supplier: Supplier | None) -> Reload:
+    """Return what is done, and recorded by `give_reload`. `supplier`: None for the changelog if it
+    is complete, else MySQL. `PastRefused` if it is to be the changelog and cannot."""
+    table = asked.table
+    state = work.ledger.table_states(work.source.name).get(table)
+    origin: Origin = "it is not in the lake yet"
+    if state is not None:
+        origin = "rows of it are missing that only MySQL has"
+        if not needs_of(state) - {Need.MIRROR}:
+            origin = origin_of(work, state, files=False)  # the run looks at its files
+    if supplier is Supplier.CHANGELOG and isinstance(origin, str):
+        raise PastRefused(
+            f"the mirror of {table} cannot be written again from its changelog: {origin}",
+            hint=f"`lockstep reload {table} --from source --reason …` reads it from MySQL",
+        )
+    if supplier is not Supplier.SOURCE and isinstance(origin, FromChangelog):
+        told = f"the next run rewrites the mirror of {table}, {origin.told}"
+        return Reload(asked, Supplier.CHANGELOG, told)
+    why = "" if supplier is Supplier.SOURCE else f": {origin}"
+    rows = work.server.estimated_rows([table]).get(table)
+    told = f"the next run rewrites the mirror of {table}, from the source{why}"
+    return Reload(asked, Supplier.SOURCE, told, rows)
+
+
+def give_reload(work: Workplace, lease: Lease, reload: Reload) -> Reload:
+    """Record it. A table that is read from MySQL is followed meanwhile, unless it has stopped; one
+    whose mirror is written from its changelog stops until the next run."""
+    asked, table = reload.asked, reload.table
+    reading = {load.table: load for load in work.ledger.open_loads(work.source.name)}
+    state = work.ledger.table_states(work.source.name).get(table)
+    stopped = state is not None and state.condition in STOPPED
+    if reload.supplier is Supplier.SOURCE and not stopped:
+        if table in reading and reading[table].reading is not None:
+            told = f"{table} is being read from the source already; the next run reads on"
+            return replace(reload, next=told, load=reading[table].id)
+        load = work.ledger.order_load(lease, table, author=asked.author, reason=asked.reason)
+        return replace(reload, load=load.id)
+    order = work.ledger.order_table(
+        lease,
+        table,
+        OrderKind.RELOAD,
+        author=asked.author,
+        reason=asked.reason,
+        supplier=reload.supplier,
+    )
+    return replace(reload, order=order)
 
 
 def _remedy_kept(state: TableState) -> Remedy | None:

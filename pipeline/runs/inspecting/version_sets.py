@@ -221,7 +221,7 @@ _WORDS: Final = {
     ),
     Missing.LOADING: (
         "it was being read from the source",
-        "it has a version once all its rows are read: `lockstep snapshot` reads on",
+        "it has a version once all its rows are read: `lockstep run` reads on",
     ),
     Missing.QUARANTINED: (
         "it was quarantined",

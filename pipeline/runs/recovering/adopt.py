@@ -360,7 +360,7 @@ def adopt_tables(
 def _candidate(work: Workplace, shown: LakeShown, table: TableName) -> Candidate:
     source = work.source.name
     state = new_table(source, table, mirror_path(source, work.source.mirror_name(table)))
-    instead = f"`lockstep snapshot {table} --reason …` reads it from the source"
+    instead = f"`lockstep reload {table} --reason …` reads it from the source"
     if not work.source.patterns.matches(table):
         raise TableError(
             "the patterns leave it out", hint="add it to `tables` of the source in lockstep.toml"

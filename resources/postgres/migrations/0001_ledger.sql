@@ -946,7 +946,8 @@ create trigger table_states_move after insert or update on lockstep.table_states
 
 -- A person's order about a table; the newest one of a table counts. `done_batch` is the capture that
 -- carried it out, and open again if that is abandoned. A pause takes effect at once. `schema` and
--- `renames` (pairs of an old and a new column's name) are what somebody gave with a resume.
+-- `renames` (pairs of an old and a new column's name) are what somebody gave with a resume, and
+-- `supplier` whether the rows of a mirror that is written again are to come from its changelog.
 create table lockstep.table_orders (
     id bigint generated always as identity constraint table_orders_pk primary key,
     source text not null,
@@ -961,6 +962,7 @@ create table lockstep.table_orders (
     ordered_at timestamptz not null default clock_timestamp(),
     schema json,
     renames json,
+    supplier text constraint table_orders_supplier_known check (supplier in ('changelog', 'source')),
     done_batch bigint,
     constraint table_orders_lease foreign key (source, token) references lockstep.leases (source, token),
     constraint table_orders_table foreign key (source, database, name) references lockstep.table_states,
@@ -970,7 +972,8 @@ create table lockstep.table_orders (
     constraint table_orders_schema_resumed check (schema is null or kind = 'resume'),
     constraint table_orders_renames_structured check (
         renames is null or schema is not null and json_typeof(renames) = 'array'
-    )
+    ),
+    constraint table_orders_supplier_reloads check (supplier is null or kind = 'reload')
 );
 
 create index table_orders_newest on lockstep.table_orders (source, database, name, id);
@@ -1002,10 +1005,10 @@ create trigger table_orders_begin before insert on lockstep.table_orders
 create function lockstep.table_orders_move() returns trigger language plpgsql as $$
 begin
     if (new.id, new.source, new.token, new.database, new.name, new.kind, new.author, new.reason,
-        new.ordered_at, new.schema::text, new.renames::text)
+        new.ordered_at, new.schema::text, new.renames::text, new.supplier)
         is distinct from
        (old.id, old.source, old.token, old.database, old.name, old.kind, old.author, old.reason,
-        old.ordered_at, old.schema::text, old.renames::text) then
+        old.ordered_at, old.schema::text, old.renames::text, old.supplier) then
         perform lockstep.refuse('table_orders_stay', 'an order stays as it was given');
     end if;
     if old.done_batch is not null and (new.done_batch is not null or not exists (

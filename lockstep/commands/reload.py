@@ -1,4 +1,4 @@
-"""`lockstep snapshot`: read tables from the source until all are read; join them with the log."""
+"""`lockstep reload`: have mirrors, or some rows of one, written again."""
 
 from __future__ import annotations
 
@@ -7,90 +7,87 @@ from collections.abc import Sequence
 from typing import Any
 
 from lockstep import exits
-from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, author, table_name
+from lockstep.context import CommandContext, Outcome, holder
+from lockstep.grammar import UsageError, author, reason, table_name
 from lockstep.report import counted
 from lockstep.running import run_sources
 from pipeline.errors import NothingMatches
-from pipeline.ports.source import ListedTable
+from pipeline.json_values import parts
 from pipeline.runs.capturing.logged_statements import facts_of_server
 from pipeline.runs.context import Unwatched, Workplace
 from pipeline.runs.inspecting.plan import PlannedLoad, loads_take
+from pipeline.runs.inspecting.table_commands import (
+    Asked,
+    Reload,
+    foresee_reload,
+    give_reload,
+)
 from pipeline.runs.loading.part import require_readable
 from pipeline.snapshot.condition import read_condition
 from pipeline.source_plan import PartOrder
+from pipeline.table import TableName
+from pipeline.table_state import Supplier, TableCondition
 from pipeline.tables import TablePatterns
 from resources.adapters import Adapters
 from resources.holders import holder
 
-WHY = "`lockstep snapshot`"
-
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Runs of the source, one after the other, until no table is being read any more, or one of
-    them fails. Each is a run like any other: what others' tables have in the log goes on."""
+    """What the next run does is recorded for each table, or shown; rows of a condition are read at
+    once, by runs of their own."""
     source = context.one_source(arguments.source)
+    supplier = None if arguments.since is None else Supplier(arguments.since)
     if arguments.where is not None:
         return _some_rows(arguments, context, source.name)
     with context.adapters() as adapters:
         work = adapters.workplace(source.name, Unwatched())
-        chosen = _chosen(work, arguments.tables)
-        _foresee(context, work, chosen)
+        asked = [
+            Asked(table, author(arguments), reason(arguments))
+            for table in _chosen(work, arguments.tables)
+        ]
+        foreseen = [foresee_reload(work, one, supplier) for one in asked]
+        _foresee(context, work, foreseen)
         if arguments.dry_run:
-            context.say("nothing is read (--dry-run)")
-            rows_of = {table.name: {"estimated_rows": table.rows} for table in chosen}
-            return Outcome(exits.DONE, {"source": source.name, "tables": rows_of})
-        if chosen:
-            with work.ledger.lock(source.name, holder("snapshot"), None) as lease:
-                for one in _waiting(context, work, chosen):
-                    reason = arguments.reason or WHY
-                    work.ledger.order_load(lease, one.name, author=author(arguments), reason=reason)
-        before: dict[str, int] | None = None
-        while True:
-            code, told = run_sources([source.name], adapters, None, context)[source.name]
-            rows = {table: progress.rows for table, progress in told["loading"].items()}
-            if code not in (exits.DONE, exits.QUARANTINED) or not rows:
-                return Outcome(code, {"source": source.name, **told})
-            if rows == before:
-                context.note(
-                    f"{source.name}: the last run read no row of {', '.join(rows)}: others keep "
-                    "the source busy\nhint: `lockstep snapshot` later, when there are fewer writes"
-                )
-                return Outcome(exits.TRY_AGAIN, {"source": source.name, **told})
-            before = rows
+            context.say("nothing is recorded (--dry-run)")
+        else:
+            with work.ledger.lock(source.name, holder("reload"), None) as lease:
+                foreseen = [give_reload(work, lease, one) for one in foreseen]
+    return Outcome(
+        exits.DONE,
+        {
+            "source": source.name,
+            "tables": {
+                reload.table: parts(reload, "order.id as order, load, next, rows as estimated_rows")
+                for reload in foreseen
+            },
+        },
+    )
 
 
-def _chosen(work: Workplace, patterns: Sequence[str]) -> list[ListedTable]:
-    captured = [table for table in work.server.tables() if work.source.patterns.matches(table.name)]
+def _chosen(work: Workplace, patterns: Sequence[str]) -> list[TableName]:
+    matches = work.source.patterns.matches
+    there = {table.name for table in work.server.tables()}
+    states = work.ledger.table_states(work.source.name)
+    there |= {t for t, one in states.items() if one.condition is not TableCondition.DROPPED}
+    captured = sorted(filter(matches, there))
     for pattern in patterns:
-        if not any(TablePatterns((pattern,), ()).matches(table.name) for table in captured):
+        if not any(TablePatterns((pattern,), ()).matches(table) for table in captured):
             raise NothingMatches(
                 f"no captured table of {work.source.name} is called {pattern}",
                 hint="`lockstep tables` lists what there is, and what is captured",
             )
     asked = TablePatterns(tuple(patterns), ())
-    return [table for table in captured if patterns and asked.matches(table.name)]
+    return [table for table in captured if asked.matches(table)]
 
 
-def _waiting(
-    context: CommandContext, work: Workplace, chosen: Sequence[ListedTable]
-) -> list[ListedTable]:
-    reading = {load.table for load in work.ledger.open_loads(work.source.name) if load.reading}
-    for one in chosen:
-        if one.name in reading:
-            context.say(f"{one.name} is being read already: this reads on")
-    return [table for table in chosen if table.name not in reading]
-
-
-def _foresee(context: CommandContext, work: Workplace, tables: Sequence[ListedTable]) -> None:
-
-    if not tables:
-        return
-    rows = sum(table.rows for table in tables)
-    count = counted(len(tables), "table")
-    context.say(f"{work.source.name}: {count}, about {rows:,} rows, to be read from the source")
-    for sentence in loads_take(work, work.server.facts(), [PlannedLoad(WHY, 0, rows)]):
-        context.say(f"  {sentence}")
+def _foresee(context: CommandContext, work: Workplace, reloads: Sequence[Reload]) -> None:
+    for reload in reloads:
+        rows = "" if reload.rows is None else f", about {reload.rows:,} rows"
+        context.say(f"{work.source.name}: {reload.next}{rows}")
+    rows = sum(reload.rows or 0 for reload in reloads)
+    if rows:
+        for sentence in loads_take(work, work.server.facts(), [PlannedLoad("", 0, rows)]):
+            context.say(f"  {sentence}")
 
 
 # -- some rows of one table ----------------------------------------------------------------
@@ -98,8 +95,11 @@ def _foresee(context: CommandContext, work: Workplace, tables: Sequence[ListedTa
 
 def _some_rows(arguments: argparse.Namespace, context: CommandContext, source: str) -> Outcome:
     """An ordinary run, so that the lake shows what the log tells; then one that reads the rows."""
-    if len(arguments.tables) != 1:
-        raise UsageError("--where is about one table.", hint="name it: database.table")
+    if len(arguments.tables) != 1 or arguments.since == Supplier.CHANGELOG:
+        raise UsageError(
+            "--where is about rows of one table, as MySQL has them.",
+            hint="name one table, database.table, without --from changelog",
+        )
     with context.adapters() as adapters:
         order, rows = _order(adapters.workplace(source, Unwatched()), arguments)
         _foresee_rows(context, source, order, rows)
@@ -137,7 +137,7 @@ def _order(work: Workplace, arguments: argparse.Namespace) -> tuple[PartOrder, i
         table_name(arguments.tables[0]),
         condition,
         author(arguments),
-        arguments.reason or WHY,
+        reason(arguments),
     )
     require_readable(work, order)
     return order, work.server.estimated_where(order.table, condition)
