@@ -82,7 +82,7 @@ def test_a_shell_completes_what_can_be_typed() -> None:
     """Bash, with the script as it is printed: a command, and an option of one."""
     asked = "; ".join(
         f"COMP_WORDS=(lockstep {typed}) COMP_CWORD={count}; _shtab_lockstep; echo ${{COMPREPLY[*]}}"
-        for typed, count in (("snap", 1), ("metrics --out", 2))
+        for typed, count in (("reloa", 1), ("metrics --out", 2))
     )
     done = subprocess.run(
         ["bash", "-c", f'eval "$({sys.executable} -m lockstep.cli completion bash)"; {asked}'],
@@ -91,4 +91,4 @@ def test_a_shell_completes_what_can_be_typed() -> None:
         text=True,
         check=True,
     )
-    assert done.stdout.split() == ["snapshot", "--output"]
+    assert done.stdout.split() == ["reload", "--output"]

@@ -70,7 +70,7 @@ def test_every_command_on_the_pages_can_be_typed() -> None:
 
 def test_what_cannot_be_typed_is_found() -> None:
     """Unknown, not whole, or not built."""
-    for text in ("lockstep resume shop.t", "lockstep reloads x", "lockstep support"):
+    for text in ("lockstep pause shop.t", "lockstep reloads x", "lockstep support"):
         assert wrong(Mention("", text)) is not None
     assert wrong(Mention("", "lockstep resume TABLE --reason …")) is None
 

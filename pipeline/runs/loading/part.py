@@ -36,7 +36,7 @@ from pipeline.source_plan import PartOrder
 from pipeline.table import TableName, TableStructure
 from pipeline.table_state import TableCondition, TableState
 
-AGAIN = "`lockstep run`, then `lockstep reload {} --where …` again"
+AGAIN = "`lockstep run`, then `lockstep reload {} --where … --reason …` again"
 
 
 class Waiting:
