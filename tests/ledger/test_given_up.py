@@ -14,7 +14,7 @@ from tests.ledger.made import (
     next_captured,
 )
 from tests.ledger.refusals import refused
-from tests.ledger.test_orders import carried_out, release
+from tests.ledger.test_orders import carried_out, resume
 
 REFUSED = Quarantine(ORDERS, "a value is refused", "mend it", "batch 1")
 
@@ -30,12 +30,12 @@ def test_a_table_quarantined_at_its_merge_leaves_no_intent(ledger: Ledger, lease
         assert ledger.intended(lease.source, first.id) == [intent, other]
     with refused(ledger, lease, "writes_given_up_once"):
         ledger.settle(lease, intent, 1)
-    batch = carried_out(ledger, lease, release(ledger, lease).id)
+    batch = carried_out(ledger, lease, resume(ledger, lease).id)
     assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.ACTIVE
     later = intended(ledger, lease, ORDERS, first.id, batch.id)
     assert later.txn_version > intent.txn_version
     ledger.quarantine(lease, REFUSED)
-    again = carried_out(ledger, lease, release(ledger, lease).id)
+    again = carried_out(ledger, lease, resume(ledger, lease).id)
     last = merged(ledger, lease, ORDERS, first.id, again.id, 1)
     assert [one.intent for one in ledger.writes_within(lease.source, first.id, first.id)] == [last]
     assert list(ledger.pending(lease.source)) == [STOCK]

@@ -1,4 +1,4 @@
-"""Tables that stop and go on: quarantined, paused, resumed, released, by every ledger."""
+"""Tables that stop and go on: quarantined, paused, resumed, by every ledger."""
 
 from __future__ import annotations
 
@@ -54,12 +54,6 @@ def pause(ledger: Ledger, lease: Lease, table: TableName = ORDERS) -> TableOrder
 
 def resume(ledger: Ledger, lease: Lease, table: TableName = ORDERS) -> TableOrder:
     return ledger.order_table(lease, table, OrderKind.RESUME, author="ada", reason="")
-
-
-def release(ledger: Ledger, lease: Lease, table: TableName = ORDERS) -> TableOrder:
-    return ledger.order_table(
-        lease, table, OrderKind.RESUME, author="ada", reason="it is clear now"
-    )
 
 
 def carried_out(ledger: Ledger, lease: Lease, *done: int, quarantined: bool = False) -> Batch:
@@ -190,11 +184,11 @@ def test_outside_a_capture_a_table_stops_where_the_captures_are(
     assert (quarantined.stopped, quarantined.behind) == (Stopped(third.id, place(304)), second.id)
 
 
-def test_a_release_may_bring_a_structure(ledger: Ledger, lease: Lease) -> None:
-    """A newer release takes the place of one that is open."""
+def test_a_resume_may_bring_a_structure(ledger: Ledger, lease: Lease) -> None:
+    """A newer order takes the place of one that is open."""
     first_captured(ledger, lease, ORDERS)
     ledger.quarantine(lease, replace(QUARANTINED, at=None))
-    older = release(ledger, lease)
+    older = resume(ledger, lease)
     assert ledger.open_orders(lease.source) == [older]
     given = schema(ORDERS, "note")
     renames = (("remark", "note"),)
@@ -209,7 +203,7 @@ def test_a_release_may_bring_a_structure(ledger: Ledger, lease: Lease) -> None:
     )
     assert (newer.schema, newer.renames) == (given, renames)
     assert ledger.open_orders(lease.source) == [newer]
-    with refused(ledger, lease, "table_orders_renames_released"):
+    with refused(ledger, lease, "table_orders_renames_structured"):
         ledger.order_table(
             lease, ORDERS, OrderKind.RESUME, author="ada", reason="", renames=renames
         )
@@ -226,12 +220,12 @@ def test_a_table_may_stop_again_while_it_is_caught_up(ledger: Ledger, lease: Lea
     first = first_captured(ledger, lease, ORDERS)
     ledger.quarantine(lease, replace(QUARANTINED, at=None))
     ledger.mark_merged(lease)
-    batch = carried_out(ledger, lease, release(ledger, lease).id, quarantined=True)
+    batch = carried_out(ledger, lease, resume(ledger, lease).id, quarantined=True)
     quarantined = orders(ledger, lease)
     assert quarantined.condition is TableCondition.QUARANTINED
     assert (quarantined.stopped, quarantined.behind) == (Stopped(batch.id, place(280)), first.id)
     assert ledger.open_orders(lease.source) == []
-    again = release(ledger, lease)
+    again = resume(ledger, lease)
     assert ledger.open_orders(lease.source) == [again]
 
 
@@ -244,7 +238,7 @@ def test_an_order_is_open_again_when_its_batch_is_abandoned(
     ledger.quarantine(lease, replace(QUARANTINED, at=None))
     ledger.mark_merged(lease)
     before = orders(ledger, lease)
-    order = release(ledger, lease)
+    order = resume(ledger, lease)
     batch = carried_out(ledger, lease, order.id, quarantined=quarantined)
     ledger.abandon(lease, batch.id, "damaged")
     assert ledger.open_orders(lease.source) == [order]
@@ -329,7 +323,7 @@ def test_a_pause_of_what_has_stopped(ledger: Ledger, lease: Lease, state_: str) 
         resume(ledger, lease)
     elif state_ == "quarantined":
         ledger.quarantine(lease, QUARANTINED)
-        release(ledger, lease)
+        resume(ledger, lease)
     else:
         second = following(ledger, lease)
         told = replace(state(ORDERS), condition=TableCondition.DROPPED)

@@ -523,10 +523,10 @@ select pg_temp.order('unknown', 'pause', 'x')
 select pg_temp.order('orders', 'forget', 'x')
 -- rule: table_orders_authored
 select pg_temp.order('orders', 'pause', ' ')
--- rule: table_orders_schema_released
+-- rule: table_orders_schema_resumed
 insert into lockstep.table_orders (source, token, database, name, kind, author, reason, schema)
 values (%(s)s, 1, 'shop', 'orders', 'pause', 'x', '', '{}')
--- rule: table_orders_renames_released
+-- rule: table_orders_renames_structured
 insert into lockstep.table_orders (source, token, database, name, kind, author, reason, renames)
 values (%(s)s, 1, 'shop', 'orders', 'pause', 'x', '', '[]')
 -- rule: table_orders_begin_open
@@ -536,12 +536,14 @@ values (%(s)s, 1, 'shop', 'orders', 'pause', 'x', '', %(d)s)
 select pg_temp.stop('dropped', %(a)s), pg_temp.order('orders', 'reload', 'x')
 -- rule: table_orders_pause_at_once
 select pg_temp.carry_out(pg_temp.order('orders', 'pause', 'x'), %(d)s)
--- rule: table_orders_resume_paused
+-- rule: table_orders_resume_stopped
 select pg_temp.order('orders', 'resume', 'x')
--- rule: table_orders_resume_paused
-select pg_temp.stop('quarantined', %(a)s), pg_temp.order('orders', 'resume', 'x')
--- rule: table_orders_release_quarantined
-select pg_temp.stop('paused', %(a)s), pg_temp.order('orders', 'release', 'x')
+-- rule: table_orders_supplier_known
+insert into lockstep.table_orders (source, token, database, name, kind, author, reason, supplier)
+values (%(s)s, 1, 'shop', 'orders', 'reload', 'x', '', 'nobody')
+-- rule: table_orders_supplier_reloads
+insert into lockstep.table_orders (source, token, database, name, kind, author, reason, supplier)
+values (%(s)s, 1, 'shop', 'orders', 'pause', 'x', '', 'source')
 -- rule: table_orders_newest_counts
 select pg_temp.stop('paused', %(a)s);
 create temporary table given on commit drop as
