@@ -344,8 +344,17 @@ class SchemaTracker:
         CREATE TABLE tells."""
         schema = replace(schema, hidden=())
         self._schema = self.whole().with_table(schema)
+        ever = reversed(self._ever(schema.name))
+        before = next((version for version in ever if version.schema is not None), None)
+        goes_on = before is not None and columns_from is not None
         return self._record(
-            schema.name, schema, at, VersionOrigin.PERSON, columns_from=columns_from
+            schema.name,
+            schema,
+            at,
+            VersionOrigin.PERSON,
+            columns_from=columns_from,
+            # A column that gets a name which the settings do not hide stays hidden.
+            shaped_like=(before, columns_from) if before is not None and goes_on else None,
         )
 
     def resume(self, version: SchemaVersion) -> None:
