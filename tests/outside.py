@@ -48,5 +48,5 @@ from pipeline.table import TableName
 def coming_back(work: Workplace) -> tuple[list[TableName], dict[TableName, str]]:
     """The stopped tables that the next run makes from their changelogs, and those that it reads
     from the source, with the reason."""
-    returns = make_plan(work).returns
-    return list(returns.supplied(Rewritten)), dict(returns.supplied(RowsRead))
+    plans = make_plan(work).tables
+    return list(plans.supplied(Rewritten)), dict(plans.supplied(RowsRead))

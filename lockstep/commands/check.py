@@ -308,15 +308,14 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
 
 
 def _moves(work: Workplace, table: TableName, name: TableName) -> Finding:
-    from lockstep.commands.plan import estimate_told
-    from pipeline.runs.inspecting.plan import estimates_of
-    from pipeline.runs.rejoin import origin_of
+    from lockstep.commands.plan import price_told
+    from pipeline.runs.wanted import estimates_of, origin_of
 
     state = work.ledger.table_states(work.source.name)[table]
     origin = origin_of(work, state, files=False)
     cost = "from its changelog, and reads no row from MySQL"
     if isinstance(origin, str):
-        told = estimate_told(estimates_of(work, [table])[table])
+        told = price_told(estimates_of(work, [table])[table])
         cost = f"and reads the table from MySQL{told}; {origin}"
     return Finding(
         "warning",

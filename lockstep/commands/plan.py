@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
@@ -16,7 +15,6 @@ from pipeline.errors import LockstepError, LogStops
 from pipeline.json_values import parts
 from pipeline.places import Place
 from pipeline.runs.inspecting.plan import (
-    Estimate,
     PlannedShape,
     PlannedStart,
     RunPlan,
@@ -25,7 +23,15 @@ from pipeline.runs.inspecting.plan import (
 from pipeline.runs.inspecting.plan_reading import PlannedReading
 from pipeline.runs.wanted import TablePlans
 from pipeline.standing.verdict import clock
-from pipeline.supply.plan import ColumnsRead, Rewritten, RowsRead
+from pipeline.supply.plan import (
+    ColumnsRead,
+    FromLog,
+    Price,
+    Rewritten,
+    RowsRead,
+    Step,
+    Supply,
+)
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, TableOrder
 from resources.adapters import Adapters
@@ -67,8 +73,8 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
     """`error` is there where the run would not go through, as `run` has it."""
     return {
         **parts(plan, "abandoned", "waiting"),
-        "returns": _returns_values(plan.returns, plan.estimates),
-        **parts(plan, "loads", "loads_take", "start", "seconds"),
+        "supplies": _supplies(plan.tables),
+        **parts(plan, "loads_take", "start", "seconds"),
         **(_reading_values(plan.reading) if plan.reading else {"end": None}),
         **parts(plan, "quarantined as already_quarantined", "busy.holder as busy"),
         **({"settings": dict(plan.settings)} if plan.settings else {}),
@@ -77,28 +83,36 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
     }
 
 
-def _returns_values(returns: TablePlans) -> list[dict[str, Any]]:
-    """`from` is where the table stopped; `reread`: why it is read from the source, `backfill`:
-    why only its new columns are, `rebuild`: what its mirror is rewritten from; null where
-    they are not."""
-    reread = {**returns.supplied(RowsRead), **returns.waits}
-    backfill, rebuild = returns.supplied(ColumnsRead), returns.supplied(Rewritten)
-    orders: dict[TableName, TableOrder | None] = {o.table: o for o in returns.resumed}
+def _supplies(plans: TablePlans) -> list[dict[str, Any]]:
+    """How each table is brought to where the others are, which is `to`: from where it stopped,
+    `from`, by what steps, each with its reason and what it asks of MySQL; `waits`: why none is
+    taken now."""
+    stopped = {order.table: order for order in plans.orders}
     return [
         {
             "table": table,
-            **parts(order, "stopped.at as from"),
-            "to": order and returns.cursor and returns.cursor.position.at,
-            "through_the_log": table in returns.spans,
-            "bytes": returns.log_bytes if table in returns.spans else 0,
-            "rebuild": rebuild.get(table),
-            "backfill": backfill.get(table),
-            "reread": reread.get(table),
-            **parts(estimates.get(table), "rows as estimated_rows, bytes as estimated_bytes"),
-            "waits": table in returns.waits,
+            **parts(stopped.get(table), "stopped.at as from"),
+            "to": plans.cursor and plans.cursor.position.at,
+            "steps": [
+                {
+                    "from": _SUPPLIES[type(step.supply)],
+                    **parts(step, "reason"),
+                    **parts(step.price, "rows", "bytes", "log_bytes"),
+                }
+                for step in plan.steps
+            ],
+            "waits": plan.waits,
         }
-        for table, order in (orders | dict.fromkeys(returns.waits)).items()
+        for table, plan in sorted(plans.plans.items())
     ]
+
+
+_SUPPLIES: Final[Mapping[type[Supply], str]] = {
+    FromLog: "log",
+    Rewritten: "changelog",
+    RowsRead: "source",
+    ColumnsRead: "source, by key",
+}
 
 
 def _reading_values(reading: PlannedReading) -> dict[str, Any]:
@@ -159,7 +173,7 @@ def _lines(source: str, plan: RunPlan) -> Iterator[str]:
         yield f"  hint: {plan.refusal.hint}"
     elif plan.reading is not None:
         gap = plan.start is not None and bool(plan.start.gap_tables)
-        back = plan.returns.resumed or plan.loads or plan.shapes
+        back = plan.tables or plan.shapes
         nothing = not plan.reading.transactions and not gap and not back
         would = "find nothing new" if nothing else "go through"
         if nothing and plan.reading.end_is_behind:
@@ -173,11 +187,7 @@ def _lines(source: str, plan: RunPlan) -> Iterator[str]:
         yield f"  merge   batch {batch} first: {', '.join(map(str, tables)) or 'it is merged'}"
     for table, shape in plan.shapes.items():
         yield from _shape_lines(table, shape)
-    yield from return_lines(plan.returns, plan.estimates)
-    for table, load in plan.loads.items():
-        rows = "" if load.estimated_rows is None else f", about {load.estimated_rows:,} rows"
-        done = f", {load.rows:,} of them are read" if load.rows else ""
-        yield f"  read    {table} from the source: {load.reason}{rows}{done}"
+    yield from supply_lines(plan.tables)
     for sentence in plan.loads_take:
         yield f"          {sentence}"
     for table, words in plan.settings.items():
@@ -190,12 +200,10 @@ def _lines(source: str, plan: RunPlan) -> Iterator[str]:
         yield from _reading_lines(plan.reading, plan.seconds)
 
 
-def estimate_told(estimate: Estimate | None) -> str:
+def price_told(price: Price) -> str:
     """The end of a sentence that says how much is read; nothing where the server does not know."""
-    if estimate is None:
-        return ""
-    rows = "" if estimate.rows is None else f": about {estimate.rows:,} rows"
-    return rows + ("" if estimate.bytes is None else f", {estimate.bytes:,} bytes")
+    rows = "" if price.rows is None else f": about {price.rows:,} rows"
+    return rows + ("" if not price.bytes else f", {price.bytes:,} bytes")
 
 
 def _shape_lines(table: TableName, shape: PlannedShape) -> Iterator[str]:
@@ -203,38 +211,51 @@ def _shape_lines(table: TableName, shape: PlannedShape) -> Iterator[str]:
         yield f"  shape   {table} would be quarantined: {shape.reason}"
         yield f"          hint: {shape.refused}"
         return
-    told = estimate_told(Estimate(shape.estimated_rows, shape.estimated_bytes))
+    told = price_told(Price(shape.estimated_rows, shape.estimated_bytes))
     yield f"  shape   {table}: {shape.reason}{told}"
     if shape.remains is not None:
         yield f"          {shape.remains}"
 
 
-def return_lines(returns: TablePlans) -> Iterator[str]:
-    """How each table that stopped comes back."""
-    end = "" if returns.cursor is None else str(returns.cursor.position.at)
-    for order in returns.resumed:
-        table, stopped, plan = order.table, order.stopped, returns.plans[order.table]
-        step = plan.besides
-        supply = None if step is None else step.supply
-        if plan.span is not None:
-            yield f"  back    {table} catches up through the log, from {plan.span.low} to {end}"
-        elif not isinstance(supply, RowsRead) and stopped is not None:
-            yield f"  back    {table} goes on from {stopped.at}, where the others are"
-        if step is None:
-            continue
-        reloads = order.author == "lockstep" and order.kind is OrderKind.RELOAD
-        moved = f": {order.reason}" if reloads else ""
-        match supply:
-            case Rewritten():
-                yield f"  back    the mirror of {table} is rewritten {step.reason}{moved}"
-            case RowsRead():
-                yield f"  back    {table} is read from the source: {step.reason}{moved}"
-            case ColumnsRead():
-                yield f"  back    new columns of {table} are read from the source: {step.reason}"
-    for table, why in returns.waits.items():
-        yield f"  waits   {table} is read from the source by a run without --until: {why}"
-    if returns.spans:
-        yield f"          {returns.log_bytes:,} bytes of log are read again for that"
+def supply_lines(plans: TablePlans) -> Iterator[str]:
+    """How each table is brought to where the others are: a line for each step."""
+    end = "" if plans.cursor is None else str(plans.cursor.position.at)
+    stopped = {order.table: order for order in plans.orders}
+    for table, plan in sorted(plans.plans.items()):
+        order = stopped.get(table)
+        if plan.waits is not None:
+            why = plan.waits
+            yield f"  waits   {table} is read from the source by a run without --until: {why}"
+        elif order is not None and order.stopped is not None and plan.goes_on:
+            yield f"  back    {table} goes on from {order.stopped.at}, where the others are"
+        for step in plan.steps:
+            yield f"  {_step_line(table, step, order, end)}"
+
+
+def _step_line(table: TableName, step: Step, order: TableOrder | None, end: str) -> str:
+    moved = ""
+    if order is not None and order.author == "lockstep" and order.kind is OrderKind.RELOAD:
+        moved = f": {order.reason}"
+    match step.supply:
+        case FromLog(span):
+            return (
+                f"back    {table} catches up through the log, from {span.low} to {end}: "
+                f"{step.price.log_bytes:,} bytes"
+            )
+        case Rewritten():
+            return (
+                f"back    the mirror of {table} is rewritten {step.reason}{moved}; no row is read "
+                "from the source"
+            )
+        case RowsRead(load):
+            done = f", {load.rows:,} of them are read" if load is not None and load.rows else ""
+            told = price_told(step.price)
+            return f"read    {table} from the source: {step.reason}{moved}{told}{done}"
+        case ColumnsRead(columns):
+            names = ", ".join(columns.names)
+            told = price_told(step.price)
+            return f"read    {names} of {table} from the source, by key: {step.reason}{told}"
+    assert_never(step.supply)
 
 
 def start_line(start: PlannedStart) -> str:

@@ -15,7 +15,7 @@ from pipeline.errors import NothingMatches
 from pipeline.json_values import parts
 from pipeline.runs.capturing.logged_statements import facts_of_server
 from pipeline.runs.context import Unwatched, Workplace
-from pipeline.runs.inspecting.plan import PlannedLoad, loads_take
+from pipeline.runs.inspecting.plan import loads_take
 from pipeline.runs.inspecting.table_commands import (
     Asked,
     Reload,
@@ -82,12 +82,11 @@ def _chosen(work: Workplace, patterns: Sequence[str]) -> list[TableName]:
 
 def _foresee(context: CommandContext, work: Workplace, reloads: Sequence[Reload]) -> None:
     for reload in reloads:
-        rows = "" if reload.rows is None else f", about {reload.rows:,} rows"
-        context.say(f"{work.source.name}: {reload.next}{rows}")
-    rows = sum(reload.rows or 0 for reload in reloads)
-    if rows:
-        for sentence in loads_take(work, work.server.facts(), [PlannedLoad("", 0, rows)]):
-            context.say(f"  {sentence}")
+        about = "" if reload.rows is None else f", about {reload.rows:,} rows"
+        context.say(f"{work.source.name}: {reload.next}{about}")
+    total = sum(reload.rows or 0 for reload in reloads)
+    if total:
+        context.say(*(f"  {told}" for told in loads_take(work, work.server.facts(), total)))
 
 
 # -- some rows of one table ----------------------------------------------------------------

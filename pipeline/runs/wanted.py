@@ -12,10 +12,10 @@ it. Where the log after the low watermark and the rows that were read differ, th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, assert_never
 
 from pipeline.batch import Cursor, Prepared, Xid
 from pipeline.binlog.search.log_scan import log_between
@@ -35,13 +35,19 @@ from pipeline.runs.mirror_places import meetings, moves, renew, why_elsewhere
 from pipeline.schema.history import Knowledge
 from pipeline.start.question import StartRule, WitnessReading
 from pipeline.supply.plan import (
+    ColumnsRead,
+    FromLog,
     Have,
     LogSpan,
     Need,
     NewColumns,
     Plan,
+    Price,
+    Rewritten,
+    RowsRead,
     Shown,
     Standing,
+    Step,
     Supply,
     Want,
     plan,
@@ -394,6 +400,12 @@ class TablePlans:
         }
 
     @property
+    def rows(self) -> int:
+        """About how many rows of tables are read from the server."""
+        steps = (step for plan in self.plans.values() for step in plan.steps)
+        return sum(step.price.rows or 0 for step in steps)
+
+    @property
     def log_bytes(self) -> int:
         if self.first is None or self.cursor is None or self.facts is None:
             return 0
@@ -439,6 +451,44 @@ def plan_returns(
                 )
             plans = {table: planned(table) for table in haves}
     return TablePlans(plans, wants, tuple(orders), cursor, facts, first, prepared)
+
+
+def priced(work: Workplace, plans: TablePlans) -> TablePlans:
+    """Return the same plans; their steps say what they ask of MySQL."""
+    asked = [table for table, one in plans.plans.items() if one.asks_server]
+    estimates = estimates_of(work, asked)
+
+    def price(table: TableName, step: Step) -> Price:
+        match step.supply:
+            case FromLog(span):
+                assert plans.cursor is not None and plans.facts is not None, "there is a span"
+                end = plans.cursor.position.at
+                return Price(log_bytes=log_between(span.start.at, end, plans.facts.binlogs))
+            case RowsRead(Load() as load) if load.progress.estimated_rows is not None:
+                return Price(max(load.progress.estimated_rows - load.rows, 0), None)
+            case RowsRead():
+                return estimates[table]
+            case ColumnsRead():
+                return replace(estimates[table], bytes=None)
+            case Rewritten():
+                return Price()
+        assert_never(step.supply)
+
+    found = {
+        table: replace(
+            one, steps=tuple(replace(step, price=price(table, step)) for step in one.steps)
+        )
+        for table, one in plans.plans.items()
+    }
+    return replace(plans, plans=found)
+
+
+def estimates_of(work: Workplace, tables: Collection[TableName]) -> dict[TableName, Price]:
+    """Return what it takes to read all of these tables, by the server's estimate."""
+    if not tables:
+        return {}
+    rows, sizes = work.server.estimated_rows(tables), work.server.estimated_bytes(tables)
+    return {table: Price(rows.get(table), sizes.get(table)) for table in tables}
 
 
 def _with_prepared(

@@ -178,11 +178,22 @@ Supply = FromLog | Rewritten | RowsRead | ColumnsRead
 
 
 @dataclass(frozen=True, slots=True)
+class Price:
+    """What a step asks of MySQL, as far as it can be told beforehand: rows of the table and their
+    bytes, which the server estimates, and bytes of its log. None: nobody knows."""
+
+    rows: int | None = 0
+    bytes: int | None = 0
+    log_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
-    """What supplies a part of what a table lacks, and why that."""
+    """What supplies a part of what a table lacks, why that, and what it asks of MySQL."""
 
     supply: Supply
     reason: str = ""
+    price: Price = Price()
 
     @property
     def asks_server(self) -> bool:
@@ -198,6 +209,11 @@ class Plan:
     rule: str
     steps: tuple[Step, ...] = ()
     waits: str | None = None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether its rows, and the log after its place, are all there but for some columns."""
+        return all(isinstance(step.supply, ColumnsRead | Rewritten) for step in self.steps)
 
     @property
     def asks_server(self) -> bool:

@@ -125,7 +125,7 @@ def test_how_to_read_and_to_verify_tables_as_it_is_written(
     of docs/verify.md, rows changed without a word in the log before each that repairs. What is only
     foreseen is read by nobody."""
     plan = project.json("plan")["sources"]["shop"]
-    assert set(plan["loads"]) == TABLES
+    assert {one["table"] for one in plan["supplies"]} == TABLES
     time, space = plan["loads_take"]
     assert "the server keeps its log for" in time
     assert "in the lake twice" in space

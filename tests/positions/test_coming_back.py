@@ -573,7 +573,7 @@ def test_a_log_that_was_read_from_another_place_since(shop: Shop) -> None:
     shop.run()
     shop.resume("a")
     plan = make_plan(shop.follower.work())
-    assert "another place" in plan.returns.supplied(RowsRead)[shop.table("a")]
+    assert "another place" in plan.tables.supplied(RowsRead)[shop.table("a")]
     shop.run()
     assert shop.caught_up() == []
     shop.require_whole("a", rereads=1)
@@ -589,12 +589,11 @@ def test_a_plan_tells_how_tables_come_back(shop: Shop) -> None:
     plan = make_plan(shop.follower.work())
     newest = shop.batches()[-1]
     assert (stopped is not None) and newest.end is not None
-    assert plan.returns.spans[shop.table("a")].low == stopped.at
-    assert plan.returns.log_bytes == newest.end.at.offset - stopped.at.offset
-    assert list(show.return_lines(plan.returns)) == [
+    assert plan.tables.spans[shop.table("a")].low == stopped.at
+    assert plan.tables.log_bytes == newest.end.at.offset - stopped.at.offset
+    assert list(show.supply_lines(plan.tables)) == [
         f"  back    {shop.table('a')} catches up through the log, from {stopped.at} to "
-        f"{newest.end.at}",
-        f"          {plan.returns.log_bytes:,} bytes of log are read again for that",
+        f"{newest.end.at}: {plan.tables.log_bytes:,} bytes",
     ]
     assert len(shop.follower.ledger.open_orders(SOURCE)) == 1
 

@@ -3,7 +3,7 @@ chooses, looked at first, then recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -14,14 +14,21 @@ from pipeline.places import AtCoordinates, Latest, Place, Snapshot
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Position
 from pipeline.preflight import require_ready
-from pipeline.runs.begin import RunStart, StartProposal, look, tables_touched
+from pipeline.runs.begin import StartProposal, look, tables_touched
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import quarantines_of
 from pipeline.runs.find_place import snapshot_not_chosen
 from pipeline.runs.inspecting.plan_reading import BATCHES, PlannedReading, read_ahead, seconds_of
 from pipeline.runs.repair import Abandonment, foreseen
 from pipeline.runs.reshaping import remaining, reshaped
-from pipeline.runs.wanted import TablePlans, foreseen_orders, plan_readings, plan_returns
+from pipeline.runs.wanted import (
+    TablePlans,
+    estimates_of,
+    foreseen_orders,
+    plan_readings,
+    plan_returns,
+    priced,
+)
 from pipeline.snapshot.log_room import LogRoom, keep_longer, kept_for
 from pipeline.source_plan import settings_in_words
 from pipeline.start.question import Refusal
@@ -43,31 +50,6 @@ class PlannedStart:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedLoad:
-    """A table that would be read from the source, or read on: for what reason, and how many rows of
-    how many are read, as the server estimates (None: it does not)."""
-
-    reason: str
-    rows: int
-    estimated_rows: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """How much of MySQL a reading of a table takes, as the server estimates; None: it does not."""
-
-    rows: int | None
-    bytes: int | None
-
-
-def estimates_of(work: Workplace, tables: Collection[TableName]) -> dict[TableName, Estimate]:
-    if not tables:
-        return {}
-    rows, sizes = work.server.estimated_rows(tables), work.server.estimated_bytes(tables)
-    return {table: Estimate(rows.get(table), sizes.get(table)) for table in tables}
-
-
-@dataclass(frozen=True, slots=True)
 class PlannedShape:
     """A table that is to be shown otherwise than before. `refused`: what of its settings cannot be
     done, which quarantines it; None where it is read again, of which the server estimates rows and
@@ -83,13 +65,12 @@ class PlannedShape:
 @dataclass(frozen=True, slots=True)
 class RunPlan:
     """`abandoned`: what would be repaired, a sentence each. `waiting`: captured batches and
-    the tables that are still to be merged. `returns`: how tables that stopped come back;
-    `estimates`: of those among them that are read from the source; `loads`: tables that are read
-    from the source for another reason; `loads_take`: about how long that takes, and how long the
-    log is kept. `seconds`: to capture it, if earlier batches say how fast that goes. `quarantined`:
-    tables that already are. `busy`: a run that is going on now. `settings`: what blocks of
-    lockstep.toml come to for the tables that have one. `shapes`: tables whose settings show
-    something else of them than the lake has."""
+    the tables that are still to be merged. `tables`: how tables are brought to where the log's end
+    is, each step with its price; `loads_take`: about how long it takes to read those of them that
+    are read from the source, and how long the log is kept. `seconds`: to capture it, if earlier
+    batches say how fast that goes. `quarantined`: tables that already are. `busy`: a run that is
+    going on now. `settings`: what blocks of lockstep.toml come to for the tables that have one.
+    `shapes`: tables whose settings show something else of them than the lake has."""
 
     abandoned: tuple[str, ...]
     waiting: Mapping[int, tuple[TableName, ...]]
@@ -99,12 +80,10 @@ class RunPlan:
     refusal: LockstepError | None
     quarantined: tuple[Quarantine, ...]
     busy: LeaseView | None
-    returns: TablePlans = field(default_factory=TablePlans)
-    loads: Mapping[TableName, PlannedLoad] = field(default_factory=dict)
+    tables: TablePlans = field(default_factory=TablePlans)
     loads_take: tuple[str, ...] = ()
     settings: Mapping[TableName, str] = field(default_factory=dict)
     shapes: Mapping[TableName, PlannedShape] = field(default_factory=dict)
-    estimates: Mapping[TableName, Estimate] = field(default_factory=dict)
 
 
 def make_plan(work: Workplace) -> RunPlan:
@@ -116,23 +95,22 @@ def make_plan(work: Workplace) -> RunPlan:
     start: PlannedStart | None = None
     reading: PlannedReading | None = None
     refusal: LockstepError | None = None
-    returns = TablePlans()
-    loads: dict[TableName, PlannedLoad] = {}
+    tables = TablePlans()
     take: tuple[str, ...] = ()
     shapes: dict[TableName, PlannedShape] = {}
-    estimates: dict[TableName, Estimate] = {}
     try:
         proposal = _looked(work, abandoned)
         shapes = _shapes(work)
-        returns = plan_returns(work, foreseen_orders(work))
+        tables = priced(work, plan_returns(work, foreseen_orders(work)))
         start = _start(work, proposal)
         if isinstance(proposal.decision, Refusal):
             refusal = proposal.decision.error
         elif proposal.run_start is not None:
             with naming(work.source.name):
-                reading = read_ahead(work, proposal.run_start, returns)
-                loads = _loads(work, proposal.run_start, returns)
-                take = loads_take(work, proposal.run_start.facts, loads.values()) if loads else ()
+                reading = read_ahead(work, proposal.run_start, tables)
+                tables = priced(work, plan_readings(work, proposal.run_start, tables))
+                if tables.supplied(RowsRead):
+                    take = loads_take(work, proposal.run_start.facts, tables.rows)
             refusal = reading.refusal
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
@@ -151,12 +129,10 @@ def make_plan(work: Workplace) -> RunPlan:
         refusal=None if refusal is None else named(refusal, work.source.name),
         quarantined=quarantines_of(work.ledger.table_states(work.source.name)),
         busy=lease if lease is not None and lease.live else None,
-        returns=returns,
-        loads=loads,
+        tables=tables,
         loads_take=take,
         settings=_settings(work),
         shapes=shapes,
-        estimates=estimates,
     )
 
 
@@ -176,8 +152,8 @@ def _shapes(work: Workplace) -> dict[TableName, PlannedShape]:
     for table, error in errors.items():
         if table in read:
             kept = remaining(work, table)
-            told = estimates[table]
-            found[table] = PlannedShape(error.reason, None, told.rows, told.bytes, kept)
+            price = estimates[table]
+            found[table] = PlannedShape(error.reason, None, price.rows, price.bytes, kept)
         else:
             found[table] = PlannedShape(error.reason, error.hint)
     return found
@@ -186,39 +162,13 @@ def _shapes(work: Workplace) -> dict[TableName, PlannedShape]:
 SPACE: Final = "a table's rows are in the lake twice until its mirror is acknowledged"
 
 
-def loads_take(
-    work: Workplace, facts: ServerFacts, loads: Iterable[PlannedLoad]
-) -> tuple[str, ...]:
-    """About how long the tables take to be read, which space, and what the server's log leaves of
+def loads_take(work: Workplace, facts: ServerFacts, rows: int) -> tuple[str, ...]:
+    """About how long so many rows take to be read, which space, and what the server's log leaves of
     the time for it, a sentence each."""
-    rows = sum(max((load.estimated_rows or 0) - load.rows, 0) for load in loads)
     plan = work.source.snapshot
     room = LogRoom(kept_for(facts.settings), plan.seconds)
     short = () if room.short is None else (f"{room.short}: {keep_longer(facts.settings)}",)
     return (room.forecast(rows, plan.connections), SPACE, *short)
-
-
-def _loads(
-    work: Workplace, run_start: RunStart, returns: TablePlans
-) -> dict[TableName, PlannedLoad]:
-    """Tables whose rows are read although they did not stop; none in a run whose end a person
-    fixed."""
-    plans = plan_readings(work, run_start, returns)
-    read = {
-        table: (step, step.supply.load)
-        for table, plan in plans.plans.items()
-        if table not in returns.plans
-        and (step := plan.besides) is not None
-        and isinstance(step.supply, RowsRead)
-    }
-    new = [table for table, (_, load) in read.items() if load is None]
-    estimates = work.server.estimated_rows(new) if new else {}
-    return {
-        table: PlannedLoad(step.reason, 0, estimates.get(table))
-        if load is None
-        else PlannedLoad(load.reason, load.rows, load.progress.estimated_rows)
-        for table, (step, load) in sorted(read.items())
-    }
 
 
 def next_start(work: Workplace) -> PlannedStart:
