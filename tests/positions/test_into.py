@@ -271,7 +271,7 @@ def a_renamed_table_that_would_meet_another(shop: Shop) -> Iterator[None]:
         assert state.mirror not in shop.follower.lake.tables
     named(shop, **{"m*": "v_{database}.{table}"})
     for table in ("n1", "N2"):
-        shop.release(table)
+        shop.resume(table)
     yield
     require_same(shop, "b", "m1", "n1", "N2")
 
