@@ -50,7 +50,7 @@ class Shop:
         return self.reports[-1]
 
     def order(self, kind: OrderKind, table: str, schema: str | None = None, **renames: str) -> str:
-        """What `lockstep pause`, `resume` and `release` record; what they tell of it."""
+        """What `lockstep pause` and `resume` record; what they tell of it."""
         follower = self.follower
         with follower.leased() as lease:
             asked = Asked(self.table(table), "ann", "", schema, tuple(renames.items()))
@@ -121,6 +121,15 @@ class Shop:
     def require_whole(self, table: str, *, rereads: int = 0) -> None:
         """The mirror is the table, no change stands twice in the changelog, its numbers
         ascend with the log, and nothing was read from the source but so many times."""
+        changes = self.require_same(table)
+        assert len(self.images(table)) - len(changes) == rereads
+        places = [(row["_file"], row["_offset"]) for row in changes]
+        if not rereads:
+            assert places == sorted(places)
+
+    def require_same(self, table: str) -> list[dict[str, Any]]:
+        """The mirror is the table, and no change stands twice in the changelog, which has them in
+        ascending order; the changes."""
         rows = self.rows(table)
         mirror = self.follower.mirror(f"{self.name}.{table}")
         assert sorted(map(str, mirror)) == sorted(map(str, rows))
@@ -128,13 +137,11 @@ class Shop:
         numbers = [row["_sequence"] for row in images]
         assert numbers == sorted(set(numbers))
         changes = [row for row in images if row["_change_type"] != "resnapshot"]
-        assert len(images) - len(changes) == rereads
-        places = [
+        places = {
             (row["_file"], row["_offset"], row["_row"], row["_change_type"]) for row in changes
-        ]
-        assert len(places) == len(set(places))
-        if not rereads:
-            assert [place[:2] for place in places] == sorted(place[:2] for place in places)
+        }
+        assert len(places) == len(changes)
+        return changes
 
     def require_history(self) -> None:
         """The history folds to what is recorded, and to what the server has of this database."""
