@@ -37,7 +37,7 @@ def start_place(text: str) -> Place:
     """Where a source starts; ValueError names the forms there are."""
     place = parse_place(text)
     if isinstance(place, OfRun):
-        raise ValueError(  # noqa: TRY004
+        raise ValueError(  # noqa: TRY004 - what pydantic expects of a validator
             f"{text!r} names a run, which no source can start with; `lockstep start-at {text} "
             "--source NAME --reason …` starts after it, once"
         )

@@ -92,7 +92,7 @@ def become_server(user: Mapping[str, str], lake: LakePath, scratch: Path) -> NoR
     sys.stdout.flush()
     sys.stderr.flush()
     try:
-        os.execve(submit, command, environment)  # noqa: S606
+        os.execve(submit, command, environment)  # noqa: S606 - it becomes the server
     except OSError as error:
         raise SetupIncomplete(f"{submit} does not start", hint="it needs bash") from error
 
