@@ -12,7 +12,7 @@ from pipeline.ports.ledger import Ledger
 from tests.fix_ledger import LedgerOfTest
 from tests.fix_mysql import MySqlStand
 from tests.positions.paused import open_shop
-from tests.positions.test_pauses_at_random import TABLES, Chance
+from tests.positions.test_wants_at_random import TABLES, Chance
 
 ACTIONS = 15
 KEPT: Final = (
