@@ -105,10 +105,12 @@ def _caught_up(
         ),
         prepared=returns.prepared,
     )
+    # All that the log cannot tell of these is read from the server afterwards, in any case.
+    completed = {**_wanting(returns, ColumnsRead), **_wanting(returns, RowsRead)}
     capture = BatchCapture(
         basis,
         batch,
-        TakenUp(comebacks=comebacks_of(work, returns), completed=_wanting(returns, ColumnsRead)),
+        TakenUp(comebacks=comebacks_of(work, returns), completed=completed),
     )
     capture.reading.run()
     left_open = work.ledger.unproven(work.source.name)

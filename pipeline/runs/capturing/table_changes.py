@@ -318,7 +318,8 @@ class Rules:
 @dataclass(frozen=True, slots=True)
 class TakenUp:
     """Tables that a capture takes up again: read from the source, or behind a place of their
-    own. `completed`: those whose new columns are read from the source behind it."""
+    own. `completed`: those of which what no log tells is read from the server
+    afterwards."""
 
     rereads: Sequence[Reread] = ()
     comebacks: Sequence[Comeback] = ()
