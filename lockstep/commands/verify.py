@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from lockstep import exits
 from lockstep.commands.reload import read_again
-from lockstep.context import CommandContext, Outcome, holder
+from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, table_name
 from lockstep.report import counted, difference_lines, show_quarantined, show_table
 from pipeline.errors import SourceBusy

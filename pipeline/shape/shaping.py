@@ -160,7 +160,8 @@ class Shaping:
                 raise TableError(
                     more,
                     hint=f"give {schema.name} a shape under [[sources.table]] that shows no more, "
-                    f"then `lockstep resume {schema.name} --reason …`",
+                    f"then `lockstep resume {schema.name} --reason …`; to resume it without such a "
+                    "shape is your consent to show it, which is recorded with its reason",
                 )
         hidden = {*self.hidden(schema)}
         if before is not None:

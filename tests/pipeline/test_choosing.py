@@ -64,7 +64,7 @@ def shop(mysql: MySqlStand, database: str) -> Shop:
 
 
 def test_a_place_that_is_not_there_is_refused_at_once(shop: Shop) -> None:
-    """A typing error makes no run fail. A snapshot is no place in the log: `lockstep snapshot`
+    """A typing error makes no run fail. A snapshot is no place in the log: `lockstep reload`
     reads tables again; exit code 2."""
     for place in ("binlog.999999:4", "run:nobody"):
         assert isinstance(shop.refused(place), StartUnreachable)

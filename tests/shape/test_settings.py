@@ -158,12 +158,12 @@ def test_nothing_is_shown_under_another_name(mysql: MySqlStand, database: str) -
     for statement, table, column in OTHER_NAMES:
         assert repr(column) in (customers.stopped(table) or ""), statement
         assert "rename column" in statement or customers.mirror(table) == []
-    # A person may consent to it, and is told before that this is what a release comes to.
+    # A person may consent to it, and is told before that this is what it comes to.
     consented = TableName(database, "t0_old")
     assert "is your consent to show it" in (customers.follower.states()[consented].hint or "")
-    customers.follower.order(OrderKind.RELEASE, consented)
+    customers.follower.order(OrderKind.RESUME, consented)
     recorded = customers.follower.kept_ledger().rows["table_orders"]
-    assert all(word in recorded for word in ("release", "ada", "because"))
+    assert all(word in recorded for word in ("resume", "ada", "because"))
     customers.run()
     assert customers.mirror("t0_old") == customers.rows("t0_old")
     customers.do(
@@ -208,7 +208,7 @@ def test_a_structure_that_a_person_gives_is_kept_without_values(
     follower, table = customers.follower, TableName(database, "c")
     with follower.leased() as lease:
         asked = Asked(table, "ada", "because", given)
-        give_order(follower.work(), lease, OrderKind.RELEASE, asked)
+        give_order(follower.work(), lease, OrderKind.RESUME, asked)
     assert "secret" not in repr(follower.kept_ledger().rows)
 
 
@@ -258,7 +258,7 @@ def test_what_the_server_computes_of_hidden_columns_is_not_shown(
         customers.run()
         assert "'shown' is computed from 'ssn'" in (customers.stopped() or "")
     customers.shape(replace(HIDING, exclude_columns=(*HIDDEN, "shown")))
-    customers.follower.order(OrderKind.RELEASE, TableName(database, "c"))
+    customers.follower.order(OrderKind.RESUME, TableName(database, "c"))
     customers.run()
     assert customers.stopped() is None
     hidden = [{n: v for n, v in hiding(row).items() if n != "shown"} for row in customers.rows()]

@@ -230,8 +230,8 @@ def _not_read(
     found = np.concatenate(both)
     if more := len(found) - len(np.unique(found)):
         raise ConditionRefused(
-            f"the mirror of {order.table} has keys twice, {more:,} in all",
-            hint=f"`lockstep reload {order.table} --reason …` reads all of it",
+            f"the mirror of {table} has keys twice, {more:,} in all",
+            hint=f"`lockstep reload {table} --reason …` reads all of it",
         )
     return kept
 
