@@ -135,22 +135,15 @@ place PLACE     earliest, latest, binlog.000012:4567, a moment such as 2026-11-0
 @one-source
 """,
     ),
-    "adopt": (
-        "continue with a lake folder that disagrees with this ledger, or with mirrors that "
-        "somebody else loaded",
-        """\
-tables TABLE*   database.table: take over the mirrors of these, which somebody else loaded, if they
-                are equal to MySQL (default: the source's whole folder)
---reason TEXT   why; kept for good. Without it nothing is done
-@author
-@one-source
-""",
-    ),
     "recover": (
-        "make a new ledger from a lake whose ledger is lost",
+        "bring a ledger and a lake together again: make a new ledger from the lake, or go on with "
+        "this one where the lake is ahead of it, behind it or gone",
         """\
---back-to BATCH  go back to where this batch ended, and undo the later ones (default: the newest
-                batch that all tables show)
+--back-to BATCH  a new ledger goes back to where this batch ended, and undoes the later ones
+                (default: the newest batch that all tables show)
+--start-over    with a new ledger: move what is in the lake to _before, so that the next run is a
+                first run
+--reason TEXT   why; kept for good
 @consent
 @author
 @one-source

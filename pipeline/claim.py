@@ -13,21 +13,21 @@ from typing import Final
 from pipeline.batch import Batch, BatchState
 from pipeline.errors import ForeignCommit, LockstepError
 
-_ADOPT: Final = "`lockstep adopt --source {source} --reason …`"
-
 _RECOVER: Final = "`lockstep recover --source {source}`"
 
-_ONLY: Final = "without `--reason` it only shows what it would do"
+_OVER: Final = "`lockstep recover --start-over --source {source}` starts over"
+
+_ONLY: Final = "without `--yes` it only shows what it would do"
 
 HINT: Final = (
     "restore ledger and lake from the same moment, then run again; or, if this is the ledger to "
-    f"go on with, {_ADOPT} ({_ONLY})"
+    f"go on with, {_RECOVER} ({_ONLY})"
 )
 """The cure, with a place for the source's name."""
 
 _LOST: Final = (
     f"restore the ledger it belongs to; or, if that is gone for good, {_RECOVER} makes this one "
-    f"from the lake, {_ADOPT} starts over ({_ONLY})"
+    f"from the lake, {_OVER} ({_ONLY})"
 )
 
 
@@ -134,7 +134,7 @@ def _unclaimed(
             f"the lake is behind its ledger: there is no table of {source} in it, and "
             f"{_stands('the ledger', newest)}",
             "mount or restore the lake's folder, then run again; or, if it is gone for good, "
-            f"{_ADOPT} ({_ONLY})",
+            f"{_RECOVER} ({_ONLY})",
         )
     if not folder.empty and newest is None:
         return _refusal(
@@ -142,7 +142,7 @@ def _unclaimed(
             f"the ledger is behind its lake: the lake has a folder {source} that another ledger "
             "wrote, and this ledger has captured nothing yet",
             f"restore the ledger that wrote it; or, if it is gone for good, {_RECOVER} goes on "
-            f"with the lake, {_ADOPT} starts over ({_ONLY}); else give this source another name or "
+            f"with the lake, {_OVER} ({_ONLY}); else give this source another name or "
             "another [lake] path",
         )
     return None

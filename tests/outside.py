@@ -7,6 +7,7 @@ else from now on is adapted here, and the tests stay as they are. Does not: a so
 
 from __future__ import annotations
 
+from pipeline.recovery.decide import Case as Case
 from pipeline.runs.acknowledge import acknowledge as acknowledge
 from pipeline.runs.agreement.changelog_files import agree as agree
 from pipeline.runs.agreement.claim import disagreement as disagreement
@@ -23,21 +24,17 @@ from pipeline.runs.context import Unwatched as Unwatched
 from pipeline.runs.context import Workplace as Workplace
 from pipeline.runs.inspecting.plan import make_plan as make_plan
 from pipeline.runs.inspecting.table_commands import Asked as Asked
+from pipeline.runs.inspecting.table_commands import foresee_reload as foresee_reload
 from pipeline.runs.inspecting.table_commands import give_order as give_order
+from pipeline.runs.inspecting.table_commands import give_reload as give_reload
 from pipeline.runs.merge import merge as merge
 from pipeline.runs.publish import publish as publish
-from pipeline.runs.recovering.adopt import KIND as KIND
-from pipeline.runs.recovering.adopt import AdoptionComparison as AdoptionComparison
-from pipeline.runs.recovering.adopt import adopt as adopt
-from pipeline.runs.recovering.adopt import adopt_tables as adopt_tables
-from pipeline.runs.recovering.adopt import compare_tables as compare_tables
+from pipeline.runs.recovering.recover import KIND as KIND
 from pipeline.runs.recovering.recover import RecoveryOutcome as RecoveryOutcome
 from pipeline.runs.recovering.recover import foresee as foresee
 from pipeline.runs.recovering.recover import recover as recover
 from pipeline.runs.replaying.replay import ReplayReport as ReplayReport
 from pipeline.runs.replaying.replay import replay as replay
-from pipeline.runs.reports import NotCompared as NotCompared
-from pipeline.runs.reports import TableDifference as TableDifference
 from pipeline.runs.reports import VerifyReport as VerifyReport
 from pipeline.runs.upkeeping.changes import let_go as let_go
 from pipeline.runs.upkeeping.changes import plan_changes as plan_changes

@@ -1,4 +1,4 @@
-"""`lockstep recover`: a ledger that holds nothing of a source is made from its lake; recorded.
+"""`lockstep recover`: a ledger and a source's folder in the lake agree again; recorded.
 `lockstep undo`: a run, and all behind it, as if they had not been; the log is read again. It is
 `lockstep recover --back-to` by the name of a run, with the ledger moved away in between.
 """
@@ -9,15 +9,16 @@ import argparse
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import author
+from lockstep.grammar import UsageError, author, reason
 from pipeline.consumers import Consumer
 from pipeline.errors import ConfigurationError
 from pipeline.json_values import parts
 from pipeline.ports.ledger import Ledger
+from pipeline.recovery.decide import Case
 from pipeline.recovery.facts import RecoveryPlan
 from pipeline.runs.agreement.changelog_files import agree
 from pipeline.runs.recovering.recover import (
@@ -38,53 +39,121 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 def _recover(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     source = context.one_source(arguments.source).name
-
+    behind, start_over = arguments.back_to, arguments.start_over
+    if start_over and behind is not None:
+        raise UsageError(
+            "Whoever starts over goes back to no batch.", hint="leave out --start-over or --back-to"
+        )
+    why, who = reason(arguments), author(arguments)
     with context.work_on(source) as (adapters, work):
         if arguments.yes:
             with work.ledger.lock(source, holder("recover"), None) as lease:
-                done = recover(work, lease, author=author(arguments), behind=arguments.back_to)
+                done = recover(
+                    work, lease, author=who, reason=why, behind=behind, start_over=start_over
+                )
         else:
-            done = foresee(work, arguments.back_to)
-        readers = adapters.consumers().consumers(source) if done.held else []
-    context.say(*_lines(source, done, arguments, readers))
-    consumers = {consumer.name: consumer.cursor for consumer in readers}
+            done = foresee(work, behind, start_over=start_over)
+        readers = adapters.consumers().consumers(source) if done.case is Case.REFUSED else []
+    recorded = arguments.yes and done.case is not Case.AGREE
+    context.say(*_lines(source, done, readers, recorded=recorded))
+    context.say(*_next(source, done, behind, recorded=recorded))
     payload = {
         "source": source,
-        "done": arguments.yes,
+        "done": recorded,
+        **parts(done, "case, told as disagreement, moved_to"),
         **recovery_values(done),
-        "consumers": consumers,
+        "changelogs": {f: parts(one, "removed, added, lost") for f, one in done.restated},
+        "consumers": {consumer.name: consumer.cursor for consumer in readers},
     }
     return Outcome(exits.DONE, payload)
 
 
 def _lines(
-    source: str, done: RecoveryOutcome, given: argparse.Namespace, readers: Sequence[Consumer]
+    source: str, done: RecoveryOutcome, readers: Sequence[Consumer], *, recorded: bool
 ) -> Iterator[str]:
-    if done.plan is None:
-        yield f"{source}: the ledger is made from the lake already; it has yet to claim the folder"
-    else:
-        yield from recovery_lines(source, done, done.plan, readers)
-    behind = "" if given.back_to is None else f" --back-to {given.back_to}"
-    does_it = f"`lockstep recover --source {source}{behind} --yes` does it"
-    if done.held:
+    match done.case:
+        case Case.AGREE:
+            yield f"{source}: the ledger and the lake agree: there is nothing to recover"
+        case Case.FINISH:
+            yield f"{source}: the ledger is made from the lake; what was cut off is ended"
+        case Case.START_OVER:
+            yield (
+                f"{source}: the folder {source} of the lake moves to _before, with everything in "
+                "it and all versions of its mirrors; the next run is a first run"
+            )
+        case Case.KEEP_LEDGER:
+            yield f"{source}: {done.told}"
+            yield from _kept_lines(source, done, recorded=recorded)
+        case _:
+            assert done.plan is not None, "a ledger is made from the lake"
+            yield from recovery_lines(source, done, done.plan, readers)
+    yield from (f"  now at {folder}" for folder in done.moved_to)
+
+
+def _kept_lines(source: str, done: RecoveryOutcome, *, recorded: bool) -> Iterator[str]:
+    yield (
+        "  the ledger goes on as it is: changelogs list what it acknowledged and no more, and the "
+        "log is read from where it ends"
+    )
+    yield from _read_lines(done)
+    if done.reloads:
+        yield (
+            "  versions of these tables that are gone from the lake, or belong to another history, "
+            f"can no longer be read (`lockstep versions --list --source {source}` lists the places)"
+        )
+    for folder, one in done.restated:
+        yield (
+            f"  {folder}: {one.removed} files that this ledger does not have are no longer listed, "
+            f"{one.added} are listed again, {len(one.lost)} are lost"
+        )
+    if not recorded:
+        yield (
+            "  to give it up for a new one, which is made from the lake, move it away first "
+            "(docs/recovery.md#the-ledger-is-behind-its-lake)"
+        )
+
+
+def _read_lines(done: RecoveryOutcome) -> Iterator[str]:
+    for table, why in done.reloads:
+        yield f"  the next run reads {table} from the source: {why}"
+
+
+_INSTEAD: Final = {
+    Case.FROM_LAKE: "  `--start-over` instead moves what is in the lake to _before, and the next "
+    "run is a first run",
+    Case.START_OVER: "  without `--start-over` this ledger is made from what is in the lake "
+    "instead, and no table is moved",
+}
+"""What else a person may choose."""
+
+
+def _next(
+    source: str, done: RecoveryOutcome, behind: int | None, *, recorded: bool
+) -> Iterator[str]:
+    given = "" if behind is None else f" --back-to {behind}"
+    given += " --start-over" if done.case is Case.START_OVER else ""
+    does_it = f"`lockstep recover --source {source}{given} --yes` does it"
+    if done.case is Case.REFUSED:
         yield (
             f"  nothing is written: this ledger holds {source}. Once it is moved away "
             f"(docs/recovery.md#a-run-is-undone), {does_it}"
         )
-    elif not given.yes:
-        yield f"  nothing is written: {does_it}"
-    else:
+    elif recorded:
         yield f"  recorded; the folder {source} belongs to this ledger"
         yield f"  next: `lockstep run --source {source}`, then `lockstep verify --source {source}`"
+    elif done.case is not Case.AGREE:
+        if behind is None and done.case in _INSTEAD:
+            yield _INSTEAD[done.case]
+        yield f"  nothing is written: {does_it}"
 
 
 # -- what both tell ------------------------------------------------------------------------------
 
 
 def recovery_values(done: RecoveryOutcome) -> dict[str, Any]:
-    plan = done.plan
+    plan, again = done.plan, dict(done.reloads)
     if plan is None:
-        return {"position": None, "tables": {}, "read_again": {}, "cut": (), "doubts": ()}
+        return {"position": None, "tables": {}, "read_again": again, "cut": (), "doubts": ()}
     adopted = {
         adoption.mirror.table: parts(adoption, "mirror.folder as mirror", "version", "restored")
         for adoption in plan.adopted
@@ -92,7 +161,7 @@ def recovery_values(done: RecoveryOutcome) -> dict[str, Any]:
     return {
         **parts(plan, "told.at as position", "told.batch as batch", "batch as highest_batch"),
         "tables": adopted,
-        "read_again": dict(done.reloads),
+        "read_again": again,
         "left": [mirror.folder for mirror in plan.left],
         "cut": done.cut,
         "doubts": plan.doubts,
@@ -117,8 +186,7 @@ def recovery_lines(
             )
     for folder in done.cut:
         yield f"  {folder} no longer lists what came after that place: it is read again"
-    for table, why in done.reloads:
-        yield f"  the next run reads {table} from the source: {why}"
+    yield from _read_lines(done)
     for mirror in plan.left:
         yield f"  {mirror.folder} stays as it is: the source had dropped {mirror.table}"
     for doubt in plan.doubts:

@@ -98,8 +98,8 @@ class MirrorWritten:
 @dataclass(frozen=True, slots=True)
 class MirrorHandedOver:
     """A rename left the data where they are, or a ledger goes on with a mirror that it did not make
-    (`lockstep recover`, `lockstep adopt TABLE`): the table has another mirror. `delta_version` and
-    `version`: what was found there; both None where its own went to another table."""
+    (`lockstep recover`): the table has another mirror. `delta_version` and `version`: what was
+    found there; both None where its own went to another table."""
 
     generation: int
     mirror: str

@@ -1,4 +1,5 @@
-"""Where a ledger that is made from a lake goes on. Pure.
+"""Which of a ledger and a lake follows the other, and where a ledger that is made from a lake goes
+on. Pure.
 
 Belongs here: which batch is the newest that all mirrors show, and what becomes of each table. Does
 not: reaching that batch's end in a log, structures (`pipeline.runs.recovering.recover`).
@@ -31,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from enum import StrEnum
 from typing import Final
 
 from pipeline.recovery.facts import (
@@ -48,6 +50,56 @@ NEAR: Final = 8
 
 DROPPED: Final = "dropped"
 """How a table stands still that the source dropped."""
+
+
+class Standing(StrEnum):
+    """What a ledger has of a source. `MADE`: what it was made of from the lake, which shows
+    just that; the recovery did not end."""
+
+    NOTHING = "nothing"
+    MADE = "made"
+    HOLDS = "holds"
+
+
+class Case(StrEnum):
+    """What `recover` does."""
+
+    AGREE = "agree"
+    """Nothing."""
+    FROM_LAKE = "from-lake"
+    """The ledger is made from the lake."""
+    FINISH = "finish"
+    """It was, and has yet to claim the folder."""
+    KEEP_LEDGER = "keep-ledger"
+    """The ledger goes on as it is, and the lake follows it."""
+    START_OVER = "start-over"
+    """The folder moves away; the next run is a first run."""
+    REFUSED = "refused"
+    """The ledger has to be given up first; what would be done then can be shown."""
+
+
+def case_of(
+    standing: Standing,
+    differs: Callable[[], bool],
+    there: Callable[[], bool],
+    *,
+    back_to: bool = False,
+    start_over: bool = False,
+) -> Case:
+    """`differs`: whether the ledger and the lake tell different things; `there`: whether the
+    lake has the source's folder. Either is asked only where it counts. `back_to`, `start_over`:
+    what a person wants."""
+    if standing is Standing.NOTHING:
+        if not start_over:
+            return Case.FROM_LAKE
+        return Case.START_OVER if there() else Case.AGREE
+    if start_over:
+        return Case.REFUSED
+    if standing is Standing.MADE:
+        return Case.FINISH
+    if back_to:
+        return Case.REFUSED
+    return Case.KEEP_LEDGER if differs() else Case.AGREE
 
 
 def decide(

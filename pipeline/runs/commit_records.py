@@ -75,7 +75,7 @@ def upkept_metadata(write: SettledWrite, said: str) -> str:
 
 
 def restated_metadata(work: Workplace, table: TableName | SourceTable, batch: int) -> str:
-    """Of the commit of a hand-over."""
+    """Of the commit after which a changelog lists what is acknowledged."""
     batches = work.ledger.live_batches(work.source.name, batch, batch) if batch else []
     last = batches[0] if batches else None
     said = _said(work, WriteKind.RESTATE, table, (batch, batch), last)

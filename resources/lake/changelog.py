@@ -270,8 +270,8 @@ def _another_batch(path: LakePath, batch: int, version: int) -> ForeignCommit:
     return ForeignCommit(
         f"version {version} of {path} has batch {batch}, or later ones, with other files than "
         "the ledger's: the ledger is behind its lake",
-        hint="restore ledger and lake from the same moment; `lockstep adopt --reason …` goes on "
-        "with this ledger; without `--reason` it only shows what it would do",
+        hint="restore ledger and lake from the same moment; `lockstep recover` goes on "
+        "with this ledger; without `--yes` it only shows what it would do",
     )
 
 

@@ -69,8 +69,8 @@ class FileClaims:
         except (ValueError, KeyError, TypeError) as error:
             raise ForeignCommit(
                 f"{folder / NAME} does not say which ledger the folder belongs to",
-                hint="restore the file from a backup; or delete it and run `lockstep adopt "
-                f"--source {source} --reason …`",
+                hint="restore the file from a backup; or delete it, then `lockstep recover "
+                f"--source {source}`",
             ) from error
 
     def write(self, claim: Claim) -> None:

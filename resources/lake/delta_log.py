@@ -153,8 +153,8 @@ def recorded(table: LakePath, app_id: str, txn_version: int) -> LakeCommit | Non
         raise ForeignCommit(
             f"{table} recorded transaction {latest} of {app_id}, and its log does not show "
             f"transaction {txn_version}",
-            hint="restore ledger and lake from the same moment; `lockstep adopt --reason …` goes "
-            "on with this ledger; without `--reason` it only shows what it would do",
+            hint="restore ledger and lake from the same moment; `lockstep recover` goes "
+            "on with this ledger; without `--yes` it only shows what it would do",
         )
     return None
 

@@ -428,7 +428,7 @@ def _ours(target: MirrorTarget, commit: MirrorCommit) -> MirrorCommit:
         raise ForeignCommit(
             f"Version {commit.delta_version} of {target.mirror} carries transaction "
             f"{target.txn_version} of {target.app_id}, but not this write's description",
-            hint="restore ledger and lake from the same moment; `lockstep adopt --reason …` goes "
-            "on with this ledger; without `--reason` it only shows what it would do",
+            hint="restore ledger and lake from the same moment; `lockstep recover` goes "
+            "on with this ledger; without `--yes` it only shows what it would do",
         )
     return commit

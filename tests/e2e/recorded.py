@@ -272,8 +272,7 @@ def losses(recording: Recording, project: Project, first: str) -> None:
     ask("start-at", project, "start-at", "latest", *BECAUSE)
     ask("start-at-status", project, "status", expect=3)
     ask("start-at-run", project, "run")
-    ask("adopt-agrees", project, "adopt")
-    ask("adopt-table-refused", project, "adopt", ORDERS, expect=4)
+    ask("recover-agrees", project, "recover")
     last = project.json("versions")["sources"]["shop"]["run"]
     ask("undo-dry-run", project.alone, "undo", last)
     ask("undo", project.alone, "undo", last, "--yes", "--author", "somebody")
@@ -282,7 +281,7 @@ def losses(recording: Recording, project: Project, first: str) -> None:
     shutil.rmtree(project.folder / ".lockstep")
     shutil.copytree(empty_ledger(), project.folder / ".lockstep" / "ledger")
     ask("lost-run", project, "run", expect=5)
-    ask("adopt", project, "adopt")
+    ask("recover-start-over", project, "recover", "--start-over")
     ask("recover-dry-run", project, "recover")
     ask("recover", project, "recover", "--yes", "--author", "somebody")
     ask("recovered-run", project, "run")

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from pipeline.decisions import Lease
 from pipeline.errors import ForeignCommit, SegmentsLost
 from pipeline.places import Earliest, Latest
 from pipeline.ports.source import SourceServer
@@ -25,11 +26,12 @@ from tests.mysql.reading import server
 from tests.outside import (
     StepProgress,
     Unwatched,
+    Workplace,
     acknowledge,
-    adopt,
     capture,
     merge,
     publish,
+    recover,
     replay,
 )
 from tests.positions.fake import FakeServer
@@ -252,18 +254,24 @@ def misread(follower: Follower, at: int = 0) -> None:
     follower.record_otherwise(batch, at, *print_of(lake.files[path]))
 
 
+def brought_together(work: Workplace, lease: Lease) -> None:
+    """As a person does it whose run was refused; a ledger that captured nothing starts over."""
+    new = work.ledger.cursors(work.source.name).captured is None
+    recover(work, lease, author="somebody", reason="a trial", start_over=new)
+
+
 def go_on(follower: Follower) -> bool:
-    """Run until every table is back; whether a person had to sign a hand-over."""
+    """Run until every table is back; whether a person had to bring ledger and lake together."""
     signed = False
     for _ in range(4):
         try:
             follower.run()
         except (ForeignCommit, SegmentsLost) as error:
-            assert "lockstep adopt --source shop --reason" in error.hint
+            assert "lockstep recover --source shop" in error.hint
             assert not signed, f"signed, and refused again: {error}"
             signed = True
             with follower.leased() as lease:
-                adopt(follower.work(), lease, author="somebody", reason="a trial")
+                brought_together(follower.work(), lease)
             continue
         states = follower.states()
         stopped = TableCondition.QUARANTINED

@@ -18,7 +18,7 @@ from tests.hostile.histories import History, Made
 from tests.hostile.test_restored import DRAWN, require_equal
 from tests.mysql.logged import head
 from tests.mysql.reading import server
-from tests.outside import RecoveryOutcome, foresee, recover
+from tests.outside import Case, RecoveryOutcome, foresee, recover
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, mortal
@@ -79,10 +79,10 @@ def test_from_moments_of_a_real_server(real: History, drawn: int | None) -> None
 def undone(follower: Follower, behind: int) -> RecoveryOutcome:
     """Shown with the ledger that holds the source, and done with a new one."""
     shown = foresee(follower.work(), behind)
-    assert shown.held
+    assert shown.case is Case.REFUSED
     follower.lose_ledger()
     done = recovered(follower, behind)
-    assert done == replace(shown, held=False)
+    assert done == replace(shown, case=Case.FROM_LAKE)
     return done
 
 
@@ -228,15 +228,18 @@ def test_a_log_that_ends_too_late_names_all_tables(history: History) -> None:
     before = dict(follower.lake.tables)
     with pytest.raises(PositionPurged, match=r"read from the source: shop\.t") as caught:
         foresee(follower.work())
-    assert "lockstep adopt --source shop --reason" in caught.value.hint
+    assert "lockstep recover --start-over --source shop" in caught.value.hint
     assert follower.lake.tables == before
 
 
 def test_a_ledger_that_holds_the_source_is_not_made_anew(history: History) -> None:
+    """Where it agrees with the lake, nothing is done, and it has to be given up to start over."""
     follower = history.together(-1, -1)
-    with pytest.raises(ForeignCommit, match="holds shop already") as caught:
-        foresee(follower.work())
-    assert "lockstep adopt --source shop --reason" in caught.value.hint
+    assert recovered(follower) == RecoveryOutcome(Case.AGREE)
+    with pytest.raises(ForeignCommit, match="holds shop already"):
+        foresee(follower.work(), start_over=True)
+    with follower.leased() as lease, pytest.raises(ForeignCommit, match="holds shop already"):
+        recover(follower.work(), lease, author="somebody", behind=2)
 
 
 @pytest.mark.thin
@@ -261,7 +264,8 @@ def cut_off(history: History, moment: int, behind: int | None, call: str, when: 
         mortal(follower, call, after=when == "after"),
     ):
         recover(follower.work(), lease, author="somebody", behind=behind)
-    recovered(follower, behind)
+    ended = (call, when) == ("acknowledge", "after")
+    recovered(follower, None if ended else behind)
     history.write()
     follower.run()
     require_equal(history, follower)

@@ -18,7 +18,7 @@ from pipeline.decisions import RecordedDecision
 from pipeline.errors import ForeignCommit
 from tests.chance import by_chance
 from tests.hostile.histories import History, changelog, go_on, lake_of, misread, recorded, replayed
-from tests.outside import KIND, adopt, disagreement
+from tests.outside import KIND, disagreement, foresee, recover
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import interrupted
 
@@ -51,7 +51,7 @@ def try_pair(history: History, ledger: int, lake: int) -> None:
     history.write()
     again = go_on(follower)
     assert not ((signed or again) and together), "both sides are of one moment"
-    assert not (signed and again), "a hand-over is signed once"
+    assert not (signed and again), "a recovery is signed once"
     require_equal(history, follower)
     if history.moments[lake].step == "replayed":
         require_listed(follower)
@@ -143,7 +143,7 @@ def test_a_replay_that_cannot_be_ended_is_taken_back(real: History) -> None:
     last = changelog_path(SOURCE, recorded[max(recorded)][1].table)
     [new] = follower.lake.tables[last].pop().files[-1:]
     del follower.lake.files[follower.lake.path(f"{last}/{new}")]
-    assert go_on(follower), "a hand-over takes it back"
+    assert go_on(follower), "a recovery takes it back"
     require_listed(follower)
     replayed(follower)
     require_listed(follower)
@@ -189,19 +189,23 @@ def test_a_folder_belongs_to_one_ledger(history: History) -> None:
     assert f"batch {newest.id} up to {newest.end.at}" in error.message
 
 
-def test_a_new_ledger_that_takes_over_begins_anew(history: History) -> None:
+def test_a_new_ledger_that_starts_over_begins_anew(history: History) -> None:
     """What was in the folder stays, in another one; who signed, and why, is on record. The ledger
     that was left refuses from then on."""
     follower = of_another(history)
     before = follower.mirror(f"{history.source.name}.t")
     refusal(follower)
+    before_it = foresee(follower.work(), start_over=True)
     with follower.leased() as lease:
-        done = adopt(follower.work(), lease, author="somebody", reason="the old one is gone")
+        done = recover(
+            follower.work(), lease, author="somebody", reason="it is gone", start_over=True
+        )
     (kept,) = done.moved_to
+    assert done == replace(before_it, moved_to=done.moved_to)
     moved = follower.lake.tables[f"{kept}/shop/t"][-1].rows.to_pylist()
     assert sorted(row["id"] for row in moved) == [row["id"] for row in before]
-    (decided,) = _handovers(follower)
-    assert (decided.decision.author, decided.decision.reason) == ("somebody", "the old one is gone")
+    (decided,) = _recoveries(follower)
+    assert (decided.decision.author, decided.decision.reason) == ("somebody", "it is gone")
     old = history.together(-1, -1)
     old.lake = lake_of(follower.lake)
     assert follower.ledger.identity() in refusal(old).message
@@ -209,7 +213,7 @@ def test_a_new_ledger_that_takes_over_begins_anew(history: History) -> None:
     assert follower.acknowledged() is not None
 
 
-def _handovers(follower: Follower) -> list[RecordedDecision]:
+def _recoveries(follower: Follower) -> list[RecordedDecision]:
     found = follower.decisions(limit=100)
     return [one for one in found if one.decision.kind == KIND]
 

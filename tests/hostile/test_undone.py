@@ -24,11 +24,11 @@ from pipeline.table_state import OrderKind, TableCondition
 from resources.lake.claims import FileClaims
 from tests.chance import by_chance, seed_of
 from tests.fix_mysql import MySqlStand
-from tests.hostile.histories import go_on, lake_of, replayed
+from tests.hostile.histories import brought_together, go_on, lake_of, replayed
 from tests.hostile.test_recovered import recovered, undone
 from tests.mysql.logged import head
 from tests.mysql.reading import server
-from tests.outside import Workplace, adopt, capture, foresee, merge, publish, recover
+from tests.outside import Workplace, capture, foresee, merge, publish, recover
 from tests.positions.follower import SOURCE, Follower, KeptLedger
 from tests.twins.lake import MemoryCommit, MemoryLake
 
@@ -118,7 +118,7 @@ def test_a_claim_lost_after_a_run_was_undone(mysql: MySqlStand, database: str) -
 def test_a_ledger_that_a_recovery_began_to_leave_does_not_go_on(
     mysql: MySqlStand, database: str
 ) -> None:
-    """It was moved back when the recovery was cut off; by `adopt` it goes on with what it has."""
+    """It was moved back when the recovery was cut off; by another it goes on with what it has."""
     follower = renamed(mysql, database)
     ledger = follower.ledger
     follower.lose_ledger()
@@ -222,7 +222,7 @@ def test_a_table_that_a_later_batch_caught_up_stood_still(mysql: MySqlStand, dat
     require_equal(follower, mysql, database)
 
 
-def test_a_hand_over_keeps_what_the_ledger_was_made_from(mysql: MySqlStand, database: str) -> None:
+def test_a_recovery_keeps_what_the_ledger_was_made_from(mysql: MySqlStand, database: str) -> None:
     """A ledger that was made from the lake has no file of before on record; its changelogs list
     them all the same."""
     follower = followed(mysql, database)
@@ -248,7 +248,7 @@ def test_an_older_ledger_without_the_claim(
     mysql: MySqlStand, database: str, published: bool
 ) -> None:
     """A batch that it does not know is in changelogs alone: it gives that number to no batch of its
-    own, whose files would have the same names; a hand-over that was cut off is known as such."""
+    own, whose files would have the same names; a recovery that was cut off is known as such."""
     follower = followed(mysql, database)
     mysql.execute(f"use {database}", "create table a (id int primary key)")
     if published:
@@ -270,7 +270,7 @@ def test_an_older_ledger_without_the_claim(
         with pytest.raises(ForeignCommit, match="the ledger is behind its lake"):
             follower.run()
         with follower.leased() as lease, suppress(CutOff):
-            adopt(mortal(follower.work(), calls), lease, author="somebody", reason="a trial")
+            brought_together(mortal(follower.work(), calls), lease)
             done = True
         go_on(follower)
         require_equal(follower, mysql, database)
@@ -279,7 +279,7 @@ def test_an_older_ledger_without_the_claim(
 
 
 def test_a_table_is_dropped_whose_files_are_lost(mysql: MySqlStand, database: str) -> None:
-    """A hand-over merged their batch without any table; nothing is made of them, and the table
+    """A recovery merged their batch without any table; nothing is made of them, and the table
     ends."""
     follower = followed(mysql, database)
     mysql.execute(
@@ -293,7 +293,7 @@ def test_a_table_is_dropped_whose_files_are_lost(mysql: MySqlStand, database: st
     follower.capture()
     follower.lake = older
     with follower.leased() as lease:
-        adopt(follower.work(), lease, author="somebody", reason="a trial")
+        brought_together(follower.work(), lease)
     mysql.execute(f"drop table {database}.a")
     go_on(follower)
     require_equal(follower, mysql, database)
@@ -473,7 +473,7 @@ class Chaos:
         except CutOff:
             pass
         except (ForeignCommit, SegmentsLost):
-            self._adopt()
+            self._bring_together()
         kept = self.follower.kept_ledger(), lake_of(self.follower.lake)
         self.older = [*self.older[-8:], kept]
 
@@ -584,7 +584,7 @@ class Chaos:
                 # The lake went back to before its first batch, or a batch was never published in
                 # all tables: a person starts over, as the hint says.
                 assert not self._listed(), "a batch that counts is not gone on with"
-                self._adopt()
+                self._bring_together()
                 return
             else:
                 return
@@ -616,13 +616,12 @@ class Chaos:
     def _either_way(self) -> None:
         self.random.choice((self.run, self.lose_ledger))()
 
-    def _adopt(self) -> None:
+    def _bring_together(self) -> None:
         """Cut off at times; then the same again, or not."""
         for calls in (self._calls(), 0):
             try:
                 with self.follower.leased() as lease:
-                    work = mortal(self.follower.work(), calls)
-                    adopt(work, lease, author="somebody", reason="a trial")
+                    brought_together(mortal(self.follower.work(), calls), lease)
             except CutOff:
                 if self.random.random() < 0.7:
                     continue

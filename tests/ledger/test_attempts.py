@@ -30,7 +30,7 @@ FAILED = Decision("failure", "CommitConflict", "another was first", recovery=Rec
 def test_attempts_come_newest_first(ledger: Ledger, lease: Lease) -> None:
     """With their sentences and values; what was begun or handed over is none, nor are another
     source's."""
-    handed_over = replace(DECISION, kind="hand-over")
+    handed_over = replace(DECISION, kind="recovery")
     decided = [
         ledger.decide(lease, one).decided_at
         for one in (IDLE, DECISION, REFUSED, handed_over, FAILED)

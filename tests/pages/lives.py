@@ -29,7 +29,7 @@ WORDS: Final[dict[type[events.Event], tuple[str, str]]] = {
     ),
     events.MirrorReplaced: ("mirror replaced", "the mirror was lost: another folder"),
     events.MirrorRemoved: ("mirror removed", "the mirror of a dropped table is deleted"),
-    events.LakeRestarted: ("lake restarted", "`lockstep adopt`: a new generation"),
+    events.LakeRestarted: ("lake restarted", "`lockstep recover`: a new generation"),
     events.BatchAbandoned: (
         "batch abandoned",
         "what a batch recorded never happened: all other events are applied again",

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.claim import BatchSpan, Claim
 from pipeline.lake_commit import LakeCommit, stamp
 from pipeline.position import Coordinates, LogFile, Witness
-from pipeline.recovery.decide import NEAR, decide
+from pipeline.recovery.decide import NEAR, Case, Standing, case_of, decide
 from pipeline.recovery.facts import (
     CursorSaid,
     LakeFacts,
@@ -99,6 +100,28 @@ def _facts(mirrors: dict[TableName, Mirror]) -> tuple[MirrorFacts, ...]:
         )
         for table, one in mirrors.items()
     )
+
+
+@pytest.mark.parametrize(
+    ("standing", "asked", "case"),
+    [
+        (Standing.NOTHING, "", Case.FROM_LAKE),
+        (Standing.NOTHING, "back_to", Case.FROM_LAKE),
+        (Standing.NOTHING, "start_over", Case.START_OVER),
+        (Standing.MADE, "", Case.FINISH),
+        (Standing.MADE, "back_to", Case.FINISH),
+        (Standing.MADE, "start_over", Case.REFUSED),
+        (Standing.HOLDS, "", Case.KEEP_LEDGER),
+        (Standing.HOLDS, "back_to", Case.REFUSED),
+        (Standing.HOLDS, "start_over", Case.REFUSED),
+    ],
+)
+def test_which_side_follows_the_other(standing: Standing, asked: str, case: Case) -> None:
+    """Where both tell the same, or nothing is there to be moved, nothing is done."""
+    given = {asked: True} if asked else {}
+    assert case_of(standing, lambda: True, lambda: True, **given) is case
+    done_nothing = Case.AGREE if case in (Case.KEEP_LEDGER, Case.START_OVER) else case
+    assert case_of(standing, lambda: False, lambda: False, **given) is done_nothing
 
 
 @given(lakes(), st.integers(1, 12))

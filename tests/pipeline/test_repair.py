@@ -214,7 +214,7 @@ def test_a_prepared_transaction_is_lost_where_a_table_shows_its_batch(stand: Sta
     stand.spool.files.clear()
     with pytest.raises(SegmentsLost, match=r"shop\.stock already shows part") as lost:
         repair(stand.work, stand.lease)
-    assert "lockstep adopt --source shop --reason" in lost.value.hint
+    assert "lockstep recover --source shop" in lost.value.hint
     assert stand.states() == [CAPTURED]
 
 

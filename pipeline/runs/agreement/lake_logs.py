@@ -334,23 +334,18 @@ def foreign_mirrors(work: Workplace, tables: Iterable[TableName]) -> dict[TableN
         if table in known or table in ordered or mirror in looked:
             continue
         try:
-            if is_foreign(work, mirror):
-                why = f"somebody else made {mirror} in the lake; {cure(table)}"
-                found[table] = f"{table} is left out: {why}"
+            if _is_foreign(work, mirror):
+                found[table] = (
+                    f"{table} is left out: somebody else made {mirror} in the lake; "
+                    f"`lockstep reload {table} --reason …` replaces that by what MySQL has"
+                )
         except MirrorRefused as error:
             found[table] = f"{table} is left out: {error.reason}"
     return found
 
 
-def is_foreign(work: Workplace, folder: str) -> bool:
+def _is_foreign(work: Workplace, folder: str) -> bool:
     """Whether there is a Delta table of which none of the newest commits is a Lockstep's."""
     if work.mirrors.version(folder) is None:
         return False
     return not any(commit.ours for commit in islice(work.mirrors.history(folder), _COMMITS))
-
-
-def cure(table: TableName) -> str:
-    return (
-        f"`lockstep adopt {table} --reason …` compares it with MySQL and goes on with it; "
-        f"`lockstep reload {table} --reason …` rewrites it from the source"
-    )

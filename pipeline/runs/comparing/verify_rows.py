@@ -153,15 +153,7 @@ def verify(
     """
     clock = perf_counter()
     shown = what_the_lake_shows(work)
-    compared = chosen(work, tables, shown.states)
-    comparisons = compare(work, shown, compared, show_values=show_values)
-    return report(work, shown.cursor, comparisons, perf_counter() - clock)
-
-
-def compare(
-    work: Workplace, shown: LakeShown, tables: Sequence[TableName], *, show_values: bool = False
-) -> dict[TableName, Found]:
-    """What is found of each table, given what the lake shows."""
+    tables = chosen(work, tables, shown.states)
     comparisons: dict[TableName, Found] = {}
     summed: dict[TableName, Summed] = {}
     for done, table in enumerate(tables):
@@ -176,7 +168,7 @@ def compare(
         if table not in comparisons:
             rows = partial(_by_rows, work, shown.cursor, sums, show_values=show_values)
             comparisons[table] = tried(table, rows)
-    return comparisons
+    return report(work, shown.cursor, comparisons, perf_counter() - clock)
 
 
 def report(

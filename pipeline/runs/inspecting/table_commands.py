@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pipeline.changes.layout import mirror_path
 from pipeline.changes.merging import FromChangelog, Origin
 from pipeline.decisions import Lease
 from pipeline.errors import (
@@ -23,6 +24,7 @@ from pipeline.errors import (
     TableError,
 )
 from pipeline.ports.ledger import Ledger
+from pipeline.runs.agreement.lake_logs import foreign_mirrors
 from pipeline.runs.capturing.logged_statements import facts_of_server, recorded_statements
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import refusal
@@ -152,6 +154,9 @@ def foresee_reload(work: Workplace, asked: Asked, supplier: Supplier | None) -> 
     why = "" if supplier is Supplier.SOURCE else f": {origin}"
     rows = work.server.estimated_rows([table]).get(table)
     told = f"the next run rewrites the mirror of {table}, from the source{why}"
+    if state is None and foreign_mirrors(work, [table]):
+        mirror = mirror_path(work.source.name, work.source.mirror_name(table))
+        told += f"; what somebody else made in the lake at {mirror} is replaced"
     return Reload(asked, Supplier.SOURCE, told, rows)
 
 

@@ -1,4 +1,6 @@
-"""`lockstep recover`: a ledger that holds nothing of a source goes on with its lake.
+"""`lockstep recover`: a ledger and a source's folder in the lake agree again. Which of the two
+follows the other, `pipeline.recovery.decide` tells; a ledger that goes on as it is has
+`kept_ledger`. Here a ledger that holds nothing of the source goes on with its lake.
 
 In the lake first, then in the ledger, then the folder's claim; what was cut off is done again.
 
@@ -18,12 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
 from pipeline.batch import CaptureRecord
 from pipeline.changes.layout import application_id, changelog_path
 from pipeline.changes.source_tables import source_table_id
-from pipeline.claim import Claim
+from pipeline.claim import Unclaimed
 from pipeline.decisions import Decision, Lease
 from pipeline.errors import (
     ForeignCommit,
@@ -33,16 +35,19 @@ from pipeline.errors import (
     VersionSetUnknown,
 )
 from pipeline.lake_commit import WriteKind, restamped
+from pipeline.ports.changelog import Restated
 from pipeline.ports.held import Held
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Position
-from pipeline.recovery.decide import choices, decide
+from pipeline.recovery.decide import Case, Standing, case_of, choices, decide
 from pipeline.recovery.facts import Adopted, RecoveryPlan, Told
 from pipeline.runs.agreement.changelog_files import batches_of
-from pipeline.runs.agreement.claim import claim_folder, said_by
+from pipeline.runs.agreement.claim import claim_folder, lake_trouble, said_by
+from pipeline.runs.agreement.lake_logs import changelogs_parted, parted
 from pipeline.runs.commit_records import recovered_metadata
 from pipeline.runs.context import Workplace
 from pipeline.runs.known_batches import RUNS, batch_of_run, no_such_run
+from pipeline.runs.recovering.kept_ledger import apart, keep_ledger, move_away
 from pipeline.runs.recovering.recovered_structures import (
     GatheredLake,
     Listed,
@@ -60,40 +65,124 @@ from pipeline.table_state import Extent, Handover, TableCondition, TableState
 
 @dataclass(frozen=True, slots=True)
 class RecoveryOutcome:
-    """What `recover` does. `plan` None: all of it is done but the folder's claim. `held`: it is
-    only shown, because this ledger holds the source."""
+    """What `recover` does. `told`: what the ledger and the lake tell differently; `plan`: where a
+    ledger that is made from the lake goes on, and `cut`: changelogs that no longer list what came
+    after that; `reloads`: tables that the next run reads from the source, and why. Once it is done
+    for a ledger that goes on as it is, `restated`: changelogs by folder, and `moved_to`: where
+    folders are now that were moved away, relative to the lake."""
 
-    plan: RecoveryPlan | None
+    case: Case
+    told: str | None = None
+    plan: RecoveryPlan | None = None
     reloads: tuple[tuple[TableName, str], ...] = ()
     cut: tuple[str, ...] = ()
-    held: bool = False
+    restated: tuple[tuple[str, Restated], ...] = ()
+    moved_to: tuple[str, ...] = ()
 
 
-def foresee(work: Workplace, behind: int | None = None) -> RecoveryOutcome:
+def foresee(
+    work: Workplace, behind: int | None = None, *, start_over: bool = False
+) -> RecoveryOutcome:
     """What it would do; writes nothing. `behind`: the batch to go back behind, which is shown
     with a ledger that holds the source, too. `ForeignCommit`, `PositionPurged`,
     `VersionSetUnknown` where it cannot."""
-    try:
-        if _begun(work):
-            return RecoveryOutcome(None)
-    except ForeignCommit:
-        if behind is None:
-            raise
-        return replace(_told(work, _basis(work, behind)), held=True)
-    return _told(work, _basis(work, behind))
+    return _foreseen(work, behind, start_over)[0]
 
 
 def recover(
-    work: Workplace, lease: Lease, *, author: str, behind: int | None = None
+    work: Workplace,
+    lease: Lease,
+    *,
+    author: str,
+    reason: str = "",
+    behind: int | None = None,
+    start_over: bool = False,
 ) -> RecoveryOutcome:
-    """Do it, and record who wanted it."""
-    if _begun(work):
+    """Do it, and record who wanted it and why."""
+    done, basis = _foreseen(work, behind, start_over)
+    if done.case is Case.REFUSED:
+        raise _holds(work)
+    if basis is not None:
+        return _from_lake(work, lease, basis, done, author, reason)
+    if done.case is Case.FINISH:
         _end(work, lease)
-        return RecoveryOutcome(None)
-    basis = _basis(work, behind)
+    if done.case in (Case.KEEP_LEDGER, Case.START_OVER):
+        reread = [str(table) for table, _ in done.reloads]
+        facts = {"disagreement": done.told, "reread": reread}
+        why = reason or done.told or "the source starts over"
+        work.ledger.decide(lease, Decision(KIND, done.case, why, facts, author))
+    if done.case is Case.KEEP_LEDGER:
+        restated, moved_to = keep_ledger(work, lease, done.reloads)
+        return replace(done, restated=restated, moved_to=moved_to)
+    if done.case is Case.START_OVER:
+        done = replace(done, moved_to=(move_away(work, work.source.name),))
+        claim_folder(work)
+    return done
+
+
+def _foreseen(
+    work: Workplace, behind: int | None, start_over: bool
+) -> tuple[RecoveryOutcome, RecoveryBasis | None]:
+    found = cache(lambda: apart(work))
+    case = case_of(
+        _standing(work),
+        lambda: found() is not None,
+        lambda: work.claims.read(work.source.name) != Unclaimed(empty=True),
+        back_to=behind is not None,
+        start_over=start_over,
+    )
+    if case is Case.REFUSED and start_over:
+        raise _holds(work)
+    if case in (Case.FROM_LAKE, Case.REFUSED):
+        basis = _basis(work, behind)
+        return _told(work, case, basis), basis
+    if case is Case.START_OVER:
+        trouble = lake_trouble(work)
+        return RecoveryOutcome(case, None if trouble is None else trouble.message), None
+    if case is Case.KEEP_LEDGER and (differing := found()) is not None:
+        return RecoveryOutcome(case, differing.told, reloads=differing.reloads), None
+    return RecoveryOutcome(case), None
+
+
+def _standing(work: Workplace) -> Standing:
+    """What another ledger, or a run, did to the lake since shows in its tables."""
+    source = work.source.name
+    cursors = work.ledger.cursors(source)
+    newest = cursors.captured
+    if newest is None:
+        return Standing.NOTHING
+    if cursors.acknowledged is not None:
+        return Standing.HOLDS
+    batches = work.ledger.live_batches(source, 0, newest.batch)
+    states = work.ledger.table_states(source).values()
+    made = [batch.start for batch in batches] == [batches[0].end] and all(
+        state.adopted is not None for state in states
+    )
+    if made and not parted(work) and changelogs_parted(work) is None:
+        return Standing.MADE
+    return Standing.HOLDS
+
+
+def _holds(work: Workplace) -> ForeignCommit:
+    source = work.source.name
+    newest = work.ledger.cursors(source).captured
+    assert newest is not None, "it holds the source"
+    return ForeignCommit(
+        f"this ledger holds {source} already, up to batch {newest.batch} at {newest.position.at}",
+        hint="to give it up for a new one, move it away first (docs/recovery.md)",
+    )
+
+
+def _from_lake(
+    work: Workplace,
+    lease: Lease,
+    basis: RecoveryBasis,
+    recovery: RecoveryOutcome,
+    author: str,
+    reason: str,
+) -> RecoveryOutcome:
     held = partial(work.ledger.require_held, lease)
-    recovery = _told(work, basis)
-    assert recovery.plan is not None, "nothing is done yet"
+    assert recovery.plan is not None, "the ledger is made from the lake"
     claim = said_by(work, recovery.plan.told.ledger)
     held()
     work.claims.write(claim.gone_back(recovery.plan.told.batch, recovery.plan.batch))
@@ -107,7 +196,7 @@ def recover(
     for table, why in reloads:
         work.ledger.order_load(lease, table, author=author, reason=why)
     work.ledger.note_looked(lease, looked)
-    record_basis(work, lease, basis, adopted, author)
+    record_basis(work, lease, basis, adopted, author, reason)
     _end(work, lease)
     return replace(recovery, reloads=reloads)
 
@@ -151,14 +240,14 @@ def _basis(work: Workplace, behind: int | None) -> RecoveryBasis:
         raise PositionPurged(
             f"the server's log reaches no batch that the lake shows ({why}): these tables must be "
             f"read from the source: {tables}",
-            hint=f"`lockstep adopt --source {work.source.name} --reason …` moves what is there to "
-            "_before, and the next run reads them",
+            hint=f"`lockstep recover --start-over --source {work.source.name}` moves what is there "
+            "to _before, and the next run reads them",
         )
     placed = places.found[plan.told.batch]
     return RecoveryBasis(gathered, plan, placed, structures_of(work, gathered, plan, placed))
 
 
-def _told(work: Workplace, basis: RecoveryBasis) -> RecoveryOutcome:
+def _told(work: Workplace, case: Case, basis: RecoveryBasis) -> RecoveryOutcome:
     structures, plan = basis.structures, basis.plan
     adopted = tuple(
         adoption for adoption in plan.adopted if adoption.mirror.table in structures.adopted
@@ -173,7 +262,7 @@ def _told(work: Workplace, basis: RecoveryBasis) -> RecoveryOutcome:
         for changelog in basis.gathered.listed
         if changelog.changes(plan.told.batch)
     )
-    return RecoveryOutcome(plan, structures.reloads, cut)
+    return RecoveryOutcome(case, plan=plan, reloads=structures.reloads, cut=cut)
 
 
 def _mixed(work: Workplace, basis: RecoveryBasis) -> Iterator[str]:
@@ -189,28 +278,6 @@ def _mixed(work: Workplace, basis: RecoveryBasis) -> Iterator[str]:
                 f"somebody else wrote files to {changelog.folder}: nothing says when its rows came"
                 ", so all of them stay"
             )
-
-
-def _begun(work: Workplace) -> bool:
-    """Whether this ledger recovered the source already, and was cut off before the end;
-    `ForeignCommit` where it holds the source otherwise."""
-    source = work.source.name
-    newest = work.ledger.cursors(source).captured
-    if newest is None:
-        return False
-    batches = work.ledger.live_batches(source, 0, newest.batch)
-    states = work.ledger.table_states(source).values()
-    folder = work.claims.read(source)
-    mine = isinstance(folder, Claim) and folder.ledger == work.ledger.identity()
-    taken_over = bool(states) and all(state.adopted is not None for state in states)
-    if not mine and len(batches) == 1 and taken_over:
-        return True
-    raise ForeignCommit(
-        f"this ledger holds {source} already, up to batch {newest.batch} at {newest.position.at}",
-        hint="where it and the lake disagree, restore both from the same moment, or `lockstep "
-        f"adopt --source {source} --reason …`; to give it up for a new one, move it away first "
-        "(docs/recovery.md)",
-    )
 
 
 def restore_mirrors(
@@ -298,6 +365,9 @@ def _app_id(work: Workplace, gathered: GatheredLake, listed: Listed) -> str:
 RULE = "recovered"
 """The start decision of the batch that stands for all that the lake has."""
 
+KIND = "recovery"
+"""The kind of a decision that a ledger goes on as it is, or that the source starts over."""
+
 
 def record_basis(
     work: Workplace,
@@ -305,6 +375,7 @@ def record_basis(
     basis: RecoveryBasis,
     adopted: Iterable[tuple[Adopted, int]],
     author: str,
+    why: str,
 ) -> None:
     """`adopted`: the tables that go on, with the Delta versions of their mirrors."""
     ledger, plan, placed = work.ledger, basis.plan, basis.placed
@@ -320,7 +391,8 @@ def record_basis(
         "read_again": [str(table) for table, _ in basis.structures.reloads],
         "doubts": list(plan.doubts),
     }
-    reason = f"made from the lake, which shows batch {plan.told.batch} up to {plan.told.at}"
+    made = f"made from the lake, which shows batch {plan.told.batch} up to {plan.told.at}"
+    reason = f"{made}: {why}" if why else made
     decision = ledger.decide(lease, Decision("start", RULE, reason, facts, author))
     start: Position = placed.position
     batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision.id)
@@ -364,11 +436,12 @@ def _handover(work: Workplace, adoption: Adopted, version: int, generation: int)
 
 
 def _end(work: Workplace, lease: Lease) -> None:
-    """The batch that stands for the past is acknowledged, and the folder is this ledger's."""
+    """The folder is this ledger's, and the batch that stands for the past is acknowledged: until
+    then it is known that the recovery did not end."""
     work.ledger.mark_merged(lease)
+    claim_folder(work)
     for batch in work.ledger.unfinished(work.source.name):
         work.ledger.acknowledge(lease, batch.id)
-    claim_folder(work)
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,8 +471,8 @@ def undone_run(ledger: Ledger, source: str, run: str) -> UndoneRun:
     if not before:
         raise SpanRefused(
             f"run {name} captured the first batch of {source}: there is nothing to go back to",
-            hint="to start over, move the ledger away, then `lockstep adopt --source "
-            f"{source} --reason …`",
+            hint="to start over, move the ledger away, then `lockstep recover --start-over "
+            f"--source {source}`",
         )
     for note in ledger.in_clear(source):
         if note.kept_because is None and before[-1] <= note.tightening.through:

@@ -60,8 +60,8 @@ def carry_out(work: Workplace, lease: Lease, revision: Revision) -> None:
         if any(_is_begun(work, one.folder, some) for one, some in changelogs.items()):
             raise SegmentsLost(
                 f"a replay that was cut off cannot be ended: {error.message}",
-                hint="restore the file from a copy of the lake, then run again; or `lockstep adopt "
-                f"--source {work.source.name} --reason …` takes back what of it was done",
+                hint="restore the file from a copy of the lake, then run again; or "
+                f"`lockstep recover --source {work.source.name}` takes back what of it was done",
             ) from error
         work.ledger.end_revision(lease, revision, settled=False)
         raise

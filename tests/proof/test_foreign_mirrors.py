@@ -1,6 +1,4 @@
-"""Mirrors that somebody else loaded: left alone until they are taken over, which an equal one is,
-while others write, and no other.
-"""
+"""Mirrors that somebody else loaded: left alone until a person has them replaced."""
 
 from __future__ import annotations
 
@@ -11,17 +9,10 @@ import pytest
 
 from pipeline.errors import MirrorRefused
 from pipeline.table import TableName
+from pipeline.table_state import Supplier
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
-from tests.outside import (
-    AdoptionComparison,
-    NotCompared,
-    TableDifference,
-    adopt_tables,
-    compare_tables,
-    foreign_mirrors,
-    verify,
-)
+from tests.outside import Asked, foreign_mirrors, foresee_reload, give_reload, verify
 from tests.positions.follower import SOURCE, Follower
 from tests.proof.writing import COLUMNS, KEYLESS, writers
 from tests.twins.lake import MemoryCommit
@@ -61,12 +52,6 @@ class Shop:
     @property
     def tables(self) -> list[TableName]:
         return [TableName(self.name, table) for table in ("bare", "keyed")]
-
-    def adopt(self) -> AdoptionComparison:
-        with self.follower.leased() as lease:
-            return adopt_tables(
-                self.follower.work(), lease, self.tables, author="somebody", reason="moved here"
-            )
 
 
 @pytest.fixture
@@ -114,30 +99,26 @@ def test_a_place_that_cannot_be_read_leaves_its_table_out(
     assert TableName(shop.name, "keyed") not in states
 
 
-def test_equal_ones_are_gone_on_with_while_others_write(shop: Shop) -> None:
-    """No row is read of them; from the place of the comparison on the log has the rest."""
+def test_a_person_has_them_replaced(shop: Shop) -> None:
+    """By what MySQL has, while others write; what was there is an earlier version."""
     shop.follower.run()
+    work = shop.follower.work()
+    asked = [Asked(table, "somebody", "moved here") for table in shop.tables]
+    foreseen = [foresee_reload(work, one, None) for one in asked]
+    for table, one in zip(shop.tables, foreseen, strict=True):
+        made = f"what somebody else made in the lake at {SOURCE}/{shop.name}/{table.name}"
+        assert f"{made} is replaced" in one.next
+        assert one.supplier is Supplier.SOURCE
+    with shop.follower.leased() as lease:
+        for one in foreseen:
+            give_reload(work, lease, one)
     with writers(shop.mysql, shop.name, ["keyed", "bare"], 1):
-        found = shop.adopt()
-        assert found.equal, found.found
         shop.follower.run()
     shop.follower.run()
     assert shop.follower.ledger.open_loads(SOURCE) == []
     compared = verify(shop.follower.work())
     assert compared.equal
     assert len(compared.tables) == 3
-
-
-def test_one_that_differs_is_not_taken_over_nor_the_others(shop: Shop) -> None:
-    shop.load("keyed", [{"id": 1}, {"id": 2, "a": "x"}])
-    shop.follower.run()
-    found = shop.adopt()
-    told = found.found[TableName(shop.name, "keyed")]
-    assert isinstance(told, TableDifference)
-    assert told.different == 1
-    assert [state.name for state in shop.follower.states()] == ["other"]
-    shop.load("keyed", [{"id": 1}], SCHEMA.set(1, pa.field("w", pa.string())))
-    told = compare_tables(shop.follower.work(), shop.tables).found[TableName(shop.name, "keyed")]
-    assert isinstance(told, NotCompared)
-    assert "columns of its mirror are not as" in told.reason
-    assert "a, w" in told.reason
+    for table in shop.tables:
+        first, *later = shop.follower.lake.tables[shop.follower.states()[table].mirror]
+        assert (first.app_id, bool(later)) == ("", True)

@@ -1,0 +1,224 @@
+"""A ledger goes on with a source's folder that it does not agree with: the lake is ahead of it,
+behind it, or gone.
+
+Nothing is taken over on trust: changelogs list what the ledger acknowledged and no more; tables
+whose mirrors differ are read from the source by the next run, and tables that the ledger does not
+know move to `_before`; the log is read on from where the ledger is.
+
+The next batch and write get numbers that nobody gave before, so that no file and no
+transaction of the other history is taken for one of this ledger's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from pipeline.batch import BatchState
+from pipeline.changes.layout import application_id
+from pipeline.decisions import Lease
+from pipeline.life.events import LakeRestarted
+from pipeline.ports.changelog import Restated
+from pipeline.runs.agreement.changelog_files import (
+    ChangelogTable,
+    changelogs_of,
+    recorded_batches,
+    source_table,
+)
+from pipeline.runs.agreement.claim import claim_folder, contradicted, lake_trouble, said_by
+from pipeline.runs.agreement.lake_logs import parted
+from pipeline.runs.commit_records import restated_metadata
+from pipeline.runs.context import Workplace
+from pipeline.runs.cures import owed
+from pipeline.runs.mirror_places import former_places
+from pipeline.runs.repair import damages_of
+from pipeline.segment import SegmentFile, SourceTable, batch_of
+from pipeline.table import TableName
+from pipeline.table_state import Quarantine, TableCondition
+
+_DONE = (BatchState.MERGED, BatchState.ACKNOWLEDGED)
+
+_FAR = 1_000_000
+"""Where the other history's log was cleaned up, its numbers are not known: so far above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """`told`: what the two sides tell differently, a sentence. `reloads`: the tables that are read
+    from the source if the ledger goes on as it is, and why."""
+
+    told: str
+    reloads: tuple[tuple[TableName, str], ...]
+
+
+def apart(work: Workplace) -> Apart | None:
+    """None where the two agree; writes nothing."""
+    reloads = tuple({**_parted(work), **_files_lost(work)}.items())
+    error, revision = lake_trouble(work), work.ledger.revisions(work.source.name).open
+    if error is not None:
+        return Apart(error.message, reloads)
+    if revision is not None:
+        told = f"revision {revision.id} of a replay that was cut off is in some changelogs only"
+        return Apart(told, reloads)
+    return Apart(f"{reloads[0][0]}: {reloads[0][1]}", reloads) if reloads else None
+
+
+def _parted(work: Workplace) -> dict[TableName, str]:
+    source = work.source.name
+    pending, states = work.ledger.pending(source), work.ledger.table_states(source)
+    return {
+        one.table: one.why
+        for one in parted(work)
+        if states[one.table].condition is not TableCondition.DROPPED or one.table in pending
+    }
+
+
+def move_away(work: Workplace, folder: str) -> str:
+    """Where the folder is from here on, relative to the lake."""
+    return work.claims.move_away(folder, f"{work.clock():%Y%m%dT%H%M%SZ}")
+
+
+def keep_ledger(
+    work: Workplace, lease: Lease, reloads: Iterable[tuple[TableName, str]]
+) -> tuple[tuple[tuple[str, Restated], ...], tuple[str, ...]]:
+    """Return what changed in changelogs, by folder, and where the folders are now that the ledger
+    does not know."""
+    source = work.source.name
+    highest = _number_above(work, lease)
+    newest = work.ledger.cursors(source).captured
+    assert newest is not None, "this ledger holds the source"
+    work.ledger.require_held(lease)
+    _go_back(work, newest.batch, highest)
+    if (revision := work.ledger.revisions(source).open) is not None:
+        # The changelogs list what there was before.
+        work.ledger.end_revision(lease, revision, settled=False)
+    states = work.ledger.table_states(source)
+    for table, said in reloads:
+        stopped = Quarantine.of(table, owed(said), str(newest.position.at))
+        work.ledger.quarantine(lease, stopped)
+        work.ledger.record_event(lease, table, LakeRestarted())
+        mirror = states[table].mirror
+        work.ledger.note_looked(lease, {mirror: work.mirrors.version(mirror)})
+    work.ledger.mark_merged(lease)
+    known = {changelog.folder for changelog in _changelogs(work)} | {
+        state.mirror for state in states.values()
+    }
+    looked = work.ledger.looked(source)
+    former = former_places(work.ledger, source)
+    known |= {folder for folder in former if work.mirrors.version(folder) == looked[folder]}
+    unknown = [folder for folder in work.claims.tables(source) if folder not in known]
+    moved_to = tuple(move_away(work, folder) for folder in unknown)
+    restated = tuple(_restated(work, lease))
+    claim_folder(work)
+    return restated, moved_to
+
+
+def _files_lost(work: Workplace) -> dict[TableName, str]:
+    """Tables with changes that were captured, not merged, and are in no file any more."""
+    found: dict[TableName, str] = {}
+    pending = work.ledger.pending(work.source.name)
+    for damage in damages_of(work):
+        tables = [table for table, numbers in pending.items() if damage.batch.id in numbers]
+        found |= dict.fromkeys(tables, f"captured changes of it are lost: {damage.why}")
+    return found
+
+
+def _go_back(work: Workplace, newest: int, highest: int) -> None:
+    """Record what is void before any table is changed: what the ledger does not know. What it has
+    counts, even if another one had gone back from it."""
+    folder = said_by(work, work.ledger.identity())
+    counts = contradicted(work, folder)
+    kept = tuple(span for span in folder.void if span not in counts)
+    work.claims.write(replace(folder, void=kept).gone_back(newest, highest))
+
+
+def _number_above(work: Workplace, lease: Lease) -> int:
+    """Go on above all numbers that commits or files of the other history may have; return the
+    highest of its batches."""
+    source = work.source.name
+    folder = said_by(work, work.ledger.identity())
+    batches = [folder.batch or 0, *(span.through for span in folder.void)]
+    writes = [0]
+    looked = work.ledger.looked(source)
+    for state in work.ledger.table_states(source).values():
+        look = work.mirrors.look(state.mirror, looked.get(state.mirror, -1))
+        if look.missing is not None:
+            app_id = application_id(source, state, "mirror")
+            writes.append(work.ledger.newest_writes(source, [app_id])[app_id].intended + _FAR)
+        for commit in look.commits:
+            writes += [n for name, n in commit.transactions.items() if name.startswith("lockstep/")]
+            said = commit.said or {}
+            batches += [n for n in said.get("batches", []) if isinstance(n, int)]
+            writes.append(int(said.get("txn_version", 0)))
+    for listed in _changelogs(work):
+        batches.append(work.changelog.recorded(listed.folder, listed.app_id) or 0)
+    work.ledger.number_above(lease, batch=max(batches), txn_version=max(writes))
+    return max(batches)
+
+
+def _changelogs(work: Workplace) -> Iterator[ChangelogTable]:
+    source = work.source.name
+    yield from (source_table(source, part) for part in SourceTable)
+    yield from changelogs_of(source, work.ledger.table_states(source).values())
+
+
+def _acknowledged(
+    work: Workplace, changelog: ChangelogTable, done: Container[int]
+) -> tuple[int, list[SegmentFile]]:
+    """The newest batch with anything of it, and the files whose changes are kept."""
+    table = changelog.table if isinstance(changelog.table, TableName) else None
+    above = work.ledger.forgotten(work.source.name, table).through
+    batches = {n: files for n, files in recorded_batches(work, changelog).items() if n in done}
+    kept = [file for batch, files in batches.items() if batch > above for file in files]
+    return max(batches, default=0), kept
+
+
+def _inherits(work: Workplace) -> Callable[[int], bool]:
+    """Return which batches count although the ledger does not have them: those that it took over
+    when it was made from the lake. Changes that were forgotten stay so."""
+    source = work.source.name
+    inherited, above = work.ledger.inherited(source), work.ledger.forgotten(source).through
+    void = said_by(work, work.ledger.identity()).void
+
+    def counts(batch: int) -> bool:
+        taken = any(batch in span for span in inherited)
+        return batch > above and taken and not any(batch in span for span in void)
+
+    return counts
+
+
+def _inherited(work: Workplace, folder: str, inherits: Callable[[int], bool]) -> list[SegmentFile]:
+    listed = work.changelog.listed(folder) or {}
+    return [
+        SegmentFile(file, 0, size, "")
+        for file, size in listed.items()
+        if (batch := batch_of(file)) is not None and inherits(batch)
+    ]
+
+
+def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restated]]:
+    """Each changelog lists what the ledger acknowledged: batches that it captured and did not
+    merge are published by the next run."""
+    looked: dict[str, int | None] = {}
+    inherits = _inherits(work)
+
+    def held() -> None:
+        work.ledger.require_held(lease)
+
+    newest = work.ledger.cursors(work.source.name).captured
+    batches = work.ledger.live_batches(work.source.name, 0, 0 if newest is None else newest.batch)
+    settled = {batch.id for batch in batches if batch.state in _DONE}
+    for changelog in _changelogs(work):
+        batch, files = _acknowledged(work, changelog, settled)
+        done = work.changelog.restate(
+            changelog.folder,
+            app_id=changelog.app_id,
+            batch=batch,
+            files=[*_inherited(work, changelog.folder, inherits), *files],
+            words=restated_metadata(work, changelog.table, batch),
+            held=held,
+        )
+        looked[changelog.folder] = done.delta_version
+        if done.removed or done.added or done.lost:
+            yield changelog.folder, done
+    work.ledger.note_looked(lease, looked)
