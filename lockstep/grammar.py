@@ -139,9 +139,9 @@ place PLACE     earliest, latest, binlog.000012:4567, a moment such as 2026-11-0
         "bring a ledger and a lake together again: make a new ledger from the lake, or go on with "
         "this one where the lake is ahead of it, behind it or gone",
         """\
---back-to BATCH  a new ledger goes back to where this batch ended, and undoes the later ones
+| --back-to BATCH  a new ledger goes back to where this batch ended, and undoes the later ones
                 (default: the newest batch that all tables show)
---start-over    with a new ledger: move what is in the lake to _before, so that the next run is a
+| --start-over  with a new ledger: move what is in the lake to _before, so that the next run is a
                 first run
 --reason TEXT   why; kept for good
 @consent

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, author, reason
+from lockstep.grammar import author, reason
 from pipeline.consumers import Consumer
 from pipeline.errors import ConfigurationError
 from pipeline.json_values import parts
@@ -40,10 +40,6 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 def _recover(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     source = context.one_source(arguments.source).name
     behind, start_over = arguments.back_to, arguments.start_over
-    if start_over and behind is not None:
-        raise UsageError(
-            "Whoever starts over goes back to no batch.", hint="leave out --start-over or --back-to"
-        )
     why, who = reason(arguments), author(arguments)
     with context.work_on(source) as (adapters, work):
         if arguments.yes:

@@ -35,6 +35,7 @@ def test_help_names_what_there_is_and_nothing_else() -> None:
         "resume",
         "pause a.b",
         "reload a.b",
+        "recover --back-to 3 --start-over",
         "pause a.b --schema f --reason x",
     ],
 )

@@ -61,6 +61,13 @@ def changelogs_of(source: str, states: Iterable[TableState]) -> Iterator[Changel
             yield changelog_table(source, state, generation)
 
 
+def all_changelogs(work: Workplace) -> Iterator[ChangelogTable]:
+    """Yield those of the source's tables, and the tables of its own."""
+    source = work.source.name
+    yield from changelogs_of(source, work.ledger.table_states(source).values())
+    yield from (source_table(source, table) for table in SourceTable)
+
+
 # -- what the ledger recorded ------------------------------------------------------------------
 
 
@@ -264,12 +271,8 @@ def agree(work: Workplace, lease: Lease) -> Iterator[Agreement]:
     """Set right the changelogs that somebody else committed to since they were last examined, and
     those that list files without a captured file's name. The versions examined are not recorded, so
     that the next run reports the commits."""
-    source = work.source.name
-    looked = work.ledger.looked(source)
-    for changelog in (
-        *changelogs_of(source, work.ledger.table_states(source).values()),
-        *(source_table(source, table) for table in SourceTable),
-    ):
+    looked = work.ledger.looked(work.source.name)
+    for changelog in all_changelogs(work):
         folder = changelog.folder
         if folder in looked and _is_in_doubt(work, folder, looked[folder]):
             yield set_right(work, lease, changelog, looked[folder])

@@ -11,7 +11,7 @@ transaction of the other history is taken for one of this ledger's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from pipeline.batch import BatchState
@@ -19,12 +19,7 @@ from pipeline.changes.layout import application_id
 from pipeline.decisions import Lease
 from pipeline.life.events import LakeRestarted
 from pipeline.ports.changelog import Restated
-from pipeline.runs.agreement.changelog_files import (
-    ChangelogTable,
-    changelogs_of,
-    recorded_batches,
-    source_table,
-)
+from pipeline.runs.agreement.changelog_files import all_changelogs, recorded_batches
 from pipeline.runs.agreement.claim import claim_folder, contradicted, lake_trouble, said_by
 from pipeline.runs.agreement.lake_logs import parted
 from pipeline.runs.commit_records import restated_metadata
@@ -32,11 +27,9 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.cures import owed
 from pipeline.runs.mirror_places import former_places
 from pipeline.runs.repair import damages_of
-from pipeline.segment import SegmentFile, SourceTable, batch_of
+from pipeline.segment import SegmentFile, batch_of
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine, TableCondition
-
-_DONE = (BatchState.MERGED, BatchState.ACKNOWLEDGED)
 
 _FAR = 1_000_000
 """Where the other history's log was cleaned up, its numbers are not known: so far above."""
@@ -94,13 +87,13 @@ def keep_ledger(
         work.ledger.end_revision(lease, revision, settled=False)
     states = work.ledger.table_states(source)
     for table, said in reloads:
-        stopped = Quarantine.of(table, owed(said), str(newest.position.at))
-        work.ledger.quarantine(lease, stopped)
+        why = owed(said)
+        work.ledger.quarantine(lease, Quarantine.of(table, why, str(newest.position.at)))
         work.ledger.record_event(lease, table, LakeRestarted())
         mirror = states[table].mirror
         work.ledger.note_looked(lease, {mirror: work.mirrors.version(mirror)})
     work.ledger.mark_merged(lease)
-    known = {changelog.folder for changelog in _changelogs(work)} | {
+    known = {changelog.folder for changelog in all_changelogs(work)} | {
         state.mirror for state in states.values()
     }
     looked = work.ledger.looked(source)
@@ -150,27 +143,10 @@ def _number_above(work: Workplace, lease: Lease) -> int:
             said = commit.said or {}
             batches += [n for n in said.get("batches", []) if isinstance(n, int)]
             writes.append(int(said.get("txn_version", 0)))
-    for listed in _changelogs(work):
+    for listed in all_changelogs(work):
         batches.append(work.changelog.recorded(listed.folder, listed.app_id) or 0)
     work.ledger.number_above(lease, batch=max(batches), txn_version=max(writes))
     return max(batches)
-
-
-def _changelogs(work: Workplace) -> Iterator[ChangelogTable]:
-    source = work.source.name
-    yield from (source_table(source, part) for part in SourceTable)
-    yield from changelogs_of(source, work.ledger.table_states(source).values())
-
-
-def _acknowledged(
-    work: Workplace, changelog: ChangelogTable, done: Container[int]
-) -> tuple[int, list[SegmentFile]]:
-    """The newest batch with anything of it, and the files whose changes are kept."""
-    table = changelog.table if isinstance(changelog.table, TableName) else None
-    above = work.ledger.forgotten(work.source.name, table).through
-    batches = {n: files for n, files in recorded_batches(work, changelog).items() if n in done}
-    kept = [file for batch, files in batches.items() if batch > above for file in files]
-    return max(batches, default=0), kept
 
 
 def _inherits(work: Workplace) -> Callable[[int], bool]:
@@ -187,38 +163,34 @@ def _inherits(work: Workplace) -> Callable[[int], bool]:
     return counts
 
 
-def _inherited(work: Workplace, folder: str, inherits: Callable[[int], bool]) -> list[SegmentFile]:
-    listed = work.changelog.listed(folder) or {}
-    return [
-        SegmentFile(file, 0, size, "")
-        for file, size in listed.items()
-        if (batch := batch_of(file)) is not None and inherits(batch)
-    ]
-
-
 def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restated]]:
     """Each changelog lists what the ledger acknowledged: batches that it captured and did not
     merge are published by the next run."""
+    ledger, source = work.ledger, work.source.name
     looked: dict[str, int | None] = {}
     inherits = _inherits(work)
-
-    def held() -> None:
-        work.ledger.require_held(lease)
-
-    newest = work.ledger.cursors(work.source.name).captured
-    batches = work.ledger.live_batches(work.source.name, 0, 0 if newest is None else newest.batch)
-    settled = {batch.id for batch in batches if batch.state in _DONE}
-    for changelog in _changelogs(work):
-        batch, files = _acknowledged(work, changelog, settled)
+    unfinished = ledger.unfinished(source)
+    waiting = {batch.id for batch in unfinished if batch.state is not BatchState.MERGED}
+    for changelog in all_changelogs(work):
+        table = changelog.table if isinstance(changelog.table, TableName) else None
+        above = ledger.forgotten(source, table).through
+        recorded = recorded_batches(work, changelog).items()
+        own = {number: some for number, some in recorded if number not in waiting}
+        files = [file for number, some in own.items() if number > above for file in some]
+        for file, size in (work.changelog.listed(changelog.folder) or {}).items():
+            batch = batch_of(file)
+            if batch is not None and inherits(batch):
+                files.append(SegmentFile(file, 0, size, ""))
+        newest = max(own, default=0)
         done = work.changelog.restate(
             changelog.folder,
             app_id=changelog.app_id,
-            batch=batch,
-            files=[*_inherited(work, changelog.folder, inherits), *files],
-            words=restated_metadata(work, changelog.table, batch),
-            held=held,
+            batch=newest,
+            files=files,
+            words=restated_metadata(work, changelog.table, newest),
+            held=lambda: ledger.require_held(lease),
         )
         looked[changelog.folder] = done.delta_version
         if done.removed or done.added or done.lost:
             yield changelog.folder, done
-    work.ledger.note_looked(lease, looked)
+    ledger.note_looked(lease, looked)
