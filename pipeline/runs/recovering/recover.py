@@ -86,7 +86,7 @@ def foresee(
     """What it would do; writes nothing. `behind`: the batch to go back behind, which is shown
     with a ledger that holds the source, too. `ForeignCommit`, `PositionPurged`,
     `VersionSetUnknown` where it cannot."""
-    return _foreseen(work, behind, start_over)[0]
+    return _foreseen(work, behind, start_over, only_shown=True)[0]
 
 
 def recover(
@@ -99,9 +99,7 @@ def recover(
     start_over: bool = False,
 ) -> RecoveryOutcome:
     """Do it, and record who wanted it and why."""
-    done, basis = _foreseen(work, behind, start_over)
-    if done.case is Case.REFUSED:
-        raise _holds(work)
+    done, basis = _foreseen(work, behind, start_over, only_shown=False)
     if basis is not None:
         return _from_lake(work, lease, basis, done, author, reason)
     if done.case is Case.FINISH:
@@ -121,7 +119,7 @@ def recover(
 
 
 def _foreseen(
-    work: Workplace, behind: int | None, start_over: bool
+    work: Workplace, behind: int | None, start_over: bool, *, only_shown: bool
 ) -> tuple[RecoveryOutcome, RecoveryBasis | None]:
     found = cache(lambda: apart(work))
     case = case_of(
@@ -131,7 +129,7 @@ def _foreseen(
         back_to=behind is not None,
         start_over=start_over,
     )
-    if case is Case.REFUSED and start_over:
+    if case is Case.REFUSED and not (only_shown and behind is not None):
         raise _holds(work)
     if case in (Case.FROM_LAKE, Case.REFUSED):
         basis = _basis(work, behind)
