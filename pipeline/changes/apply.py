@@ -54,6 +54,8 @@ def apply(
     stays = pc.is_null(places(_columns(rows, key), changed))
     present = is_present(changes.column("_change_type"))
     if soft:
+        stays_marked = pc.or_(present, pc.is_valid(changes.column("_committed_at")))
+        changes, present = changes.filter(stays_marked), present.filter(stays_marked)
         moment = changes.column("_committed_at").cast(DELETED_AT.type)
         marked = pc.if_else(present, pa.scalar(None, DELETED_AT.type), moment)
         brought = changes.select(list(spelled.values())).append_column(DELETED_AT, marked)

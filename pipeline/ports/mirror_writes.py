@@ -44,6 +44,20 @@ class StagedFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class MirrorRows:
+    """The rows that a mirror has at a Delta version, without those that are marked as deleted: its
+    absolute path, and a column for each of the write's schema, in its order."""
+
+    path: str
+    version: int
+    columns: tuple[PartColumn, ...]
+
+
+Snapshot = tuple[StagedFiles | MirrorRows, ...]
+"""The rows that a mirror begins with."""
+
+
+@dataclass(frozen=True, slots=True)
 class MirrorTarget:
     """The mirror that is written, and what the commit says of itself.
 
@@ -84,7 +98,8 @@ class FoldedChanges:
 
     `kept`: columns with a mark of their own there, true where the mirror's value stays
     (`layout.keep_names`). `lacking`: columns with a mark, true where every image left the value
-    out (`layout.lack_names`): it is that of the row whose key is in `layout.origin_names`.
+    out (`layout.lack_names`): it is that of the row whose key is in `layout.origin_names`. A delete
+    without `_committed_at` leaves no row, also where deletes are "soft".
     """
 
     files: tuple[str, ...] = ()
@@ -151,7 +166,7 @@ class Replace:
 
     target: MirrorTarget
     key: tuple[str, ...]
-    snapshot: tuple[StagedFiles, ...] = ()
+    snapshot: Snapshot = ()
     changes: FoldedChanges = FoldedChanges()
     emptied: Stamp | None = None
     gone: FoldedChanges = FoldedChanges()
@@ -164,15 +179,15 @@ class Recount:
 
     target: MirrorTarget
     parts: tuple[StagedFiles, ...] = ()
-    snapshot: tuple[StagedFiles, ...] = ()
+    snapshot: Snapshot = ()
 
 
 MirrorWrite = Append | Merge | Count | Replace | Recount
 """One write to a mirror, in one commit (which of them, `changes.strategy` decides)."""
 
 
-def parts_of(write: MirrorWrite) -> tuple[StagedFiles, ...]:
-    """The files of a write whose columns are not the mirror's yet."""
+def parts_of(write: MirrorWrite) -> Snapshot:
+    """What a write reads whose columns are not the mirror's yet."""
     match write:
         case Append(_, parts) | Count(_, parts):
             return parts
@@ -186,12 +201,18 @@ def parts_of(write: MirrorWrite) -> tuple[StagedFiles, ...]:
 
 def staged(write: MirrorWrite) -> tuple[str, ...]:
     """Every file that a write reads."""
-    read: list[FoldedChanges | StagedFiles] = [*parts_of(write)]
+    read: list[FoldedChanges | StagedFiles]
+    read = [part for part in parts_of(write) if isinstance(part, StagedFiles)]
     if isinstance(write, Merge):
         read.append(write.changes)
     elif isinstance(write, Replace):
         read += [write.changes, write.gone]
     return tuple(file for part in read for file in part.files)
+
+
+def copied(write: MirrorWrite) -> tuple[MirrorRows, ...]:
+    """The mirrors that a write reads rows of."""
+    return tuple(part for part in parts_of(write) if isinstance(part, MirrorRows))
 
 
 @dataclass(frozen=True, slots=True)

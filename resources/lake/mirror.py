@@ -33,6 +33,7 @@ from pipeline.ports.mirror_writes import (
     MirrorWrite,
     Recount,
     Replace,
+    copied,
     staged,
 )
 from pipeline.ports.mirrors import MirrorCommit, MirrorSize, Near
@@ -268,9 +269,13 @@ class SparkMirrors:
         return None if done is None else _ours(target, done)
 
     def _scale(self, path: LakePath, table: DeltaTable | None, write: MirrorWrite) -> Scale:
+        brought = size_in(file_named(self._files, name) for name in staged(write))
+        for rows in copied(write):
+            size = size_of(delta_table(file_named(self._files, rows.path), rows.version))
+            brought = None if brought is None or size is None else brought + size
         return scale(
             Size(0, 0) if table is None else size_of(table),
-            size_in(file_named(self._files, name) for name in staged(write)),
+            brought,
             without_query=self._in_memory and in_memory(path, write, table),
             limit=self._few,
         )

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from pipeline.changes.coalescing import HINT, LOST
 from pipeline.changes.layout import (
+    DELETED_AT,
     MARKS,
     changelog_names,
     keep_names,
@@ -21,7 +22,15 @@ from pipeline.changes.layout import (
 )
 from pipeline.changes.mapping import KEPT
 from pipeline.errors import TableError
-from pipeline.ports.mirror_writes import FoldedChanges, Merge, PartColumn, Replace, StagedFiles
+from pipeline.ports.mirror_writes import (
+    FoldedChanges,
+    Merge,
+    MirrorRows,
+    PartColumn,
+    Replace,
+    Snapshot,
+    StagedFiles,
+)
 from pipeline.row_images import CHANGE_TYPES
 from pipeline.schema.types import sql_type
 from resources.lake.columns import column_names
@@ -29,7 +38,8 @@ from resources.lake.frame import spark_schema
 from resources.lake.paths import LakePath
 from resources.lake.staging import Staging
 from resources.lake.statement import COMPLETE, literal, quoted
-from resources.lake.storage import delta_table
+from resources.lake.storage import delta_table, file_named
+from resources.lake.versions import BY_AGE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -99,15 +109,26 @@ def images_of(session: SparkSession, parts: Sequence[StagedFiles], schema: pa.Sc
     return reduce(lambda one, other: one.union(other), frames or [empty_rows(session, none)])
 
 
-def rows_of(session: SparkSession, parts: Sequence[StagedFiles], schema: pa.Schema) -> DataFrame:
+def rows_of(session: SparkSession, parts: Snapshot, schema: pa.Schema, lake: LakePath) -> DataFrame:
     """The rows of a snapshot or of a completion under the mirror's own names, NULL where they do
-    not know a column."""
-    frames = [
-        _read_part(session, part, ()).select(_columns(part, schema, schema.names))
-        for part in parts
-        if part.files
-    ]
+    not know a column. `lake`: any place of the lake that the parts are in."""
+    frames = []
+    for part in parts:
+        if isinstance(part, MirrorRows):
+            rows = mirror_frame(session, file_named(lake, part.path), part.version)
+            if DELETED_AT.name in rows.columns and not _reads(part, DELETED_AT.name):
+                rows = rows.where(column(DELETED_AT.name).isNull())
+        elif part.files:
+            rows = _read_part(session, part, ())
+        else:
+            continue
+        frames.append(rows.select(_columns(part, schema, schema.names)))
     return reduce(lambda one, other: one.union(other), frames or [empty_rows(session, schema)])
+
+
+def _reads(part: MirrorRows, name: str) -> bool:
+    """Whether a column of that name is one of the table's own."""
+    return any(column.source == name for column in part.columns)
 
 
 def empty_rows(session: SparkSession, schema: pa.Schema) -> DataFrame:
@@ -142,13 +163,17 @@ def mirror_frame(session: SparkSession, path: LakePath, version: int | None = No
     """A mirror's rows, with the names that the source has for its columns; `version`: None for the
     newest."""
     reader = session.read.format("delta")
-    reader = reader if version is None else reader.option("versionAsOf", version)
+    if version is not None:
+        session.conf.set(BY_AGE, "false")
+        reader = reader.option("versionAsOf", version)
     own = column_names(delta_table(path, version))
     rows = reader.load(str(path))
     return rows.select(*(column(there).alias(name) for name, there in own.items()))
 
 
-def _columns(part: StagedFiles, schema: pa.Schema, names: Sequence[str]) -> list[Column]:
+def _columns(
+    part: StagedFiles | MirrorRows, schema: pa.Schema, names: Sequence[str]
+) -> list[Column]:
     return [
         column_from(column, field.type).alias(name)
         for column, field, name in zip(part.columns, schema, names, strict=True)
@@ -197,7 +222,8 @@ def completed(
     schema = write.target.schema
     spelled = dict(zip(schema.names, changelog_names(schema.names), strict=True))
     told = write.completed
-    read, row, place = boxed(rows_of(session, [part], schema), (*write.key, *told))
+    frame = _read_part(session, part, ()).select(_columns(part, schema, schema.names))
+    read, row, place = boxed(frame, (*write.key, *told))
     condition = f.lit(True)
     values = {"_change_type": f.coalesce(f.col("_change_type"), f.lit(COMPLETE))}
     for name in write.key:

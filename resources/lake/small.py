@@ -18,17 +18,20 @@ from pipeline.ports.mirror_writes import (
     Append,
     Count,
     Merge,
+    MirrorRows,
     MirrorWrite,
     PartColumn,
     Recount,
     Replace,
+    Snapshot,
     StagedFiles,
+    copied,
     parts_of,
 )
 from resources.lake.direct import takes_files
 from resources.lake.paths import LakePath
 from resources.lake.scan import needs_spark, rows_at
-from resources.lake.storage import lake_errors
+from resources.lake.storage import delta_table, file_named, lake_errors
 
 Read: TypeAlias = Callable[[str], pa.Table]
 
@@ -39,6 +42,10 @@ _GO = ("delete", "update_preimage")
 def in_memory(path: LakePath, write: MirrorWrite, table: DeltaTable | None) -> bool:
     """Whether what the write leaves can be put together without Spark; `table`: the mirror at
     `path`, None where there is none yet."""
+    for rows in copied(write):
+        origin = file_named(path, rows.path)
+        if needs_spark(origin, delta_table(origin, rows.version)):
+            return False
     if not all(_castable(part.columns, write.target.schema) for part in parts_of(write)):
         return False
     if (
@@ -64,11 +71,12 @@ def rows_of_write(path: LakePath, write: MirrorWrite, version: int, read: Read) 
             case Count(_, parts):
                 return _counted(read, _there(path, schema, version), parts)
             case Recount(_, parts, snapshot):
-                return _counted(read, _rows(read, snapshot, schema), parts)
+                return _counted(read, _rows(read, snapshot, schema, path), parts)
             case Merge():
                 return _merged(read, _there(path, schema, version), write)
             case Replace():
-                return _replaced(read, write)
+                snapshot = _rows(read, write.snapshot, write.target.schema, path)
+                return _replaced(read, _with_mark(snapshot, schema), write)
 
 
 def _shown(write: MirrorWrite) -> pa.Schema:
@@ -98,11 +106,12 @@ def _merged(read: Read, rows: pa.Table, write: Merge) -> pa.Table:
     names = [spelled[name] for name in write.key]
     keys = pa.schema([schema.field(name) for name in write.key]).empty_table()
     behind = keys if changes is None else images_within(changes, part).select(names)
-    return completed(rows, _rows(read, [part], schema), behind, write.key, write.completed)
+    found = [_columns(read(file), part.columns, schema) for file in part.files]
+    read_rows = pa.concat_tables([schema.empty_table(), *found])
+    return completed(rows, read_rows, behind, write.key, write.completed)
 
 
-def _replaced(read: Read, write: Replace) -> pa.Table:
-    rows = _with_mark(_rows(read, write.snapshot, write.target.schema), _shown(write))
+def _replaced(read: Read, rows: pa.Table, write: Replace) -> pa.Table:
     changes = _changes(read, write.changes.files)
     if changes is None:
         return rows
@@ -143,10 +152,23 @@ def _images(
     return pa.concat_tables(found)
 
 
-def _rows(read: Read, parts: Sequence[StagedFiles], schema: pa.Schema) -> pa.Table:
-    files = [(part, file) for part in parts for file in part.files]
-    found = [_columns(read(file), part.columns, schema) for part, file in files]
-    return pa.concat_tables([schema.empty_table(), *found])
+def _rows(read: Read, parts: Snapshot, schema: pa.Schema, lake: LakePath) -> pa.Table:
+    """`lake`: any place of the lake that the parts are in."""
+    found = [schema.empty_table()]
+    for part in parts:
+        if isinstance(part, MirrorRows):
+            found.append(_columns(_copied(part, lake), part.columns, schema))
+        else:
+            found += [_columns(read(file), part.columns, schema) for file in part.files]
+    return pa.concat_tables(found)
+
+
+def _copied(part: MirrorRows, lake: LakePath) -> pa.Table:
+    rows = rows_at(file_named(lake, part.path), part.version)
+    own = any(column.source == DELETED_AT.name for column in part.columns)
+    if own or DELETED_AT.name not in rows.column_names:
+        return rows
+    return rows.filter(pc.is_null(rows.column(DELETED_AT.name)))
 
 
 def _columns(rows: pa.Table, columns: Sequence[PartColumn], schema: pa.Schema) -> pa.Table:

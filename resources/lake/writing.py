@@ -99,10 +99,11 @@ def commit(
         case Count(target, parts):
             _count(session, target, parts, place, staging)
         case Replace():
-            with _replaced(session, write, path if made is None else None, staging) as rows:
+            with _replaced(session, write, path, made is None, staging) as rows:
                 place.write(rows, shaped=True)
         case Recount(target, parts, snapshot):
-            place.write(_recounted(session, target.schema, parts, snapshot), shaped=True)
+            rows = rows_of(session, snapshot, target.schema, path)
+            place.write(_recounted(session, target.schema, parts, rows), shaped=True)
         case _:
             assert_never(write)
 
@@ -261,8 +262,10 @@ def _present_rows(changes: DataFrame, target: MirrorTarget) -> DataFrame:
     gone = f.col("_change_type") == "delete"
     if not target.soft:
         return _named_rows(changes.where(~gone), names)
-    moment = f.when(gone, f.col("_committed_at")) if "_committed_at" in changes.columns else None
-    mark = f.lit(None) if moment is None else moment
+    mark = f.lit(None)
+    if "_committed_at" in changes.columns:
+        changes = changes.where(~gone | f.col("_committed_at").isNotNull())
+        mark = f.when(gone, f.col("_committed_at"))
     return _named_rows(changes, names, mark.cast("timestamp").alias(DELETED_AT.name))
 
 
@@ -312,12 +315,12 @@ def _merged(
 
 @contextmanager
 def _replaced(
-    session: SparkSession, write: Replace, before: LakePath | None, staging: Staging
+    session: SparkSession, write: Replace, path: LakePath, there: bool, staging: Staging
 ) -> Iterator[DataFrame]:
-    """The snapshot's rows, changed, as long as the context lasts; `before`: the mirror's path
-    where there is one."""
-    target = write.target
-    snapshot = rows_of(session, write.snapshot, target.schema)
+    """The snapshot's rows, changed, as long as the context lasts; `path`: the mirror's, and whether
+    it is there."""
+    target, before = write.target, path if there else None
+    snapshot = rows_of(session, write.snapshot, target.schema, path)
     if not write.changes.files:
         yield _with_gone(session, write, before, _with_mark(snapshot, target), None)
         return
@@ -359,12 +362,11 @@ def _recounted(
     session: SparkSession,
     schema: pa.Schema,
     parts: Sequence[StagedFiles],
-    snapshot: Sequence[StagedFiles],
+    rows: DataFrame,
 ) -> DataFrame:
-    """The snapshot's rows, each as often as it is there and the row images leave it."""
+    """The rows of a snapshot, each as often as it is there and the row images leave it."""
     names = schema.names
     columns = changelog_names(names)
-    rows = rows_of(session, snapshot, schema)
     if not parts:
         return rows
     pairs = zip(names, columns, strict=True)

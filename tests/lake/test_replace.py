@@ -17,6 +17,7 @@ from pipeline.ports.mirror_writes import (
     Count,
     FoldedChanges,
     Merge,
+    MirrorRows,
     MirrorTarget,
     MirrorWrite,
     PartColumn,
@@ -144,6 +145,54 @@ def test_files_of_another_structure_are_mapped(lake: Lake) -> None:
 
 
 SOFT = pa.schema([*PEOPLE, DELETED_AT])
+
+
+def test_rows_of_another_mirror_at_a_version(lake: Lake) -> None:
+    """Without those that are marked as deleted there, in the columns of this one, with the changes
+    on top; what the other mirror came to meanwhile does not matter. Of changes that delete, those
+    without a moment leave no row, also where the others are marked."""
+    other, before = "shop/shop/former", lake.before
+    rows = [{"id": number, "name": f"n{number}"} for number in range(1, 6)]
+    before.write(a_write(before, 1, "append", rows, mirror=other, deletes=Deletes.SOFT))
+    gone = [delete(id=1, name="n1", _committed_at=NOON)]
+    marked = pa.schema([*PEOPLE, pa.field("_committed_at", pa.timestamp("us", "UTC"))])
+    before.write(_marking(lake, other, gone, marked))
+    later = [{"id": 9, "name": "later"}]
+    before.write(a_write(before, 3, "append", later, mirror=other, deletes=Deletes.SOFT))
+    columns = (*OWN, PartColumn(value=pa.scalar(7)))
+    schema = pa.schema([*PEOPLE, ("n", pa.int32())])
+    target = a_target(1, schema, deletes=Deletes.SOFT)
+    told = changes(
+        schema,
+        [
+            {"id": 2, "name": "n2", "n": 7, "_committed_at": None},
+            {"id": 3, "name": "n3", "n": 7, "_committed_at": NIGHT},
+            {"id": 6, "name": "new", "n": 8, "_committed_at": NIGHT},
+        ],
+    )
+    kinds = pa.array(["delete", "delete", "insert"])
+    told = told.set_column(0, told.schema.field(0), kinds)
+    folded = folded_changes(lake.mirrors, target, [(told, own_part((), schema))])
+    snapshot = (MirrorRows(lake.mirrors.path(other), 1, columns),)
+    done = lake.mirrors.write(Replace(target, ("id",), snapshot, folded))
+    shown = pa.schema([*schema, DELETED_AT])
+    assert [
+        (row["id"], row["n"], row[DELETED_AT.name] is None)
+        for row in content(lake.mirrors, MIRROR, shown, done.delta_version)
+    ] == [(3, 7, False), (4, 7, True), (5, 7, True), (6, 8, True)]
+    copies = (MirrorRows(lake.mirrors.path(other), 1, OWN),)
+    target = a_target(1, mirror="shop/shop/keyless")
+    done = lake.mirrors.write(Recount(target, (), copies))
+    found = content(lake.mirrors, "shop/shop/keyless", PEOPLE, done.delta_version)
+    assert [row["id"] for row in found] == [2, 3, 4, 5]
+
+
+def _marking(lake: Lake, mirror: str, rows: Sequence[dict[str, Any]], schema: pa.Schema) -> Merge:
+    """The second transaction of a mirror, whose deletes have their moments."""
+    full = pa.schema([("_change_type", pa.string()), *schema])
+    file = lake.before.stage("marked", pa.Table.from_pylist(list(rows), schema=full))
+    target = a_target(2, PEOPLE, mirror, deletes=Deletes.SOFT)
+    return Merge(target, ("id",), FoldedChanges((file,)))
 
 
 def test_deleted_rows_stay_with_their_moment(lake: Lake) -> None:

@@ -31,6 +31,7 @@ from pipeline.ports.mirror_writes import (
     DropColumns,
     Fill,
     Merge,
+    MirrorRows,
     MirrorStep,
     MirrorWrite,
     PartColumn,
@@ -38,6 +39,7 @@ from pipeline.ports.mirror_writes import (
     RenameColumn,
     Replace,
     Rewrite,
+    Snapshot,
     StagedFiles,
     WidenColumn,
 )
@@ -114,14 +116,21 @@ def _named(rows: pa.Table, columns: Sequence[PartColumn], schema: pa.Schema) -> 
     return named
 
 
-def _read(files: Files, parts: Sequence[StagedFiles], schema: pa.Schema) -> list[Row]:
-    """The rows of a snapshot or a completion."""
-    return [
-        row
-        for part in parts
-        for path in part.files
-        for row in _named(files[path], part.columns, schema)
-    ]
+def _read(files: Files, parts: Snapshot, schema: pa.Schema) -> list[Row]:
+    """The rows of a snapshot or a completion; those of a mirror are told apart from files by their
+    version, and have no column of the lake's own that marks them."""
+    found: list[Row] = []
+    for part in parts:
+        if isinstance(part, MirrorRows):
+            rows = files[f"{part.path}@{part.version}"]
+            own = any(column.source == DELETED_AT.name for column in part.columns)
+            if DELETED_AT.name in rows.column_names and not own:
+                rows = rows.filter(pc.is_null(rows.column(DELETED_AT.name)))
+            found += _named(rows, part.columns, schema)
+        else:
+            for path in part.files:
+                found += _named(files[path], part.columns, schema)
+    return found
 
 
 def _images(
@@ -169,7 +178,7 @@ def _merged(files: Files, old: Sequence[Row], write: Merge | Replace) -> list[Ro
         identity = tuple(change[spelled[name]] for name in write.key)
         before = rows.pop(identity, None)
         gone = change["_change_type"] == "delete"
-        if gone and not write.target.soft:
+        if gone and not (write.target.soft and change["_committed_at"]):
             continue
         row = {
             name: (before or {}).get(name)
@@ -197,7 +206,7 @@ def _completed(files: Files, rows: list[Row], write: Merge) -> list[Row]:
     }
     read = {
         tuple(row[name] for name in write.key): row
-        for row in _read(files, [part], write.target.schema)
+        for row in _read(files, (part,), write.target.schema)
     }
     for row in rows:
         key = tuple(row[name] for name in write.key)

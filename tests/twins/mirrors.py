@@ -25,7 +25,14 @@ from pipeline.lake_commit import (
 )
 from pipeline.policies import Readers
 from pipeline.ports.held import Held, unasked
-from pipeline.ports.mirror_writes import MirrorStep, MirrorTarget, MirrorWrite, Recount, Replace
+from pipeline.ports.mirror_writes import (
+    MirrorStep,
+    MirrorTarget,
+    MirrorWrite,
+    Recount,
+    Replace,
+    copied,
+)
 from pipeline.ports.mirrors import MirrorCommit, MirrorSize, Near
 from tests.twins.lake import MemoryCommit, MemoryLake
 from tests.twins.mirror_writes import evolved, written
@@ -78,7 +85,11 @@ class MemoryMirrors:
             before = commits[-1].rows if commits else None
             if before is not None and not isinstance(write, Replace | Recount):
                 _refuse_other_columns(before, target)
-            rows = written(self._lake.files, before, write)
+            files = dict(self._lake.files)
+            for part in copied(write):
+                mirror = part.path.removeprefix(self._lake.path(""))
+                files[f"{part.path}@{part.version}"] = self._lake.tables[mirror][part.version].rows
+            rows = written(files, before, write)
             of = commits[0].readers if commits else target.readers
             commits.append(
                 MemoryCommit(
