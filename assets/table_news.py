@@ -48,7 +48,12 @@ class Events(Protocol):
     def log_event(self, event: Any) -> None: ...
 
 
-_BY_STATEMENT = (TableEventKind.CREATED, TableEventKind.CHANGED, TableEventKind.DROPPED)
+_BY_STATEMENT = (
+    TableEventKind.CREATED,
+    TableEventKind.CHANGED,
+    TableEventKind.COPIED,
+    TableEventKind.DROPPED,
+)
 
 _SMALL = 100_000
 """Rows of a mirror whose keys a run counts: some hundredths of a second."""

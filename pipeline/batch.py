@@ -207,8 +207,8 @@ class CaptureRecord:
     `events`: of each table in order, never descending in `sequence`. `orders_done`: open
     orders that this capture carries out; their tables are active before `tables`,
     `quarantined` and the rest are recorded. `source_parts`: one at the most for each of the
-    source's own tables. `handovers`: mirrors that change hands; `tables` has the states
-    behind that. Only while no other batch of the source is unfinished. `extents`: of tables
+    source's own tables. `handovers`: mirrors of before this ledger; `tables` has the states
+    behind that. `extents`: of tables
     that became partial with this capture, or whole. `set_witnesses`: one
     for each source of GTIDs that was read, that of the last transaction first. `life`: the
     server's before it was read. `scope`: the patterns it was captured with; None for a batch

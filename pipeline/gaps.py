@@ -7,10 +7,10 @@ Not here: which tables a gap names (`pipeline.runs.begin`), keeping them (`pipel
 | it was read from the source, made anew, or emptied | closed: its mirror has nothing of before |
 | all its rows were found equal to the source's at a place behind the gap | closed |
 | it was dropped | closed: its mirror ended |
-| another table took its mirror with its name | goes on under that name |
+| its rows went to another name | goes on under that name |
 | anything else | open |
 
-A comparison tells nothing of a table whose mirror has gone to another name since. A gap
+A comparison tells nothing of a table whose rows have gone to another name since. A gap
 is history once all its parts are closed. Its changes stay missing from the changelogs.
 """
 
@@ -39,7 +39,7 @@ CLOSING: Final = (
 @dataclass(frozen=True, slots=True)
 class ClosingEvent:
     """What happened to a table in an acknowledged batch: an event of `CLOSING`, or, without
-    a kind, that its mirror went to the table `taker`."""
+    a kind, that its rows went to the table `taker`."""
 
     table: str
     batch: int

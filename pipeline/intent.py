@@ -21,7 +21,8 @@ class Intent:
     """A write to one mirror that the ledger committed to before it was tried.
 
     `batches` are the captured batches it merges, never regrouped; `txn_version` is
-    unique per application id and ascends. Until settled, it is the table's next write.
+    unique per application id and ascends. Until settled, it is the table's next write. `copies`:
+    the settled write of another table's mirror whose version has rows that this one begins with.
     """
 
     id: int
@@ -31,6 +32,7 @@ class Intent:
     first_batch: int
     last_batch: int
     step: str
+    copies: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,20 @@ class SettledWrite:
     intended_at: datetime
     settled_at: datetime
     reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedVersion:
+    """A version of a table's mirror that another one's rows are copied from: what the settled write
+    `write` made, with all changes up to the batch `last_batch`. `mirror` and `table_id`: where it
+    is, and of which Delta table."""
+
+    write: int
+    table: TableName
+    mirror: str
+    delta_version: int
+    last_batch: int
+    table_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,14 +75,6 @@ class DroppedTables(Policy):
     DROP = "drop"
 
 
-class Renames(Policy):
-    """A renamed table is re-read from MySQL into the folder of its new name; or it stays in its
-    folder where that is safe (see above)."""
-
-    REWRITE = "rewrite"
-    KEEP_PATH = "keep-path"
-
-
 class Deletes(Policy):
     """A deleted row is removed from the mirror; or it stays, with the moment in `_deleted_at`; or
     it stays as if nothing had happened. With `soft` and `ignore`, a table without a key is
@@ -134,7 +126,6 @@ class LakePolicies:
     on_rewrite: OnRewrite = OnRewrite.QUARANTINE
     dropped_columns: DroppedColumns = DroppedColumns.KEEP
     dropped_tables: DroppedTables = DroppedTables.KEEP
-    renames: Renames = Renames.REWRITE
     deletes: Deletes = Deletes.REMOVE
     truncates: Truncates = Truncates.DELETE
     readers: Readers = Readers.SPARK

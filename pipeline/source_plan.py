@@ -15,7 +15,7 @@ from pipeline.bounds import Budget
 from pipeline.changes.layout import lies_at
 from pipeline.mirror_names import Into, MirrorNames
 from pipeline.places import Place, Snapshot
-from pipeline.policies import LakePolicies, Readers, Renames, StartPolicies, written
+from pipeline.policies import LakePolicies, Readers, StartPolicies, written
 from pipeline.shape.hashes import PrivacyKey
 from pipeline.shape.rules import NO_RULES, ShapeRules
 from pipeline.shape.shaping import Shaping
@@ -179,17 +179,8 @@ class SourcePlan:
         return self.mirrors.of(table)
 
     def other_place(self, state: TableState) -> TableName | None:
-        """The name that the mirror is to lie under, if it lies elsewhere. A mirror that went with
-        another name of its table stays where it is (`renames = "keep-path"`), unless the settings
-        name a place."""
-        names = self.mirrors
-        if (
-            state.adopted is not None
-            and not names.given(state.table)
-            and self.policies_of(state.table).renames is Renames.KEEP_PATH
-        ):
-            return None
-        name = names.of(state.table)
+        """The name that the mirror is to lie under, if it lies elsewhere."""
+        name = self.mirrors.of(state.table)
         return None if lies_at(state.mirror, self.name, name) else name
 
     def start_at(self, facts: ServerFacts) -> Place | None:

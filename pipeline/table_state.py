@@ -85,9 +85,9 @@ class TableState:
     tells no place: at its end); None where it is active, and where it was quarantined before
     Lockstep kept this. `behind`: the oldest
     batch that the mirror lacks although the others have gone on; once the table is active
-    again it is pending from there. `adopted`: the Delta version that the mirror had when the
-    table took it over with a rename, in this generation; else None. `remedy`: of a table that
-    is quarantined.
+    again it is pending from there. `adopted`: the Delta version that the mirror had when a ledger
+    that was made from the lake went on with it, in this generation; else None. `remedy`: of a table
+    that is quarantined.
     """
 
     table: TableName
@@ -108,7 +108,7 @@ class TableState:
 
     @property
     def mirror_ended(self) -> bool:
-        """Whether the table is gone, and its mirror with it: dropped, or under a new name."""
+        """Whether the table is gone, and its mirror with it."""
         ended = self.generation > 1 and self.mirror_version is None
         return ended and self.condition is TableCondition.DROPPED
 
@@ -142,16 +142,15 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """One table's part of a rename that leaves data where they are: from this generation on
-    its mirror is `mirror`, found at Delta version `delta_version` and showing schema version
-    `shows`; both None where the table left its mirror to another and has a new place.
-    `before`: its state until then."""
+    """A mirror that a ledger made from the lake goes on with: from this generation on it is
+    `mirror`, found at Delta version `delta_version` and showing schema version `shows`. `before`:
+    the table's state until then."""
 
     table: TableName
     generation: int
     mirror: str
-    delta_version: int | None
-    shows: int | None
+    delta_version: int
+    shows: int
     before: TableState
 
     def adopted(self) -> TableState:
@@ -217,6 +216,8 @@ class TableEventKind(StrEnum):
     """Its structure is `version` from here on."""
     TRUNCATED = "truncated"
     DROPPED = "dropped"
+    COPIED = "copied"
+    """It has the rows that another table had before a RENAME gave them to it."""
     REREAD = "reread"
     """What the log cannot tell was read from the source: see the batch's snapshots."""
     REFRESHED = "refreshed"
@@ -230,7 +231,8 @@ class TableEvent:
     """Something that happens to a table behind all changes with `_sequence` <= `sequence`.
 
     `version`: the table's schema version from here on. `place`: behind the statement.
-    `reason`: a sentence, for REREAD, REFRESHED and REBUILT.
+    `reason`: a sentence, for COPIED, REREAD, REFRESHED and REBUILT. `origin`: for COPIED, the table
+    whose rows they were, as of that change and before that place.
     """
 
     table: TableName
@@ -239,6 +241,7 @@ class TableEvent:
     version: int
     place: Coordinates
     reason: str | None = None
+    origin: TableName | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -250,6 +250,8 @@ class Fold:
     image that is left is a delete, whose `_committed_at` is the moment at which the row went, and
     so are those of its columns that are `stamps`; without that mark the rows that were there stay.
     These images leave no columns out. `ignored`: rows stay that were deleted (`mapping.outcome`).
+    `unmarked`: deletes up to that change have no `_committed_at`, so that they leave no row; then
+    images leave no columns out.
     """
 
     schema: pa.Schema
@@ -261,6 +263,7 @@ class Fold:
     emptied: tuple[Stamp, ...] = ()
     ignored: bool = False
     stamps: tuple[str, ...] = ()
+    unmarked: int = 0
 
     @property
     def partial(self) -> bool:
@@ -292,6 +295,8 @@ class Fold:
         whole = [(one, part.columns) for one, part in zip(images, self.parts, strict=True)]
         if self.emptied:
             return self._gone(self._folded(whole, numbered=True)), ()
+        if self.unmarked and "_committed_at" in self.marks:
+            return self._unmarked(self._folded(whole, numbered=True)), ()
         return self._folded(whole, numbered=self.numbered), ()
 
     def _folded(self, images: Sequence[Mapped], *, numbered: bool) -> pa.Table:
@@ -329,6 +334,15 @@ class Fold:
         columns = [self.parts[number].columns[at] for at in places]
         fields = pa.schema([self.schema.field(at) for at in places])
         return key_hashes(mapped(images, columns, fields, ()))
+
+    def _unmarked(self, changes: pa.Table) -> pa.Table:
+        deleted = pc.equal(changes.column("_change_type"), ChangeType.DELETE.value)
+        early = pc.less_equal(changes.column("_sequence"), self.unmarked)
+        at = changes.schema.get_field_index("_committed_at")
+        moment = changes.column(at)
+        kept = pc.if_else(pc.and_(deleted, early), pa.scalar(None, moment.type), moment)
+        changes = changes.set_column(at, "_committed_at", kept)
+        return changes if self.numbered else changes.drop_columns(["_sequence"])
 
     def _gone(self, changes: pa.Table) -> pa.Table:
         """The last image per key as a delete: of a row that was there behind it, at the moment at

@@ -3,19 +3,20 @@
 Everything behind the last event that settles what the table holds counts, nothing before
 it: behind CREATED and TRUNCATED the table is empty, behind REREAD it is what was read. An
 event's place is a number that the images are compared with, so no file has to end there. That of
-a table that was read over several batches lies in the first of them.
+a table that was read over several batches lies in the first of them. Behind COPIED a table is what
+another one was before a RENAME: `pipeline.runs.merging.copying` says what that is made of.
 
 A changelog is complete from the last event on behind which the table was empty: its creation,
 a TRUNCATE, or a reading of the source that found no row. What came into the mirror past the
-changelog makes it incomplete again: rows or columns read from the source, another table's
-mirror that came with a rename. So does a part of the log that nobody read, or that was read
+changelog makes it incomplete again: rows or columns read from the source, rows of another
+table that came with a RENAME. So does a part of the log that nobody read, or that was read
 twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pipeline.batch import TableContent
@@ -23,7 +24,12 @@ from pipeline.segment import Segment
 from pipeline.table_state import SnapshotPart, TableEvent, TableEventKind
 
 SETTLES: Final = frozenset(
-    {TableEventKind.CREATED, TableEventKind.TRUNCATED, TableEventKind.REREAD}
+    {
+        TableEventKind.CREATED,
+        TableEventKind.TRUNCATED,
+        TableEventKind.COPIED,
+        TableEventKind.REREAD,
+    }
 )
 
 
@@ -47,7 +53,8 @@ class MergePlan:
     read behind the image of that number; 0 without one. `through`: images above it do not count
     either, where the plan ends inside a batch. `emptied`: where rows went that do not matter any
     more, in order, up to the event that settles what the table holds; `gone`: the segments that
-    have images of such rows. Both concern only a mirror that keeps rows which are gone."""
+    have images of such rows. Both concern only a mirror that keeps rows which are gone. `copied`:
+    the event behind which the table has another one's rows."""
 
     replaces: bool
     above: int
@@ -61,6 +68,7 @@ class MergePlan:
     through: int | None = None
     emptied: tuple[Emptied, ...] = ()
     gone: tuple[Segment, ...] = ()
+    copied: TableEvent | None = None
 
     @property
     def versions(self) -> tuple[int, ...]:
@@ -106,7 +114,25 @@ def plan_merge(parts: Sequence[TableContent]) -> MergePlan:
         read_until=0 if settling is None or snapshot is None else settling.sequence,
         emptied=tuple(sorted(counted, key=lambda one: one.sequence)),
         gone=gone,
+        copied=settling if settling and settling.kind is TableEventKind.COPIED else None,
     )
+
+
+def before_copy(parts: Sequence[TableContent], copied: TableEvent) -> tuple[TableContent, ...]:
+    """What a table had when its rows went to another name: its parts up to the statement."""
+    kept = (
+        replace(
+            part,
+            segments=tuple(s for s in part.segments if s.first_sequence <= copied.sequence),
+            events=tuple(
+                event
+                for event in part.events
+                if event.sequence <= copied.sequence and event.place != copied.place
+            ),
+        )
+        for part in parts
+    )
+    return tuple(part for part in kept if part.segments or part.events or part.snapshot)
 
 
 def _begins(part: TableContent, event: TableEvent) -> tuple[int, SnapshotPart | None]:
@@ -117,19 +143,25 @@ def _begins(part: TableContent, event: TableEvent) -> tuple[int, SnapshotPart | 
 
 
 def read_before(parts: Iterable[TableContent]) -> int | None:
-    """Return the first batch whose rows were read from the source and went in a later one, with
-    all images of before: where a mirror keeps rows that are gone, a write may go no further, since
-    no image tells of rows that were read. None where there is no such batch."""
+    """Return the first batch whose rows were read from the source, or copied, and went in a later
+    one, with all images of before: where a mirror keeps rows that are gone, a write may go no
+    further, since no image tells of such rows. None where there is no such batch."""
     read, newest = None, 0
     for part in parts:
         if read is not None and any(begins >= newest for begins in _settles(part)):
             return read
-        if read is None and part.snapshot is not None and part.snapshot.columns is None:
+        if read is None and _brings_rows(part):
             read = part.batch
         if read in (None, part.batch):
             numbers = [segment.last_sequence for segment in part.segments]
             newest = max([newest, *numbers, *_settles(part)])
     return None
+
+
+def _brings_rows(part: TableContent) -> bool:
+    """Whether rows came with it that have no image."""
+    read = part.snapshot is not None and part.snapshot.columns is None
+    return read or any(event.kind is TableEventKind.COPIED for event in part.events)
 
 
 def _settles(part: TableContent) -> Iterator[int]:
@@ -185,7 +217,7 @@ def reload_origin(
     forgotten: int = 0,
     why: str = "",
 ) -> Origin:
-    """`parts`: all there are, oldest first. `adopted`: whether the mirror came with a rename.
+    """`parts`: all there are, oldest first. `adopted`: whether the mirror is an earlier ledger's.
     `gaps`, `overlaps`: batches before which part of the log was not read, or that read some of
     it again. `tried`: the first batch that no mirror shows, since a write was refused.
     `forgotten`: changes up to that batch are kept no longer, and `why`."""
@@ -195,6 +227,8 @@ def reload_origin(
     at, event = found
     since = tuple(parts[at:])
     first = since[0]
+    if event.kind is TableEventKind.COPIED:
+        return f"its rows were those of {event.origin} until batch {first.batch}"
     if event.kind is TableEventKind.REREAD and _has_rows(first.snapshot):
         return (
             f"its rows were read from the source in batch {first.batch}, and no changelog has those"
@@ -207,7 +241,7 @@ def reload_origin(
     if first.batch <= forgotten:
         return f"changes up to batch {forgotten} were deleted, {why}"
     if adopted:
-        return "its mirror came with another table's rows"
+        return "its mirror has rows of before this ledger"
     for batch in sorted(gaps):
         if batch > first.batch:
             return f"the log before batch {batch} was not read"

@@ -53,7 +53,8 @@ class Facts:
     `replaces`: the mirror's rows of before do not matter. `images`: row images to be merged, of
     `unpacked` bytes; `partial`: some leave columns out. `inserts_only`: the log inserts rows and
     does nothing else. `all_new`: a row that the log inserts cannot be in the mirror yet.
-    `completes`: columns are filled that were read from the source by key.
+    `completes`: columns are filled that were read from the source by key. `copied`: what rows it
+    begins with that another table had, as a sentence.
     """
 
     keyed: bool
@@ -67,6 +68,7 @@ class Facts:
     kept: bool = False
     completes: bool = False
     stamped: bool = False
+    copied: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ def choose(facts: Facts) -> Strategy:
         raise TableError(UNSTAMPED, hint=UNSTAMPED_HINT)
     if facts.replaces:
         why = "the table was emptied or re-read from MySQL, so its earlier rows do not count"
+        why = facts.copied or why
         return (
             _folding(Way.REPLACE, why, facts) if facts.keyed else _counting(Way.RECOUNT, why, facts)
         )

@@ -97,14 +97,13 @@ class MirrorWritten:
 
 @dataclass(frozen=True, slots=True)
 class MirrorHandedOver:
-    """A rename left the data where they are, or a ledger goes on with a mirror that it did not make
-    (`lockstep recover`): the table has another mirror. `delta_version` and `version`: what was
-    found there; both None where its own went to another table."""
+    """A ledger goes on with a mirror that it did not make (`lockstep recover`). `delta_version` and
+    `version`: what was found there."""
 
     generation: int
     mirror: str
-    delta_version: int | None
-    version: int | None
+    delta_version: int
+    version: int
 
 
 @dataclass(frozen=True, slots=True)

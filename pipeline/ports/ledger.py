@@ -35,7 +35,14 @@ from pipeline.decisions import (
 )
 from pipeline.errors import Remedy
 from pipeline.gaps import Gap
-from pipeline.intent import Intent, NewestWrites, SettledWrite, ShownVersion, VersionSet
+from pipeline.intent import (
+    Intent,
+    NewestWrites,
+    PinnedVersion,
+    SettledWrite,
+    ShownVersion,
+    VersionSet,
+)
 from pipeline.life.events import MirrorEvent
 from pipeline.load import ChunkRows, Load, LoadBasis
 from pipeline.position import Coordinates, LogFile, Position, Reign, SetWitness
@@ -490,6 +497,15 @@ class Ledger(Protocol):
     def newest_writes(
         self, source: str, applications: Collection[str]
     ) -> dict[str, NewestWrites]: ...
+
+    def newest_before(
+        self, source: str, applications: Collection[str], batch: int
+    ) -> PinnedVersion | None:
+        """The newest version that a settled write of these applications made, and that shows
+        nothing of the batch, or of a later one."""
+
+    def pinned(self, source: str, write: int) -> PinnedVersion | None:
+        """What that settled write made, which an intent recorded; None where it is forgotten."""
 
     def version_set(self, source: str, batch: int) -> VersionSet: ...
 

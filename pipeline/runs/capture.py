@@ -21,7 +21,7 @@ from pipeline.runs.begin import RunStart, begin
 from pipeline.runs.capturing.basis import Basis, basis_of, bounds_of
 from pipeline.runs.capturing.batch_capture import BatchCapture
 from pipeline.runs.capturing.log_reader import require_followed, require_whole
-from pipeline.runs.capturing.rename_handover import HandingOver
+from pipeline.runs.capturing.renames import Renames
 from pipeline.runs.capturing.segment_builder import Segmenter, SourceRows, put_part
 from pipeline.runs.capturing.structure_proof import StructureProof, note_unproven, prove_structures
 from pipeline.runs.capturing.table_changes import TakenUp
@@ -96,7 +96,7 @@ def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport
 def _to_the_end(work: Workplace, lease: Lease) -> CaptureReport:
     report = _capture_once(work, lease)
     owed = [quarantine for quarantine in report.quarantined if quarantine.remedy in BY_ITSELF]
-    if not owed or work.source.until is not None or report.cut:
+    if not owed or work.source.until is not None:
         return report
     return report.followed_by(_capture_once(work, lease), {quarantine.table for quarantine in owed})
 
@@ -277,7 +277,7 @@ def _capture(
         batch,
         TakenUp(rereads),
         source_rows=rows,
-        handing_over=HandingOver(basis),
+        copies=Renames(basis),
         extents=extents,
     )
     reading, segmenter = capture.reading, capture.segmenter
@@ -318,7 +318,6 @@ def _capture(
         prepared=reading.buffer.prepared.seal(batch.id, reading.buffer.maps),
         ended=tuple(reading.buffer.prepared.ended),
         source_parts=rows.finish(record.history),
-        handovers=tuple(basis.tables.handovers),
         extents=extents.changed(reading.end.at),
         set_witnesses=reading.last_of_sources.witnesses(work.server),
         scope=work.source.patterns,

@@ -22,7 +22,7 @@ from pipeline.runs.context import Workplace
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEventKind, TableState
 
-WRITTEN_ANEW = frozenset({TableEventKind.REBUILT, TableEventKind.REREAD})
+WRITTEN_ANEW = frozenset({TableEventKind.REBUILT, TableEventKind.COPIED, TableEventKind.REREAD})
 """Behind which the next write is of all rows."""
 
 

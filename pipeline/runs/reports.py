@@ -39,12 +39,12 @@ class CaptureReport:
     """`batch` is None for an idle run. `rule`, `reason` and `continuity` are the start
     decision's.
     `softened`: values that the lake shows otherwise, by "database.table.column": zero or
-    partial dates that became NULL, texts with codes that have no character. `cut`: it
-    ended before a rename that begins the next batch. `end_is_behind`: nothing was read because
-    the end that a person fixed is not behind the start, whatever the log holds. `short`: there
-    was more of the log when it began, for its end was fixed or a budget spent. `loading`:
-    tables of which rows are still to be read from the source; `loaded`: those of which all were,
-    and that count from this batch on. `refreshed`: what was read of a table by a condition.
+    partial dates that became NULL, texts with codes that have no character. `end_is_behind`:
+    nothing was read because the end that a person fixed is not behind the start, whatever the log
+    holds. `short`: there was more of the log when it began, for its end was fixed or a budget
+    spent. `loading`: tables of which rows are still to be read from the source; `loaded`: those of
+    which all were, and that count from this batch on. `refreshed`: what was read of a table by a
+    condition.
     `largest`: bytes of the log that the largest transaction takes. `stopped`: what stands in the
     log right behind `end` and lets no run by; the run ends with it once all before is merged.
     `passed`: statements that stand in the log instead of rows and change no captured table."""
@@ -64,7 +64,6 @@ class CaptureReport:
     start_seconds: float = 0.0
     capture_seconds: float = 0.0
     continuity: Continuity | None = None
-    cut: bool = False
     end_is_behind: bool = False
     short: bool = False
     loading: tuple[LoadProgress, ...] = ()
@@ -97,7 +96,6 @@ class CaptureReport:
             repaired=(*self.repaired, *other.repaired),
             start_seconds=self.start_seconds + other.start_seconds,
             capture_seconds=self.capture_seconds + other.capture_seconds,
-            cut=self.cut or other.cut,
             short=other.short,
             loading=other.loading,
             loaded=(*self.loaded, *other.loaded),

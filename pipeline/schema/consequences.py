@@ -41,7 +41,7 @@ class Action(StrEnum):
     EMPTY = "empty"
     CREATE = "create"
     DROP = "drop"
-    TAKE_OVER = "take over"
+    COPY = "copy"
     REREAD = "re-read"
     QUARANTINED = "quarantined"
 
@@ -150,9 +150,9 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
             "RENAME TABLE, also several, swapped, across databases; ALTER TABLE … RENAME; the "
             "cut-over of gh-ost, pt-online-schema-change, spirit",
             "names move together",
-            "re-read into the folder of the new name, in one commit; with renames = keep-path the "
-            "folder stays with its rows, where that is safe",
-            "each name keeps its own; a resnapshot row where the table is re-read",
+            "written into the folder of the new name, in one commit: copied from the mirror of the "
+            "old name, or re-read where that cannot be",
+            "each name keeps its own; a resnapshot row",
         ),
     ),
     ConsequenceRule(

@@ -21,7 +21,11 @@ from pipeline.segment import RowCounts
 from pipeline.table import TableName
 from pipeline.table_state import TableEvent, TableEventKind
 
-_MARKED: Final = (TableEventKind.TRUNCATED, TableEventKind.REREAD)
+_MARKED: Final = (
+    TableEventKind.TRUNCATED,
+    TableEventKind.COPIED,
+    TableEventKind.REREAD,
+)
 """What leaves a mark in a changelog."""
 
 

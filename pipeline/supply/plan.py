@@ -28,6 +28,7 @@ from typing import Final, Protocol
 from pipeline.batch import Batch
 from pipeline.changes.merging import FromChangelog
 from pipeline.load import Load
+from pipeline.policies import LakePolicies
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.table import TableName
 from pipeline.table_state import Supplier
@@ -172,6 +173,14 @@ class ColumnsRead:
     """New columns, read from the server by key."""
 
     columns: NewColumns
+
+
+@dataclass(frozen=True, slots=True)
+class FromMirror:
+    """The rows that a table had under the name `origin` until a RENAME: those of that mirror at a
+    version, with the changes since from its changelog."""
+
+    origin: TableName
 
 
 Supply = FromLog | Rewritten | RowsRead | ColumnsRead
@@ -348,6 +357,52 @@ def _with_columns(have: Have, want: Want, reach: Reach) -> _Steps:
 
 def _by_log(have: Have, want: Want, reach: Reach) -> _Steps:
     return _after_log(reach)
+
+
+@dataclass(frozen=True, slots=True)
+class FormerName:
+    """What is known of a table whose rows a RENAME gave to another name. `captured`: the lake
+    follows it. `goes_on`: the run goes on behind the one before it. `temporary`: the server may log
+    the RENAME of a temporary table in the same way. `needs`: one of the two names lacks more than
+    the log has, or shows more than it may. `written`: the ledger knows a version of its mirror, or
+    the batch says what all of its rows are. `alike`: the lake shows the new name as it showed the
+    former one. `policies`: of the two names."""
+
+    origin: TableName
+    captured: bool
+    goes_on: bool = True
+    temporary: bool = False
+    needs: bool = False
+    written: bool = True
+    alike: bool = True
+    policies: LakePolicies = LakePolicies()  # noqa: RUF009 - a frozen value
+    new_policies: LakePolicies = LakePolicies()  # noqa: RUF009 - a frozen value
+
+
+def _kept(policies: LakePolicies) -> tuple[object, ...]:
+    return policies.deletes, policies.truncates, policies.dropped_columns
+
+
+_NOT_COPIED: Final[tuple[tuple[Callable[[FormerName], bool], str], ...]] = (
+    (lambda one: not one.captured, "{} is not followed"),
+    (lambda one: not one.goes_on, "the run does not go on where the one before it ended"),
+    (lambda one: one.temporary, "MariaDB logs it for a temporary table in the same way"),
+    (lambda one: one.needs, "the mirror of {} lacks more than the log has"),
+    (lambda one: not one.written, "{} has no mirror that this ledger wrote"),
+    (lambda one: not one.alike, "it is shown otherwise than {} was"),
+    (lambda one: _kept(one.policies) != _kept(one.new_policies), "{} has other policies"),
+    (
+        lambda one: one.policies.ignores_truncates,
+        "the mirror of {} has rows that are gone, and nothing marks them",
+    ),
+)
+
+
+def copied(former: FormerName) -> FromMirror | str:
+    """Return the supply of a table that has another one's rows since a RENAME; or why its rows have
+    to be read from the server."""
+    whys = (why for applies, why in _NOT_COPIED if applies(former))
+    return next((why.format(former.origin) for why in whys), FromMirror(former.origin))
 
 
 OLDER: Final = "it is older than what is read of the log"

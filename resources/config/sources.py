@@ -26,7 +26,6 @@ from pipeline.policies import (
     OnRewrite,
     OnSourceChanged,
     Readers,
-    Renames,
     StartPolicies,
     Truncates,
 )
@@ -168,7 +167,6 @@ class TableSection(Section):
     on_rewrite: Annotated[OnRewrite, _BY_WORD] | None = None
     dropped_columns: Annotated[DroppedColumns, _BY_WORD] | None = None
     dropped_tables: Annotated[DroppedTables, _BY_WORD] | None = None
-    renames: Annotated[Renames, _BY_WORD] | None = None
     foreign_keys: Annotated[ForeignKeys, _BY_WORD, BeforeValidator(_built)] | None = None
     deletes: Annotated[Deletes, _BY_WORD] | None = None
     truncates: Annotated[Truncates, _BY_WORD] | None = None
@@ -262,7 +260,6 @@ class SourceSection(Section):
     on_rewrite: Annotated[OnRewrite, _BY_WORD] = _LAKE.on_rewrite
     dropped_columns: Annotated[DroppedColumns, _BY_WORD] = _LAKE.dropped_columns
     dropped_tables: Annotated[DroppedTables, _BY_WORD] = _LAKE.dropped_tables
-    renames: Annotated[Renames, _BY_WORD] = _LAKE.renames
     foreign_keys: Annotated[ForeignKeys, _BY_WORD, BeforeValidator(_built)] = _LAKE.foreign_keys
     deletes: Annotated[Deletes, _BY_WORD] = _LAKE.deletes
     truncates: Annotated[Truncates, _BY_WORD] = _LAKE.truncates

@@ -169,7 +169,6 @@ class PostgresBatches(Books):
                 for file in of_files(part.files)
             ]
             step.insert("record_source_files", parts)
-            tables.record_handovers(step, source, batch, record.handovers)
             _record_events(step, source, batch, record)
             record_loads(step, source, batch, record)
             tables.record_extents(step, source, batch, record.extents)
@@ -395,6 +394,9 @@ def _of_segment(value: Segment) -> tuple[Any, ...]:
 
 
 def _event(row: Row) -> TableEvent:
+    origin = None
+    if row["origin_name"] is not None:
+        origin = TableName(row["origin_database"], row["origin_name"])
     return TableEvent(
         table(row),
         TableEventKind(row["kind"]),
@@ -402,13 +404,16 @@ def _event(row: Row) -> TableEvent:
         row["version"],
         coordinates(row, "place"),
         row["reason"],
+        origin,
     )
 
 
 def _of_event(value: TableEvent) -> tuple[Any, ...]:
     """What follows the ordinal in the statement `record_table_events`."""
     place = of_coordinates(value.place).values()
-    return (value.kind.value, value.sequence, value.version, *place, value.reason)
+    origin = value.origin
+    named = (None, None) if origin is None else (origin.database, origin.name)
+    return (value.kind.value, value.sequence, value.version, *place, value.reason, *named)
 
 
 def _snapshot(row: Row) -> SnapshotPart:

@@ -179,7 +179,7 @@ values %s
 -- name: record_table_events
 insert into lockstep.table_events (
     source, batch, database, name, ordinal, kind, sequence, version, place_base, place_number,
-    place_offset, reason
+    place_offset, reason, origin_database, origin_name
 ) values %s
 
 -- name: record_snapshots

@@ -54,8 +54,8 @@ join lockstep.batches b on b.id = g.batch
 where g.source = %(source)s
 order by g.decision
 
--- What may have closed parts of gaps, in the order of the log: events, and mirrors that went
--- to another table.
+-- What may have closed parts of gaps, in the order of the log: events, and rows that went to another
+-- name.
 -- name: happened_to_tables
 select e.database, e.name, e.kind, e.batch, b.acknowledged_at,
        null::text as taker_database, null::text as taker_name, 2 as turn, e.sequence, e.ordinal
@@ -63,9 +63,9 @@ from lockstep.table_events e
 join lockstep.batches b on b.id = e.batch and b.state = 'acknowledged'
 where e.source = %(source)s and e.batch >= %(since)s and e.kind = any(%(kinds)s)
 union all
-select g.database, g.name, null, g.batch, b.acknowledged_at, t.database, t.name, 1, 0, 0
-from lockstep.handovers g
-join lockstep.handovers t on t.batch = g.batch and t.mirror = g.before_mirror
-join lockstep.batches b on b.id = g.batch and b.state = 'acknowledged'
-where g.source = %(source)s and g.batch >= %(since)s
-order by batch, turn, sequence, ordinal
+select e.origin_database, e.origin_name, null, e.batch, b.acknowledged_at, e.database, e.name, 1,
+       e.sequence, e.ordinal
+from lockstep.table_events e
+join lockstep.batches b on b.id = e.batch and b.state = 'acknowledged'
+where e.source = %(source)s and e.batch >= %(since)s and e.kind = 'copied'
+order by batch, sequence, turn, ordinal

@@ -23,7 +23,6 @@ from pipeline.snapshot.bounds import Bound, Range
 from pipeline.table import TableName
 from pipeline.table_state import (
     Extent,
-    Handover,
     OrderKind,
     Quarantine,
     Supplier,
@@ -36,7 +35,6 @@ from resources.postgres.life_events import captures_end, record, state
 from resources.postgres.refusals import refusal
 from resources.postgres.rows import (
     Row,
-    columns_of,
     coordinates,
     files_of,
     filled,
@@ -195,11 +193,6 @@ class PostgresTables(Books):
 # -- states ------------------------------------------------------------------------------------
 
 
-def record_handovers(step: Step, source: str, batch: int, handovers: Sequence[Handover]) -> None:
-    for handover in handovers:
-        step.run("record_handover", source=source, batch=batch, **_of_handover(handover))
-
-
 def record_extents(step: Step, source: str, batch: int, extents: Sequence[Extent]) -> None:
     step.insert("record_extents", [(source, batch, *_of_extent(extent)) for extent in extents])
 
@@ -208,14 +201,6 @@ def count_behind(step: Step, source: str, table: TableName) -> None:
     """Note from which batch on the table's mirror lacks what others have: of one that stops, or
     was behind already."""
     step.run("count_behind", source=source, **of_table(table))
-
-
-def _of_handover(value: Handover) -> dict[str, Any]:
-    return {
-        **of_table(value.table),
-        **columns_of(value, "generation", "mirror", "delta_version", "shows"),
-        **columns_of(value.before, "generation", "mirror", prefix="before_"),
-    }
 
 
 def _extent(row: Row) -> Extent:

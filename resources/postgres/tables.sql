@@ -20,15 +20,6 @@ insert into lockstep.extents (
     empty_base, empty_number, empty_offset
 ) values %s
 
--- name: record_handover
-insert into lockstep.handovers (
-    source, batch, database, name, generation, mirror, delta_version, shows,
-    before_generation, before_mirror
-) values (
-    %(source)s, %(batch)s, %(database)s, %(name)s, %(generation)s, %(mirror)s,
-    %(delta_version)s, %(shows)s, %(before_generation)s, %(before_mirror)s
-)
-
 -- A table that stops lacks what is not merged by then; one that was behind catches up.
 -- name: count_behind
 update lockstep.table_states set behind_batch = lockstep.behind(source, database, name, behind_batch)

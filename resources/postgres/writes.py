@@ -14,6 +14,7 @@ from pipeline.intent import (
     Missing,
     MissingTable,
     NewestWrites,
+    PinnedVersion,
     SettledWrite,
     ShownVersion,
     VersionSet,
@@ -97,6 +98,17 @@ class PostgresWrites(Books):
         return dict(
             self._kept(_newest, "newest_writes", source=source, applications=sorted(applications))
         )
+
+    def newest_before(
+        self, source: str, applications: Collection[str], batch: int
+    ) -> PinnedVersion | None:
+        asked = {"applications": sorted(applications), "batch": batch}
+        rows = self._all("newest_before", source=source, **asked)
+        return _pinned(rows[0]) if rows else None
+
+    def pinned(self, source: str, write: int) -> PinnedVersion | None:
+        rows = self._all("pinned", source=source, write=write)
+        return _pinned(rows[0]) if rows else None
 
     def version_set(self, source: str, batch: int) -> VersionSet:
         rows = self._all("version_set", source=source, batch=batch)
@@ -243,7 +255,11 @@ def _intent(row: Row) -> Intent:
 
 def _of_intent(value: Intent) -> tuple[Any, ...]:
     """What follows the table in the statement `intend`."""
-    return (value.app_id, value.first_batch, value.last_batch, value.step)
+    return (value.app_id, value.first_batch, value.last_batch, value.step, value.copies)
+
+
+def _pinned(row: Row) -> PinnedVersion:
+    return filled(PinnedVersion, row, table=table(row))
 
 
 def settled_write(row: Row) -> SettledWrite:

@@ -22,7 +22,7 @@ order by id
 
 -- name: intend
 insert into lockstep.writes (
-    source, token, database, name, app_id, first_batch, last_batch, step
+    source, token, database, name, app_id, first_batch, last_batch, step, copies
 ) values %s
 returning *
 
@@ -60,6 +60,20 @@ left join lateral (
     where source = %(source)s and app_id = a.application and settled_at is not null
     order by delta_version desc limit 1
 ) w on true
+
+-- name: newest_before
+select id as write, database, name, mirror, table_id, last_batch,
+    lockstep.newest_same(source, mirror, delta_version) as delta_version
+from lockstep.writes
+where source = %(source)s and app_id = any(%(applications)s::text[]) and settled_at is not null
+  and last_batch < %(batch)s
+order by id desc limit 1
+
+-- name: pinned
+select id as write, database, name, mirror, table_id, last_batch,
+    lockstep.newest_same(source, mirror, delta_version) as delta_version
+from lockstep.writes
+where source = %(source)s and id = %(write)s and settled_at is not null
 
 -- What became different with a batch: tables whose newest write up to it is another one, or that
 -- cannot be read as of it, and why. A write that goes on to a later batch shows a later position.

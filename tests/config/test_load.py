@@ -376,7 +376,6 @@ def test_policies_default_to_what_loses_nothing() -> None:
         "on_rewrite": "quarantine",
         "dropped_columns": "keep",
         "dropped_tables": "keep",
-        "renames": "rewrite",
         "foreign_keys": "quarantine",
         "deletes": "remove",
         "truncates": "delete",

@@ -45,7 +45,7 @@ def test_runs_keep_mirrors_registered(
         start=start,
         warm=warm,
         top=f'[catalog]\nkind = "hive"\nuri = "{metastore}"\nschemas = "m_{{database}}"\n',
-        extra='renames = "keep-path"\ndropped_tables = "drop"\n'
+        extra='dropped_tables = "drop"\n'
         f'[[sources.table]]\nmatch = "{database}.people"\n'
         'exclude_columns = "ssn"\nmask_columns = { email = "null" }\n',
     )
@@ -92,7 +92,9 @@ def test_runs_keep_mirrors_registered(
 
     project.at_rest()
     toml.write_text(told)
-    assert sorted(deeds(project.json("run"))) == ["changed", "dropped", "renamed"]
+    assert sorted(deeds(project.json("run"))) == [
+        *("changed", "dropped", "dropped", "registered"),
+    ]
     assert entry("orders").parameters["comment"] == "New"
     assert columns("pieces") == [("id", "int", ""), ("n", "bigint", "pieces")]
     assert (entry("stock"), entry("brief")) == (None, None)

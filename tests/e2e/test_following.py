@@ -219,7 +219,7 @@ def test_every_statement_is_a_row(stages: Stages) -> None:
     assert told == [text for text in stages.statements if text.startswith(words)]
     assert set(rows["outcome"].to_pylist()) == {"followed"}
     (swap,) = (row for row in rows.to_pylist() if row["statement"].startswith("rename table"))
-    assert {"this", "that"} <= {one["name"] for one in swap["tables"] if one["action"] == "re-read"}
+    assert {"this", "that"} <= {one["name"] for one in swap["tables"] if one["action"] == "copy"}
     changelog = DeltaTable(stages.project.lake / "shop" / "_changes" / DATABASE / "this")
     for change in changelog.to_pyarrow_table().to_pylist():
         if change["_change_type"] != "resnapshot":

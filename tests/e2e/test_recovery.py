@@ -126,8 +126,9 @@ def test_a_ledger_thrown_away(
 def test_a_ledger_lost_while_a_run_was_undone(
     mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
 ) -> None:
-    """A table that was renamed was read from the source, in a batch without transactions, and its
-    mirror shows that all the time. The recovery is killed, and the ledger lost twice."""
+    """A table that was renamed, and altered by the same statement, was read from the source, in a
+    batch without transactions, and its mirror shows that all the time. The recovery is killed, and
+    the ledger lost twice."""
     start = head(mysql)
     mysql.execute(
         f"use {database}",
@@ -142,7 +143,7 @@ def test_a_ledger_lost_while_a_run_was_undone(
     project.run("run")
     mysql.execute(
         f"use {database}",
-        "rename table d to d2",
+        "alter table d rename to d2, add column w int",
         "create table d (id int primary key, v int)",
         "update b set v = v + 10",
     )

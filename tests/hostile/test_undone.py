@@ -79,7 +79,7 @@ def renamed(mysql: MySqlStand, name: str) -> Follower:
     follower.run()
     mysql.execute(
         f"use {name}",
-        "rename table d to d2",
+        "alter table d rename to d2, add column w int",
         "create table d (id int primary key, v int)",
         "update b set v = v + 10",
     )

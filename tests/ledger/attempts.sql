@@ -185,14 +185,6 @@ create function pg_temp.source_file(
         a_path, some_images, 1, a_digest)
 $$;
 
-create function pg_temp.hand_over(
-    a_batch bigint, a_name text, a_generation integer, a_version bigint, showing integer
-) returns void language sql as $$
-    insert into lockstep.handovers
-    values ((select source from lockstep.batches order by id desc limit 1), a_batch, 'shop', a_name,
-        a_generation, 'm', a_version, showing, 1, 'n')
-$$;
-
 create function pg_temp.told(a_source text, a_batch bigint) returns bigint language sql as $$
     insert into lockstep.table_life (source, database, name, event, life, batch, token, told)
     values (a_source, 'shop', 'orders', 'followed', 'active', a_batch, 1, '{}')

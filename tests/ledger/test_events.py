@@ -65,9 +65,11 @@ def test_events_and_snapshots_are_given_back_whole(ledger: Ledger, lease: Lease)
     batch = following(ledger, lease)
     reread = replace(event(batch, TableEventKind.REREAD, 4), reason="partitions were exchanged")
     changed = replace(event(batch, TableEventKind.CHANGED, 4), version=2)
+    copied = replace(event(batch, TableEventKind.COPIED, 4), reason="it was stock", origin=STOCK)
     events = (
         replace(event(batch), table=STOCK),
         event(batch),
+        copied,
         changed,
         replace(reread, version=2),
         event(batch, TableEventKind.DROPPED, 10),
@@ -92,7 +94,12 @@ def test_events_and_snapshots_are_given_back_whole(ledger: Ledger, lease: Lease)
     assert content_of(ledger, "another source", batch.id).snapshots == ()
 
 
-EXPLAINED = (TableEventKind.REREAD, TableEventKind.REFRESHED, TableEventKind.REBUILT)
+EXPLAINED = (
+    TableEventKind.COPIED,
+    TableEventKind.REREAD,
+    TableEventKind.REFRESHED,
+    TableEventKind.REBUILT,
+)
 
 
 @pytest.mark.parametrize("kind", [k for k in TableEventKind if k not in EXPLAINED])

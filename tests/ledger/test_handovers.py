@@ -1,4 +1,5 @@
-"""Mirrors that change hands with a capture, and go back with a batch that is abandoned."""
+"""Mirrors that a ledger made from the lake goes on with; and parts of a gap, which go to another
+name with their rows."""
 
 from __future__ import annotations
 
@@ -11,7 +12,6 @@ from pipeline.life.events import MirrorRemoved
 from pipeline.ports.ledger import Ledger
 from pipeline.proof.proven import Compared, Proof, Proven
 from pipeline.schema.history import History
-from pipeline.table import TableName
 from pipeline.table_state import Handover, TableCondition, TableEvent, TableEventKind, TableState
 from tests.ledger.made import (
     ORDERS,
@@ -25,11 +25,8 @@ from tests.ledger.made import (
     place,
     position,
     record,
-    state,
     version,
 )
-
-SALES = TableName("shop", "sales")
 
 
 def _settled(ledger: Ledger, lease: Lease) -> None:
@@ -43,7 +40,7 @@ def _settled(ledger: Ledger, lease: Lease) -> None:
     ledger.acknowledge(lease, batch.id)
 
 
-def _handed(before: TableState, mirror: str, at: int | None, shows: int | None) -> Handover:
+def _handed(before: TableState, mirror: str, at: int, shows: int) -> Handover:
     return Handover(before.table, before.generation + 1, mirror, at, shows, before)
 
 
@@ -53,7 +50,7 @@ def _states(*handed: Handover) -> tuple[TableState, ...]:
             one.before,
             generation=one.generation,
             mirror=one.mirror,
-            condition=TableCondition.ACTIVE if one.shows else TableCondition.DROPPED,
+            condition=TableCondition.ACTIVE,
         )
         for one in handed
     )
@@ -71,7 +68,7 @@ def _swapped(ledger: Ledger, lease: Lease, batch: Batch) -> None:
     ledger.record_capture(lease, batch.id, made)
 
 
-def test_two_tables_exchange_their_mirrors(ledger: Ledger, lease: Lease) -> None:
+def test_tables_go_on_with_mirrors_of_before(ledger: Ledger, lease: Lease) -> None:
     """Each in its next generation, from the Delta version and the version that it shows."""
     _settled(ledger, lease)
     before = ledger.table_states(lease.source)
@@ -95,31 +92,6 @@ def test_an_abandoned_batch_gives_them_back(ledger: Ledger, lease: Lease) -> Non
     assert ledger.table_states(lease.source) == before
 
 
-def test_a_name_that_nobody_takes_is_gone(ledger: Ledger, lease: Lease) -> None:
-    """A new table goes on with the mirror; the old name is dropped, with a place of its own,
-    and active again if the batch is abandoned."""
-    _settled(ledger, lease)
-    before = ledger.table_states(lease.source)
-    new = state(SALES)
-    handed = (
-        _handed(before[STOCK], "s/shop/stock@2", None, None),
-        _handed(new, before[STOCK].mirror, 7, 1),
-    )
-    batch = following(ledger, lease)
-    history = History(versions=(version(SALES, 1, 150),))
-    made = replace(record(batch), history=history, handovers=handed, tables=_states(*handed))
-    ledger.record_capture(lease, batch.id, made)
-    states = ledger.table_states(lease.source)
-    gone = states[STOCK]
-    assert (gone.condition, gone.mirror) == (TableCondition.DROPPED, "s/shop/stock@2")
-    assert (gone.mirror_version, gone.adopted, gone.mirror_ended) == (None, None, True)
-    assert states[SALES] == replace(
-        new, generation=2, mirror=before[STOCK].mirror, mirror_version=1, adopted=7
-    )
-    ledger.abandon(lease, batch.id, "its files are gone")
-    assert ledger.table_states(lease.source) == {**before, SALES: new}
-
-
 def test_the_next_generation_adopts_nothing(ledger: Ledger, lease: Lease) -> None:
     """A table whose mirror ends begins anew, wherever it began before."""
     _settled(ledger, lease)
@@ -134,15 +106,25 @@ def test_the_next_generation_adopts_nothing(ledger: Ledger, lease: Lease) -> Non
     assert (ended.generation, ended.mirror_version, ended.adopted) == (3, None, None)
 
 
-def test_a_gaps_parts_go_with_the_mirrors_and_close_by_events(ledger: Ledger, lease: Lease) -> None:
-    """Orders and stock exchange their mirrors behind a gap; what is emptied then is the part
-    of the other. Only an acknowledged batch closes anything."""
+def test_a_gaps_parts_go_with_the_rows_and_close_by_events(ledger: Ledger, lease: Lease) -> None:
+    """Orders and stock exchange their names behind a gap; what is emptied then is the part of the
+    other. Only an acknowledged batch closes anything."""
     _settled(ledger, lease)
     (first,) = ledger.batches(lease.source)
-    _swapped(ledger, lease, elsewhere(ledger, lease, first, start=position(104)))
+    swapping = elsewhere(ledger, lease, first, start=position(104))
+    history = History(versions=(version(ORDERS, 2, 150), version(STOCK, 2, 150)))
+    copied, at = TableEventKind.COPIED, place(150)
+    events = (
+        TableEvent(ORDERS, copied, swapping.base, 2, at, "it was called stock", STOCK),
+        TableEvent(STOCK, copied, swapping.base, 2, at, "it was called orders", ORDERS),
+    )
+    made = replace(record(swapping), history=history, events=events)
+    ledger.record_capture(lease, swapping.id, made)
     last = following(ledger, lease)
     emptied = TableEvent(ORDERS, TableEventKind.TRUNCATED, last.base, 2, place(210))
     ledger.record_capture(lease, last.id, replace(record(last), events=(emptied,)))
+    for table in (ORDERS, STOCK):
+        merged(ledger, lease, table, swapping.id, swapping.id, 8)
     ledger.mark_merged(lease)
     ledger.acknowledge(lease, last.id - 1)
     (gap,) = ledger.gaps(lease.source)

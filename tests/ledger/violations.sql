@@ -384,6 +384,10 @@ select pg_temp.event(%(d)s, 'orders', 2, 0, 'truncated', 41)
 select pg_temp.event(%(d)s, 'orders', 1, 0, 'lost', 41)
 -- rule: table_events_reread_explained
 select pg_temp.event(%(d)s, 'orders', 1, 0, 'reread', 41)
+-- rule: table_events_origin
+insert into lockstep.table_events (source, batch, database, name, ordinal, kind, sequence, version,
+    place_base, place_number, place_offset, reason)
+values (%(s)s, %(d)s, 'shop', 'orders', 0, 'copied', 41, 1, 'binlog', 1, 4, 'it had another name')
 -- rule: table_events_ascend
 select pg_temp.event(%(d)s, 'orders', 1, 0, 'truncated', 41);
 select pg_temp.event(%(d)s, 'orders', 1, 1, 'truncated', 40)
@@ -449,34 +453,6 @@ select pg_temp.source_file(%(c)s, '_ddl', 0, 'a', 1, repeat('0', 64))
 select pg_temp.source_file(%(d)s, '_ddl', 0, 'a', 1, repeat('0', 64));
 delete from lockstep.source_files where source = %(s)s
 
--- rule: handovers_alone
-select pg_temp.hand_over(%(d)s, 'orders', 2, null, null)
--- rule: handovers_while_capturing
-alter table lockstep.handovers disable trigger handovers_alone;
-select pg_temp.hand_over(%(c)s, 'orders', 2, null, null)
--- rule: handovers_pk
-alter table lockstep.handovers disable trigger handovers_alone;
-select pg_temp.hand_over(%(d)s, 'orders', 2, 1, 1), pg_temp.hand_over(%(d)s, 'orders', 2, 1, 1)
--- rule: handovers_batch
-alter table lockstep.handovers disable trigger handovers_alone;
-alter table lockstep.handovers disable trigger handovers_begin;
-select pg_temp.hand_over(0, 'orders', 2, 1, 1)
--- rule: handovers_table
-alter table lockstep.handovers disable trigger handovers_alone;
-select pg_temp.hand_over(%(d)s, 'unknown', 2, null, null)
--- rule: handovers_shows
-alter table lockstep.handovers disable trigger handovers_alone;
-select pg_temp.hand_over(%(d)s, 'orders', 2, 1, 99)
--- rule: handovers_whole
-alter table lockstep.handovers disable trigger handovers_alone;
-select pg_temp.hand_over(%(d)s, 'orders', 2, 1, null)
--- rule: handovers_generation
-alter table lockstep.handovers disable trigger handovers_alone;
-select pg_temp.hand_over(%(d)s, 'orders', 3, 1, 1)
--- rule: handovers_stay
-alter table lockstep.handovers disable trigger handovers_alone;
-select pg_temp.hand_over(%(d)s, 'orders', 2, 1, 1);
-delete from lockstep.handovers where source = %(s)s
 -- rule: table_states_remedy_known
 select pg_temp.stop('paused', %(a)s);
 update lockstep.table_states set remedy = 'pray' where source = %(s)s and condition = 'paused'
@@ -680,6 +656,9 @@ select pg_temp.intend(%(s)s, 1, 'orders', 'new', %(c)s, %(d)s)
 -- rule: writes_reason_settled
 select pg_temp.intend(%(s)s, 1, 'orders', 'new', %(c)s, %(c)s);
 update lockstep.writes set reason = 'because' where app_id = 'new'
+-- rule: writes_copy_settled
+insert into lockstep.writes (source, token, database, name, app_id, first_batch, last_batch, step, copies)
+values (%(s)s, 1, 'shop', 'orders', 'new', %(c)s, %(c)s, 'merge', 0)
 -- rule: writes_of_active_tables
 update lockstep.table_states set
     condition = 'quarantined', reason = '', hint = '', position = '', remedy = 'catch-up',

@@ -13,12 +13,13 @@ from tests.online.made import ALTER, FIRST_STILL, STILL, Shop, copied
 from tests.online.toolkit import PerconaToolkit
 
 
+@pytest.mark.parametrize("helped", [False, True], ids=["by default", "helpers are followed"])
 def test_a_run_in_the_middle_and_one_behind(
-    toolkit: PerconaToolkit, mysql: MySqlStand, database: str, tmp_path: Path
+    toolkit: PerconaToolkit, mysql: MySqlStand, database: str, tmp_path: Path, *, helped: bool
 ) -> None:
-    """The copy is half done when the first run comes: neither sees the program's table, and
-    the rows of the new one come in one commit."""
-    shop = Shop.made(mysql, database, ["t"])
+    """The copy is half done when the first run comes: the rows of the new table come in one commit.
+    They are read from MySQL, unless the program's own table is followed too."""
+    shop = Shop.made(mysql, database, ["t"], helped=helped)
     log = tmp_path / "log"
     with (
         Load(mysql, shop.names) as load,
@@ -38,7 +39,7 @@ def test_a_run_in_the_middle_and_one_behind(
     assert [*before, before[-1]] == shop.commits("t")
     assert shop.columns("t") == ["id", "v", "note"]
     assert set() == shop.helpers()
-    assert shop.read_anew() == ["t"]
+    assert shop.read_anew() == ([] if helped else ["t"])
     shop.require_followed()
 
 

@@ -25,7 +25,7 @@ WORDS: Final[dict[type[events.Event], tuple[str, str]]] = {
     events.MirrorWritten: ("mirror written", "a write shows another version of its structure"),
     events.MirrorHandedOver: (
         "mirror handed over",
-        "a rename left the data in place, or a ledger takes a mirror over",
+        "a ledger goes on with a mirror that it found in the lake",
     ),
     events.MirrorReplaced: ("mirror replaced", "the mirror was lost: another folder"),
     events.MirrorRemoved: ("mirror removed", "the mirror of a dropped table is deleted"),

@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 
 from pipeline.batch import TableContent
 from pipeline.changes.merging import FromChangelog
+from pipeline.policies import Deletes, LakePolicies, Truncates
 from pipeline.position import Coordinates
 from pipeline.supply.plan import (
     OLDER,
     RULES,
     ColumnsRead,
+    FormerName,
     FromLog,
+    FromMirror,
     Have,
     LogSpan,
     Need,
@@ -27,6 +30,7 @@ from pipeline.supply.plan import (
     Shown,
     Standing,
     Want,
+    copied,
     plan,
 )
 from pipeline.table import TableName
@@ -231,3 +235,28 @@ def test_what_supplies_the_rest(
 def test_every_rule_decides_some_case() -> None:
     used = {plan(*case[1:4]).rule for case in CASES} | {"reading"}
     assert used == {rule.name for rule in RULES}
+
+
+FORMER = FormerName(ORDERS, captured=True)
+SOFT = LakePolicies(deletes=Deletes.SOFT)
+IGNORED = LakePolicies(truncates=Truncates.IGNORE)
+
+
+@pytest.mark.parametrize(
+    ("former", "why"),
+    [
+        (replace(FORMER, captured=False), "not followed"),
+        (replace(FORMER, goes_on=False), "does not go on"),
+        (replace(FORMER, temporary=True), "temporary table"),
+        (replace(FORMER, needs=True), "lacks more than the log has"),
+        (replace(FORMER, written=False), "no mirror"),
+        (replace(FORMER, alike=False), "shown otherwise"),
+        (replace(FORMER, policies=SOFT), "other policies"),
+        (replace(FORMER, policies=IGNORED, new_policies=IGNORED), "nothing marks them"),
+    ],
+)
+def test_rows_of_another_name_are_copied_unless(former: FormerName, why: str) -> None:
+    """Each reason by itself is enough to read the table from MySQL."""
+    assert why in str(copied(former))
+    assert copied(FORMER) == FromMirror(ORDERS)
+    assert copied(replace(FORMER, policies=SOFT, new_policies=SOFT)) == FromMirror(ORDERS)

@@ -14,7 +14,6 @@ import pytest
 from lockstep.commands import plan as show
 from pipeline.mirror_names import Into
 from pipeline.places import parse_place
-from pipeline.policies import LakePolicies, Renames
 from pipeline.runs.inspecting.plan import make_plan
 from pipeline.runs.inspecting.status import stand
 from pipeline.runs.inspecting.version_sets import version_set_at
@@ -289,37 +288,28 @@ def the_place_of_an_earlier_mirror_is_not_anothers(shop: Shop) -> Iterator[None]
     assert place(shop, "c") == f"w_{shop.name}/t@1-2"
 
 
-def test_places_of_mirrors(mysql: MySqlStand) -> None:
-    tell(mysql, stories_in(globals()))
-
-
-def _folders_go_with_rows(shop: Shop) -> Iterator[None]:
-    """With `renames = "keep-path"`: from a name with `into` to one without; not to one that has an
-    `into` of its own, and so not in a swap."""
+def rows_are_copied_to_where_the_new_name_is(shop: Shop) -> Iterator[None]:
+    """From a name with `into` to one without, and back, and in a swap."""
     named(shop, a="k_{database}.a", d="k_{database}.d")
     yield
     yield
-    shop.do("rename table a to c")
-    yield
-    shop.do("insert into c values (2, 2)")
+    shop.do("rename table a to c", "insert into c values (2, 2)")
     yield
     require_same(shop, "b", "c")
-    assert place(shop, "c") == f"k_{shop.name}/a"
+    assert place(shop, "c") == f"{shop.name}/c"
     shop.do("rename table c to d", "insert into d values (3, 3)")
-    yield
     yield
     require_same(shop, "b", "d")
     assert place(shop, "d") == f"k_{shop.name}/d"
     shop.do("rename table b to t, d to b, t to d", "insert into d values (4, 4)")
     yield
-    yield
     require_same(shop, "b", "d")
     assert [place(shop, table) for table in "bd"] == [f"{shop.name}/b", f"k_{shop.name}/d"]
+    assert TableEventKind.REREAD not in [*shop.events("b"), *shop.events("d")]
 
 
-def test_places_of_mirrors_that_keep_their_folders(mysql: MySqlStand) -> None:
-    policies = LakePolicies(renames=Renames.KEEP_PATH)
-    tell(mysql, [_folders_go_with_rows], lake_policies=policies)
+def test_places_of_mirrors(mysql: MySqlStand) -> None:
+    tell(mysql, stories_in(globals()))
 
 
 def test_settings_change_in_the_middle_of_a_load(mysql: MySqlStand, database: str) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from pipeline.errors import BatchesWait, PastRefused, SourceBusy
 from pipeline.places import parse_place
-from pipeline.policies import LakePolicies, Renames
 from pipeline.replay.spans import Span
 from pipeline.runs.inspecting.table_commands import Asked, give_order
 from pipeline.runs.rebuilding.rebuild import rebuild_as_of
@@ -171,10 +170,9 @@ def test_tables_of_a_broken_past(pair: Pair) -> None:
 
 
 def test_a_table_of_the_past_has_the_name_of_then(mysql: MySqlStand, database: str) -> None:
-    """Where a renamed table keeps its folder, each name is there for its own time; the new one from
-    the end of the batch on that has the rename, since its rows came with the folder."""
-    policies = LakePolicies(renames=Renames.KEEP_PATH)
-    follower = Follower(server(mysql), [f"{database}.*"], lake_policies=policies)
+    """Each name is there for its own time; the new one from the end of the batch on that has the
+    rename, since its changelog does not have the rows that were copied."""
+    follower = Follower(server(mysql), [f"{database}.*"])
     places: list[tuple[str, str, int]] = []
 
     def do(name: str, *statements: str) -> None:

@@ -155,12 +155,6 @@ class TransactionBuffer:
         return self._reached.place(self._log, waiting=self._transactions.count > 0, between=between)
 
     @property
-    def before(self) -> tuple[Coordinates, Witness] | None:
-        """The place where the group handed out last begins, and the event that ends there; None
-        where what lies before it is not known so well."""
-        return self._reached.before
-
-    @property
     def complete(self) -> Coordinates:
         """The end of the last transaction that was read to its end, or of what moved the
         position after it, whether it was handed out or not."""
@@ -319,16 +313,13 @@ class TransactionBuffer:
 
 
 class ReachedGroups:
-    """`before`: where the group handed out last begins, and the event that ends there; None
-    where what lies before it is not known so well."""
+    """Where the groups end that were handed out, and the event that ends there."""
 
     def __init__(self, start: Coordinates) -> None:
-        self.before: tuple[Coordinates, Witness] | None = None
         self._end = start
         self._witness: Witness | None = None
 
     def note(self, group: TransactionGroup, log: LogPlace) -> None:
-        self.before = self._place_before(group, log)
         last = group.transactions[-1]
         offset, size, crc = (
             int(last[c]) for c in (columns.LAST_OFFSET, columns.LAST_SIZE, columns.LAST_CRC)
@@ -336,16 +327,6 @@ class ReachedGroups:
         self._end = group.end(-1)
         gtid = gtid_text(last, group.sources)
         self._witness = Witness(offset, size, crc, gtid, log.created)
-
-    def _place_before(
-        self, group: TransactionGroup, log: LogPlace
-    ) -> tuple[Coordinates, Witness] | None:
-        begin, event = group.begin(0), log.last
-        if self._end == begin and self._witness is not None:
-            return begin, self._witness
-        if event is None or event.after != begin:
-            return None
-        return begin, log.witness(event)
 
     def place(
         self, log: LogPlace, *, waiting: bool, between: bool

@@ -11,7 +11,7 @@ from pipeline.errors import StructureMoved, StructureUnknown, TableError
 from pipeline.position import Position, Witness
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.log_reader import LogReading
-from pipeline.runs.capturing.rename_handover import HandingOver
+from pipeline.runs.capturing.renames import Copies
 from pipeline.runs.capturing.segment_builder import Segmenter, SourceRows
 from pipeline.runs.capturing.table_changes import Rules, TakenUp
 from pipeline.runs.capturing.table_extents import Extents
@@ -25,7 +25,7 @@ from pipeline.table import TableName
 
 class BatchCapture:
     """A batch that catches up captures the tables that come back in it; any other, all that
-    the patterns name. `source_rows`, what is handed over, and `extents` are an ordinary batch's.
+    the patterns name. `source_rows`, `copies` and `extents` are an ordinary batch's.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class BatchCapture:
         taken_up: TakenUp,
         *,
         source_rows: SourceRows | None = None,
-        handing_over: HandingOver | None = None,
+        copies: Copies | None = None,
         extents: Extents | None = None,
     ) -> None:
         self._basis = basis
@@ -57,15 +57,10 @@ class BatchCapture:
             ),
             taken_up,
             source_rows=source_rows,
-            handing_over=handing_over,
+            copies=copies,
             extents=extents,
         )
-        self.reading = LogReading(
-            basis,
-            self.segmenter,
-            keeps=True,
-            cuts=None if handing_over is None else handing_over.cuts,
-        )
+        self.reading = LogReading(basis, self.segmenter, keeps=True)
 
     def rebuild(self, rebuilds: Mapping[TableName, str]) -> None:
         """Mirrors that are written anew from their changelogs, and why."""
@@ -128,8 +123,7 @@ class BatchCapture:
             start_seconds=start_seconds,
             capture_seconds=perf_counter() - began,
             continuity=run_start.decision.continuity,
-            cut=self.reading.cut,
-            short=self.reading.cut or self.reading.spent is not None or source.until is not None,
+            short=self.reading.spent is not None or source.until is not None,
             loading=self._loading(),
             loaded=tuple(self.segmenter.following.joining.loaded),
             largest=self.reading.largest,

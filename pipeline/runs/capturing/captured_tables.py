@@ -29,7 +29,6 @@ from pipeline.segment import ChangeType, RowCounts, Segment
 from pipeline.table import TableName
 from pipeline.table_state import (
     GOING,
-    Handover,
     Quarantine,
     TableCondition,
     TableEvent,
@@ -212,16 +211,6 @@ def _never(table: TableName) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class TakenOver:
-    """A table's structure behind a rename, the name its rows had before, and the Delta version
-    of the mirror that has them."""
-
-    version: SchemaVersion
-    origin: TableName
-    delta_version: int
-
-
 class CapturedTables:
     """`base`: changes of the batch are numbered above it. `states`: those of the ledger; tables
     not there are new. `past`: the ranges that earlier runs read, with their patterns. `updated`:
@@ -259,10 +248,10 @@ class CapturedTables:
             self._holders.setdefault(self._names.folded(table), table)
         self._past = past
         self._created: set[TableName] = set()
+        self._told: set[TableName] = set()
         self._read: set[TableName] = set()
         self.events: list[TableEvent] = []
         self.touched: dict[TableName, TableState] = {}
-        self.handovers: list[Handover] = []
         self.quarantined: dict[TableName, Quarantine] = {}
         self._held = {
             *(table for table, followed in loading.items() if not followed and table not in states),
@@ -283,6 +272,20 @@ class CapturedTables:
         state = self._states.get(table)
         quarantined = table in self.quarantined or table in self._held
         return not quarantined and (state is None or state.condition in GOING)
+
+    @property
+    def states(self) -> Mapping[TableName, TableState]:
+        """Where the tables are by now."""
+        return self._states
+
+    def told(self, table: TableName) -> bool:
+        """Whether this batch says what all of the table's rows are: it was made there, or emptied,
+        or has another one's rows."""
+        return table in self._told
+
+    def tell(self, table: TableName) -> None:
+        """From here on this batch says so."""
+        self._told.add(table)
 
     def known(self, table: TableName) -> bool:
         """Whether there is anything in the lake, or on its way there."""
@@ -316,45 +319,36 @@ class CapturedTables:
             or any(event.table == table for event in self.events)
         )
 
-    def hand_over(self, taken: Mapping[TableName, TakenOver]) -> None:
-        """Each of these tables goes on with the mirror of the one whose name it took; a name
-        that nobody took is gone, and has a new place for a table to come."""
-        origins = {one.origin for one in taken.values()}
-        states = {
-            table: self._states.get(table) or self._new(table)
-            for table in sorted({*taken, *origins})
-        }
-        for table, before in states.items():
-            one, generation = taken.get(table), before.generation + 1
-            mirror = states[one.origin].mirror if one else self._free(table, generation)
-            after = replace(
-                before,
-                condition=TableCondition.DROPPED if one is None else TableCondition.ACTIVE,
-                generation=generation,
-                mirror=mirror,
-                mirror_version=None if one is None else one.version.version,
-                adopted=None if one is None else one.delta_version,
-                stopped=None,
-            )
-            self._states[table] = self.touched[table] = after
-            self.handovers.append(
-                Handover(table, generation, mirror, after.adopted, after.mirror_version, before)
-            )
-
     def opened(self, version: SchemaVersion, at: Coordinates) -> CapturedTable:
         """The table under that version, whose rows are found at `at`; TableError if it may
         not be captured as it is."""
         return self.files.of(version) or self._first_seen(version)
 
-    def happened(self, kind: TableEventKind, version: SchemaVersion, reason: str | None) -> None:
+    def copied(self, version: SchemaVersion, at: Coordinates, origin: TableName, why: str) -> None:
+        """The table has the rows that `origin` had behind the last change so far. TableError if it
+        may not be captured as it is."""
+        self._read.add(version.table)
+        self.opened(version, at)
+        self.happened(TableEventKind.COPIED, version, why, origin)
+        self.tell(version.table)
+
+    def happened(
+        self,
+        kind: TableEventKind,
+        version: SchemaVersion,
+        reason: str | None,
+        origin: TableName | None = None,
+    ) -> None:
         """Something happens to a table behind the last change so far."""
         table = version.table
         if kind is TableEventKind.CREATED:
             self._created.add(table)
+        if kind in (TableEventKind.CREATED, TableEventKind.TRUNCATED):
+            self.tell(table)
         dropped = kind is TableEventKind.DROPPED
         self._touch(version, TableCondition.DROPPED if dropped else TableCondition.ACTIVE)
         self.events.append(
-            TableEvent(table, kind, self.last, version.version, version.since, reason)
+            TableEvent(table, kind, self.last, version.version, version.since, reason, origin)
         )
 
     def mark(

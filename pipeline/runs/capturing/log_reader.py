@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from time import monotonic
 from typing import Final, Protocol
@@ -108,15 +107,6 @@ class Taker(Protocol):
     def put(self, group: TransactionGroup) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Cut:
-    """Where a run ended before a statement, and why."""
-
-    at: Coordinates
-    witness: Witness
-    why: str
-
-
 def refuse(error: UnsupportedStatement) -> None:
     """A statement in the log ends the run."""
     raise error
@@ -125,8 +115,7 @@ def refuse(error: UnsupportedStatement) -> None:
 class LogReading:
     """The loop over the dump: where it stands, and what it hands to the taker. `stops` is
     told of a statement that a run does not go past; `keeps`: whether the rows of prepared XA
-    transactions are kept whatever their table, since a later run may want other tables; `cuts`:
-    why the run is to end before a statement, like one whose budget is spent there; `warms`:
+    transactions are kept whatever their table, since a later run may want other tables; `warms`:
     whether Spark is started with the first change."""
 
     def __init__(
@@ -136,7 +125,6 @@ class LogReading:
         *,
         stops: Callable[[UnsupportedStatement], None] = refuse,
         keeps: bool = False,
-        cuts: Callable[[LoggedStatement], str | None] | None = None,
         warms: bool = True,
     ) -> None:
         self._work = work = basis.work
@@ -145,8 +133,6 @@ class LogReading:
         self._structures = basis.structures
         self._taker = taker
         self._stops = stops
-        self._cuts = cuts
-        self._cut: _Cut | None = None
         self._taken: Coordinates | None = None
         """Where the group begins that is being taken."""
         self._gtids = GtidsRead()
@@ -181,20 +167,11 @@ class LogReading:
     def end(self) -> Position:
         start = self._begun.start
         return Position(
-            at=self._at,
+            at=self.buffer.at,
             gtid_set=together(start.gtid_set, self._gtids.set()),
             server_uuid=start.server_uuid,
             committed_at=self._newest.time or start.committed_at,
         )
-
-    @property
-    def _at(self) -> Coordinates:
-        return self.buffer.at if self._cut is None else self._cut.at
-
-    @property
-    def cut(self) -> bool:
-        """Whether the run ended before a statement that is to begin another one."""
-        return self._cut is not None
 
     @property
     def by_gtid(self) -> bool:
@@ -203,8 +180,6 @@ class LogReading:
 
     @property
     def witness(self) -> Witness:
-        if self._cut is not None:
-            return self._cut.witness
         witness = self.buffer.witness or self._begun.witness
         if witness is None:
             raise DamagedEvent(f"no event stands before {self.end}", hint="report this log to us")
@@ -213,8 +188,6 @@ class LogReading:
     @property
     def spent(self) -> str | None:
         """What ended the run before its bounds' end, a budget mostly; None if nothing did."""
-        if self._cut is not None:
-            return self._cut.why
         if self._bounds.reached(self.buffer.at) or self._is_among_known(self.buffer.at):
             return None
         return self._bounds.spent(
@@ -248,7 +221,7 @@ class LogReading:
             for received in self._dump:
                 buffer.put(received)
                 self._take_runs()
-                if buffer.stopped or buffer.ended or self.cut:
+                if buffer.stopped or buffer.ended:
                     break
                 if self.spent is not None:
                     buffer.stop()
@@ -269,26 +242,13 @@ class LogReading:
         return Limits(self._bounds.end, budget.max_transactions, budget.max_bytes)
 
     def _take_runs(self) -> None:
-        while not self.cut and (run := self.buffer.get()) is not None:
+        while (run := self.buffer.get()) is not None:
             facts = facts_of_writer(self._begun.facts, self.buffer.description)
             statements = all_statements(run, facts)
             self._taken = run.begin(0)
-            if not self._cut_before(statements):
-                self._take(run, statements)
+            self._take(run, statements)
             self._taken = None
             self.buffer.ack()
-
-    def _cut_before(self, statements: Sequence[LoggedStatement]) -> bool:
-        """Whether the run ends before these, which are handed out alone: all before them is put."""
-        if statements:
-            self._taker.reach(statements[0].begin)
-        place = self.buffer.before
-        if len(statements) != 1 or place is None or self._is_among_known(place[0]):
-            return False
-        why = None if self._cuts is None else self._cuts(statements[0])
-        if why is not None:
-            self._cut = _Cut(*place, why)
-        return self.cut
 
     def _is_among_known(self, at: Coordinates) -> bool:
         """Whether transactions after a place were read before: no run ends there."""

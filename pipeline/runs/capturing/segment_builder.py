@@ -46,7 +46,7 @@ from pipeline.row_images import RowImages
 from pipeline.runs.capturing.captured_tables import CapturedTable, CapturedTables
 from pipeline.runs.capturing.cascade_watch import LostRows, Watch
 from pipeline.runs.capturing.image_decoder import Decoding
-from pipeline.runs.capturing.rename_handover import HandingOver
+from pipeline.runs.capturing.renames import Copies
 from pipeline.runs.capturing.table_changes import Following, Rules, TakenUp, behind
 from pipeline.runs.capturing.table_extents import Extents
 from pipeline.runs.loading.part import AGAIN, PartRead
@@ -185,7 +185,7 @@ class Segmenter:
         taken_up: TakenUp | None = None,
         *,
         source_rows: SourceRows | None = None,
-        handing_over: HandingOver | None = None,
+        copies: Copies | None = None,
         extents: Extents | None = None,
     ) -> None:
         self._tables = tables
@@ -198,7 +198,7 @@ class Segmenter:
             rules,
             taken_up or TakenUp(),
             wants_changed=self._ask_again,
-            handing_over=handing_over,
+            copies=copies,
             extents=extents,
         )
         self._watch = Watch(structures, following.wanted)

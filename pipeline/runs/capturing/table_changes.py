@@ -26,7 +26,7 @@ from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.cascade_watch import LostRows
-from pipeline.runs.capturing.rename_handover import HandingOver
+from pipeline.runs.capturing.renames import Copies, with_supplies
 from pipeline.runs.capturing.table_extents import Extents
 from pipeline.runs.cures import Reread, engine_hint, in_vain, owed, release_hint, versioning_hint
 from pipeline.schema.consequences import (
@@ -53,6 +53,7 @@ from pipeline.schema.tracker import ColumnsFrom, SchemaTracker
 from pipeline.segment import ChangeType
 from pipeline.shape.shaping import Shaping, hidden_of, redacted
 from pipeline.snapshot.progress import LoadProgress
+from pipeline.supply.plan import FromMirror
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine, SnapshotPart, TableEventKind, TableOrder
 
@@ -342,14 +343,14 @@ class Following:
         taken_up: TakenUp,
         *,
         wants_changed: Callable[[], None],
-        handing_over: HandingOver | None = None,
+        copies: Copies | None = None,
         extents: Extents | None = None,
     ) -> None:
         self._tables = tables
         self._structures = structures
         self._rules = rules
         self._wants_changed = wants_changed
-        self._handing_over = handing_over
+        self._copies = copies
         self._extents = Extents() if extents is None else extents
         self._emptied: tuple[int, ...] = ()
         self._completed_later = taken_up.completed
@@ -375,10 +376,12 @@ class Following:
         self._extents.followed(followed.effects)
         rules = self._rules
         found = consequences(followed, rules.policies_of, logged, rules.shaping.treated)
-        actions = self._handed_over(followed)
+        supplies = {} if self._copies is None else self._copies(followed.effects, self._busy)
+        found = with_supplies(found, supplies)
+        actions: dict[TableName, Consequence] = {}
+        marked: list[SchemaVersion] = []
         for table, consequence in found.items():
-            if table in actions:
-                continue
+            supply = supplies.get(table)
             if consequence.rule == PER_ROW and table in self._completed_later:
                 consequence = replace(consequence, action=Action.FOLLOW)
             waits = self.joining.waits(table) or self.coming_back.passes(table, logged, consequence)
@@ -392,8 +395,12 @@ class Following:
                 not_shown = self._why_not_shown(table, consequence, followed)
                 if not_shown is not None:
                     self.quarantine(table, logged.begin, not_shown)
+                elif isinstance(supply, FromMirror) and consequence.action is Action.COPY:
+                    marked += self._copy(table, supply.origin, logged, consequence.reason)
                 else:
                     self._follow(table, consequence, logged, unknown=unknown)
+        for version in marked:
+            self._mark(ChangeType.RESNAPSHOT, version, logged)
         for comeback, version in self.coming_back.behind(logged):
             self._take_word(comeback, version)
         return actions
@@ -454,24 +461,6 @@ class Following:
                 )
                 self.quarantine(table, loss.at, error)
 
-    def _handed_over(self, followed: FollowedStatement) -> dict[TableName, Consequence]:
-        """What followed for tables whose mirrors went with their names."""
-        if self._handing_over is None:
-            return {}
-        taken = self._handing_over.taken(followed.effects, busy=self._busy)
-        if not taken:
-            return {}
-        self._tables.hand_over(taken)
-        actions = {}
-        for table, one in taken.items():
-            reason = f"it was called {one.origin}"
-            self._tables.happened(TableEventKind.CHANGED, one.version, reason)
-            actions[table] = Consequence(table, Action.TAKE_OVER, RENAMED, reason)
-        for table in {one.origin for one in taken.values()} - taken.keys():
-            actions[table] = Consequence(table, Action.DROP, "dropped", "another name has it now")
-        self._wants_changed()
-        return actions
-
     def _why_not_shown(
         self, table: TableName, consequence: Consequence, followed: FollowedStatement
     ) -> TableError | None:
@@ -520,16 +509,29 @@ class Following:
                 self.quarantine(table, logged.begin, met)
                 return
             if kind is TableEventKind.TRUNCATED and version.schema is not None:
-                self._tables.mark(
-                    ChangeType.TRUNCATE,
-                    version,
-                    logged.begin,
-                    logged.gtid,
-                    logged.committed_at,
-                    logged.executed_at,
-                )
-                self._emptied = (*self._emptied, self._tables.last)
+                self._mark(ChangeType.TRUNCATE, version, logged)
             self._tables.happened(kind, version, consequence.reason)
+
+    def _copy(
+        self, table: TableName, origin: TableName, logged: LoggedStatement, reason: str
+    ) -> Iterator[SchemaVersion]:
+        """The rows of another name are this table's from here on. Yields the version that the row
+        in its changelog has which says so: it comes behind all that the statement did."""
+        version = self._structures.version(table)
+        assert version is not None, "it is known, or nothing is copied"
+        try:
+            self._tables.copied(version, logged.begin, origin, reason)
+        except TableError as error:
+            self.quarantine(table, logged.begin, error)
+            return
+        self._wants_changed()
+        yield version
+
+    def _mark(self, kind: ChangeType, version: SchemaVersion, logged: LoggedStatement) -> None:
+        """The statement is a change of all rows of a table."""
+        at, gtid = logged.begin, logged.gtid
+        self._tables.mark(kind, version, at, gtid, logged.committed_at, logged.executed_at)
+        self._emptied = (*self._emptied, self._tables.last)
 
     def _completed(self, reread: Reread, version: SchemaVersion | None) -> None:
         """Columns were read of a table that goes on. One that was stopped before its place, or

@@ -35,6 +35,7 @@ from pipeline.runs.begin import RunStart
 from pipeline.runs.capturing.basis import Basis, basis_of, bounds_of
 from pipeline.runs.capturing.image_decoder import Decoding
 from pipeline.runs.capturing.log_reader import LogReading, require_followed, require_whole
+from pipeline.runs.capturing.renames import Renames, with_supplies
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import release_hint
 from pipeline.runs.wanted import TablePlans
@@ -268,6 +269,7 @@ class LogTally:
         self._patterns = basis.work.source.patterns
         self._policies_of = basis.work.source.policies_of
         self._treated = basis.work.shaping.treated
+        self._renames = Renames(basis)
         self._decoding = Decoding(basis.structures, basis.work.shaping)
         self.rereads: dict[TableName, str] = {}
         """Tables that would be read from the source, and why."""
@@ -304,7 +306,10 @@ class LogTally:
         """Nothing that is read from the source is part of a plan."""
 
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
-        found = consequences(followed, self._policies_of, logged, self._treated)
+        found = with_supplies(
+            consequences(followed, self._policies_of, logged, self._treated),
+            self._renames(followed.effects, ()),
+        )
         told = []
         for table, consequence in found.items():
             if not self._patterns.matches(table) or not self._captured.wanted(table):
@@ -327,8 +332,9 @@ class LogTally:
             self._quarantine(
                 table, logged.begin, TableError(consequence.reason, hint=release_hint(table))
             )
-        elif consequence.action in (Action.CREATE, Action.EMPTY):
+        elif consequence.action in (Action.CREATE, Action.EMPTY, Action.COPY):
             self.replaced.add(table)
+            self._captured.tell(table)
         elif consequence.action is Action.REREAD:
             self._reread(table, consequence.reason)
 

@@ -35,7 +35,12 @@ _BESIDE: Final = 40
 _WORDS: Final = 40
 """Words and symbols of a statement."""
 
-_BY_STATEMENT: Final = (TableEventKind.CREATED, TableEventKind.CHANGED, TableEventKind.DROPPED)
+_BY_STATEMENT: Final = (
+    TableEventKind.CREATED,
+    TableEventKind.CHANGED,
+    TableEventKind.COPIED,
+    TableEventKind.DROPPED,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ brought, or that went.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
@@ -39,18 +39,25 @@ from pipeline.changes.merging import SETTLES, Emptied, MergePlan, plan_merge, si
 from pipeline.decisions import Continuity
 from pipeline.intent import Intent, NewestWrites
 from pipeline.lake_commit import WriteKind
-from pipeline.policies import Deletes
+from pipeline.policies import Deletes, DroppedColumns, LakePolicies
 from pipeline.ports.ledger import contents_of
 from pipeline.ports.mirror_writes import MirrorStep
 from pipeline.position import Position
 from pipeline.runs.commit_records import commit_metadata
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import owed
+from pipeline.runs.merging.copying import (
+    CopiedRows,
+    copied_rows,
+    own_columns,
+    require_readable,
+    spliced,
+)
 from pipeline.schema.context import zone_of
 from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import Knowledge, SchemaStatement, SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema
-from pipeline.segment import RowCounts, batch_of
+from pipeline.segment import RowCounts, Segment, batch_of
 from pipeline.stamps import Stamp
 from pipeline.table import TableName
 from pipeline.table_state import SnapshotPart, TableEventKind, TableState
@@ -60,7 +67,7 @@ from pipeline.table_state import SnapshotPart, TableEventKind, TableState
 class Task:
     """One table's write by the ledger alone: what its `intent` comes down to. `batches` are
     those with something of the table, oldest first. `structure`: that the mirror shows behind it,
-    None where it is not known."""
+    None where it is not known. `copied`: what it begins with that other tables had."""
 
     intent: Intent
     state: TableState
@@ -68,6 +75,7 @@ class Task:
     plan: MergePlan
     metadata: str
     structure: TableSchema | None
+    copied: CopiedRows | None = None
 
     @property
     def counts(self) -> RowCounts:
@@ -86,17 +94,19 @@ class Job:
 
     `after`: the Delta version that the last settled write of the table made; before the first,
     that of the mirror it took over, or -1. `emptied`: behind which changes no row was there any
-    more; none where no row that is gone is kept. `read`: the change as which the rows of the plan's
-    snapshot came; None without one. `again`: whether some of the changes may have been read and
-    merged before. `all_new`: whether a row that the log inserts cannot be in the mirror yet.
-    `forgets`: whether rows that are gone and that the mirror kept go as well, since they show more
-    than the settings do.
+    more; none where no row that is gone is kept. `segments`: whose changes are merged, each under
+    the number that its version has in the lineage, and which count above the change `above`.
+    `read`: the change as which the rows of the plan's snapshot came; None without one. `again`:
+    whether some of the changes may have been read and merged before. `all_new`: whether a row that
+    the log inserts cannot be in the mirror yet. `forgets`: whether rows that are gone and that the
+    mirror kept go as well, since they show more than the settings do.
     """
 
     task: Task
     lineage: ColumnLineage
     key: tuple[str, ...]
     steps: tuple[MirrorStep, ...]
+    segments: tuple[Segment, ...]
     folders: Mapping[int, str]
     after: int
     emptied: tuple[Stamp, ...]
@@ -108,6 +118,16 @@ class Job:
     @property
     def ignores_deletes(self) -> bool:
         return self.lineage.policies.deletes is Deletes.IGNORE
+
+    @property
+    def above(self) -> int:
+        copied = self.task.copied
+        return self.task.plan.above if copied is None else copied.above
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """Versions whose images are merged, ascending."""
+        return tuple(sorted({segment.schema_version for segment in self.segments}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +211,20 @@ def task_of(
     covered = [batch for batch in batches if intent.first_batch <= batch.id <= intent.last_batch]
     if not covered:
         raise owed("a write of it was begun, and its changes are gone")
-    plan = plan_merge(_parts(work, books, covered, intent.table))
+    parts = _parts(work, books, covered, intent.table)
+    plan = plan_merge(parts)
+    if plan.dropped and plan.copied is not None:
+        # It is gone again before anybody saw its rows.
+        plan = replace(plan, segments=(), copied=None)
+    copied = copied_rows(work, intent, plan, parts)
+    if copied is not None and copied.pinned is not None:
+        intent = replace(intent, copies=copied.pinned.write)
     if plan.dropped:
         plan = _without_lost(work, books, intent.table, plan)
     if not plan.final:
         plan = replace(plan, final=state.mirror_version or _last_known(books))
-    files = [file for segment in plan.segments for file in segment.files]
+    segments = [*(() if copied is None else copied.segments), *plan.segments]
+    files = [file for segment in segments for file in segment.files]
     read = [part for part in (plan.snapshot, plan.completion) if part is not None]
     files += [file for part in read for file in part.files]
     kind = WriteKind.REWRITE if plan.replaces else WriteKind.MERGE
@@ -204,7 +232,7 @@ def task_of(
     if final is None:  # its batch was abandoned
         final = work.ledger.schema_version(work.source.name, intent.table, plan.final)
     metadata = commit_metadata(work, kind, intent.table, covered, files, version=final)
-    return Task(intent, state, tuple(covered), plan, metadata, final.schema)
+    return Task(intent, state, tuple(covered), plan, metadata, final.schema, copied)
 
 
 def _without_lost(
@@ -212,7 +240,7 @@ def _without_lost(
 ) -> MergePlan:
     """A table that was dropped cannot be read from the source again: if files of it are lost, its
     mirror ends as it is. Rows of the others may be changes of rows that it never had."""
-    folders = folders_of(work, plan, books.versions)
+    folders = folders_of(work, plan.versions, books.versions)
     for segment in plan.segments:
         if lost := work.segments.damaged(folders[segment.schema_version], segment.files):
             work.progress.note(
@@ -251,25 +279,30 @@ def prepare_job(work: Workplace, books: TableBooks, task: Task) -> Job:
     _require_snapshot(books, task)
     begun = -1 if state.adopted is None else state.adopted
     after = begun if settled is None else settled.delta_version
-    versions = _versions(work, books, plan, state, after)
+    versions, segments = _versions(work, books, plan, state, after), plan.segments
+    if task.copied is not None:
+        versions, segments = _with_former(work, task.copied, versions, segments)
     line = _lineage(work, books, task, versions, after)
     completion = plan.completion if line.asked else None
-    told = {*plan.versions, *([] if completion is None else [completion.version])}
-    key = line.key_of(told)
+    numbers = {segment.schema_version for segment in segments}
+    key = line.key_of(numbers if completion is None else numbers | {completion.version})
     if key is None:
         raise owed("no key tells its rows apart in every version it had")
     if completion is not None:
         _require_complete(plan, line, key)
     known = {version.version: version for version in versions}
-    folders = folders_of(work, plan, known)
-    _require_files(work, task, folders)
+    folders = folders_of(work, numbers, known)
+    _require_files(work, task, segments, folders)
     again = reads_again(work, task.batches)
+    if task.copied is not None:
+        _require_copyable(work, task, task.copied, again=again)
     # Behind a gap a row may be inserted whose deletion nobody read; in an overlap, again.
     return Job(
         task=task,
         lineage=line,
         key=key,
         steps=() if plan.replaces else steps(line),
+        segments=segments,
         folders=folders,
         after=after,
         emptied=emptied_at(work, task.state.table, plan, task.batches),
@@ -298,12 +331,14 @@ def _require_snapshot(books: TableBooks, task: Task) -> None:
         raise owed("what was read of it was not merged in time")
 
 
-def _require_files(work: Workplace, task: Task, folders: Mapping[int, str]) -> None:
+def _require_files(
+    work: Workplace, task: Task, segments: Sequence[Segment], folders: Mapping[int, str]
+) -> None:
     """`repair` looks at the files of batches that wait for their merge, not at those of batches
     that were merged without the table."""
-    done = {batch.id for batch in task.batches if batch.state is not BatchState.CAPTURED}
-    for segment in task.plan.segments if done else ():
-        files = [file for file in segment.files if batch_of(file.path) in done]
+    waiting = {batch.id for batch in task.batches if batch.state is BatchState.CAPTURED}
+    for segment in segments:
+        files = [file for file in segment.files if batch_of(file.path) not in waiting]
         for why in work.segments.damaged(folders[segment.schema_version], files):
             raise owed(f"captured changes of it are lost: {why}")
 
@@ -315,6 +350,8 @@ def _lineage(
     versions: Sequence[SchemaVersion],
     after: int,
 ) -> ColumnLineage:
+    if task.copied is not None:
+        return _lineage_of_copy(work, task.copied, versions)
     mirror = None
     if after >= 0 and not task.plan.replaces:
         mirror = work.mirrors.schema(task.state.mirror, _readable(work, books, task, after))
@@ -325,6 +362,52 @@ def _lineage(
     if line.reread:
         raise owed(line.reread[0])
     return line
+
+
+def _lineage_of_copy(
+    work: Workplace, copied: CopiedRows, versions: Sequence[SchemaVersion]
+) -> ColumnLineage:
+    """From the version that rows are copied from; columns that only that mirror has stay behind."""
+    mirror = None
+    if copied.pinned is not None:
+        require_readable(work, copied, copied.pinned)
+        there = work.mirrors.schema(copied.pinned.mirror, copied.pinned.delta_version)
+        mirror = own_columns(there, versions[0])
+    policies = work.source.policies_of(versions[-1].table)
+    behind = replace(policies, dropped_columns=DroppedColumns.DROP)
+    line = replace(lineage_over(work, versions, behind, mirror=mirror), policies=policies)
+    if line.reread:
+        raise owed(line.reread[0])
+    return line
+
+
+def _with_former(
+    work: Workplace,
+    copied: CopiedRows,
+    versions: Sequence[SchemaVersion],
+    segments: Sequence[Segment],
+) -> tuple[Sequence[SchemaVersion], tuple[Segment, ...]]:
+    """The table's versions and segments behind those of its former names."""
+    links = [versions_between(work, *link) for link in copied.links]
+    history, numbers = spliced(links, versions)
+    former = []
+    for segment in copied.segments:
+        number = numbers.get((segment.table, segment.schema_version))
+        if number is None:
+            raise owed(f"its structure as {segment.table} is not known for all of its changes")
+        former.append(replace(segment, schema_version=number))
+    return history, (*former, *segments)
+
+
+def _require_copyable(work: Workplace, task: Task, copied: CopiedRows, *, again: bool) -> None:
+    if copied.batches and not again:
+        live = work.ledger.live_batches(work.source.name, copied.batches[0], copied.batches[-1])
+        again = reads_again(work, [batch for batch in live if batch.id in copied.batches])
+    if again:
+        raise owed(f"its rows were those of {copied.origin}, and part of the log was read twice")
+    soft = work.source.policies_of(task.state.table).deletes is Deletes.SOFT
+    if soft and any(file.partial for segment in copied.segments for file in segment.files):
+        raise owed(f"its rows were those of {copied.origin}, and row images leave columns out")
 
 
 def _readable(work: Workplace, books: TableBooks, task: Task, after: int) -> int:
@@ -380,17 +463,18 @@ def _catching_up(work: Workplace, versions: Sequence[SchemaVersion]) -> set[int]
 
 
 def folders_of(
-    work: Workplace, plan: MergePlan, known: Mapping[int, SchemaVersion]
+    work: Workplace, numbers: Iterable[int], known: Mapping[int, SchemaVersion]
 ) -> dict[int, str]:
     return {
         number: changelog_path(work.source.name, known[number].table, known[number].generation)
-        for number in plan.versions
+        for number in numbers
     }
 
 
 def lineage_over(
     work: Workplace,
     versions: Sequence[SchemaVersion],
+    policies: LakePolicies | None = None,
     *,
     mirror: pa.Schema | None = None,
     read: ColumnsRead | None = None,
@@ -399,7 +483,7 @@ def lineage_over(
     """`lineage` of consecutive versions, with the moments of their statements; the ledger is asked
     for those that are not `known`."""
     moments = _moments_of(work, versions, known)
-    policies = work.source.policies_of(versions[-1].table)
+    policies = policies or work.source.policies_of(versions[-1].table)
     return lineage(versions, policies, mirror=mirror, moments=moments, read=read)
 
 

@@ -55,11 +55,13 @@ from pipeline.ports.mirror_writes import (
     Count,
     FoldedChanges,
     Merge,
+    MirrorRows,
     MirrorTarget,
     MirrorWrite,
     PartColumn,
     Recount,
     Replace,
+    Snapshot,
     StagedFiles,
 )
 from pipeline.ports.mirrors import MirrorCommit, Mirrors
@@ -113,7 +115,7 @@ def segment_parts(work: Workplace, job: Job) -> tuple[SegmentPart, ...]:
             job.lineage.part(
                 version,
                 tuple(work.mirrors.path(f"{job.folders[version]}/{file.path}") for file in files),
-                above=job.task.plan.above,
+                above=job.above,
                 through=job.task.plan.through,
                 partial=partial,
             ),
@@ -123,10 +125,8 @@ def segment_parts(work: Workplace, job: Job) -> tuple[SegmentPart, ...]:
 
 
 def _by_kind(job: Job) -> Iterator[tuple[int, bool, tuple[SegmentFile, ...]]]:
-    for version in job.task.plan.versions:
-        segments = (
-            segment for segment in job.task.plan.segments if segment.schema_version == version
-        )
+    for version in job.versions:
+        segments = (segment for segment in job.segments if segment.schema_version == version)
         files = [file for segment in segments for file in segment.files]
         for partial in (False, True):
             some = tuple(file for file in files if file.partial is partial)
@@ -193,6 +193,7 @@ def _facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> Facts:
         keyed=bool(job.key),
         keeps=policies.keeps_rows,
         replaces=job.task.plan.replaces,
+        copied="" if job.task.copied is None else job.task.copied.told,
         partial=any(part.part.present is not None for part in parts),
         images=sum(file.images for part in parts for file in part.files),
         unpacked=sum(work.segments.unpacked(part.folder, part.files) for part in parts),
@@ -253,8 +254,11 @@ def _target(job: Job) -> MirrorTarget:
     )
 
 
-def _snapshot(work: Workplace, job: Job) -> tuple[StagedFiles, ...]:
-    part = job.task.plan.snapshot
+def _snapshot(work: Workplace, job: Job) -> Snapshot:
+    part, copied = job.task.plan.snapshot, job.task.copied
+    if copied is not None and copied.pinned is not None:
+        path, version = work.mirrors.path(copied.pinned.mirror), copied.pinned.delta_version
+        return (MirrorRows(path, version, job.lineage.mirror),)
     if part is None:
         return ()
     return (job.lineage.part(part.version, snapshot_paths(work, part), read=job.read),)
@@ -382,6 +386,7 @@ def folded_changes(
         numbered=bool(job.lineage.asked),
         doubtful=sys.maxsize if job.again else job.task.plan.read_until,
         ignored=job.ignores_deletes,
+        unmarked=0 if job.task.copied is None else job.task.copied.through,
     )
     name = f"{work.source.name}-{job.task.intent.txn_version}"
     return staged_fold(work, name, fold, parts, buckets)

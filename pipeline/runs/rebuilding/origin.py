@@ -32,10 +32,10 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.version_sets import explained
 from pipeline.runs.known_batches import RUNS, batch_of_run, known_batches, less_shown
 from pipeline.runs.merging.job import lineage_over, versions_between
-from pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
+from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.segment import SourceTable
 from pipeline.table import TableName
-from pipeline.table_state import TableEvent
+from pipeline.table_state import TableEvent, TableEventKind
 
 _ALL = 1 << 62
 
@@ -293,7 +293,11 @@ def _from_version(
     for part in behind:
         if part.snapshot is not None and _has_rows(part):
             raise TableError(f"rows of it were read from the source in batch {part.batch}", hint="")
-    shown = _shown(work, table, base, parts)
+        for event in part.events:
+            if event.kind is TableEventKind.COPIED:
+                was = f"its rows were those of {event.origin} until batch {part.batch}"
+                raise TableError(was, hint="")
+    shown = _shown(base, parts)
     plan = replace(plan, final=plan.final or shown, through=_through(cut))
     first = shown if plan.first is None else plan.first
     if plan.replaces:
@@ -318,8 +322,8 @@ def _from_changelog(
         if batch.id <= cut.batch.id
     ]
     settling = [event for part in parts for event in part.events if event.kind in SETTLES]
-    if _came_since(work, table, cut, settling[-1].version if settling else 0):
-        raise TableError("its rows came with it from another name", hint="")
+    if work.ledger.table_states(source)[table].adopted is not None:
+        raise TableError("its mirror has rows of before this ledger", hint="")
     if settling:
         found = reload_origin(parts, adopted=False, gaps=gaps, overlaps=overlaps)
         if isinstance(found, str):
@@ -338,18 +342,6 @@ def _from_changelog(
     ):
         raise TableError("columns that the source dropped stay in its mirror", hint="")
     return origin
-
-
-def _came_since(work: Workplace, table: TableName, cut: Cut, version: int) -> bool:
-    """Whether rows came to the name in their folder, behind that version of its structure."""
-    source = work.source.name
-    if work.ledger.table_states(source)[table].adopted is not None:
-        return True
-    return any(
-        one.version > version and _came_with_rows(one) and (one.batch, one.since) <= behind
-        for behind in [(cut.batch.id, cut.at)]
-        for one in work.ledger.schema_versions(source, table)
-    )
 
 
 def _require_kept(work: Workplace, table: TableName, parts: Sequence[TableContent]) -> None:
@@ -399,27 +391,13 @@ def _has_rows(part: TableContent) -> bool:
     return read.columns is not None or any(file.images for file in read.files)
 
 
-def _shown(
-    work: Workplace, table: TableName, base: ShownVersion, parts: Sequence[TableContent]
-) -> int:
-    """The schema version that a mirror shows in a version: the last that anything was said under;
-    of one that came with a rename, what held there."""
-    source = work.source.name
-    [batch] = work.ledger.live_batches(source, base.batch, base.batch)
-    assert batch.end is not None, "it is acknowledged"
-    held = work.ledger.schema_at(source, table, batch=batch.id, place=batch.end.at)
+def _shown(base: ShownVersion, parts: Sequence[TableContent]) -> int:
+    """The schema version that the base shows: the last that anything was said under."""
     told = [part for part in parts if part.batch <= base.batch]
     said = plan_merge(told).final if told else 0
-    if held is not None and held.version > said and _came_with_rows(held):
-        return held.version
     if not said:
         raise TableError("it is not known which structure its mirror had", hint="")
     return said
-
-
-def _came_with_rows(version: SchemaVersion) -> bool:
-    """Whether a statement gave the name to another table."""
-    return version.origin is VersionOrigin.STATEMENT and version.columns_from is None
 
 
 _STOPPED: Final = frozenset(

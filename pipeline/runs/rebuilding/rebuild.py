@@ -290,7 +290,7 @@ def _require_whole(work: Workplace, origin: RebuildOrigin) -> None:
 
 def _folders(work: Workplace, origin: RebuildOrigin) -> dict[int, str]:
     known = {version.version: version for version in origin.versions}
-    return folders_of(work, origin.plan, known)
+    return folders_of(work, origin.plan.versions, known)
 
 
 def _copied(work: Workplace, aside: Workplace, origin: RebuildOrigin) -> None:
@@ -366,6 +366,7 @@ def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
         lineage=line,
         key=origin.key,
         steps=() if origin.plan.replaces or not based else steps(line),
+        segments=origin.plan.segments,
         folders=_folders(aside, origin),
         after=0 if based else -1,
         emptied=emptied_at(aside, origin.table, origin.plan, batches),

@@ -35,13 +35,16 @@ from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.initial_schemas import known_at, tracker_of
 from pipeline.runs.capturing.log_reader import LogReading
+from pipeline.runs.capturing.renames import whence
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.table_changes import RecordedBefore, Rules
 from pipeline.runs.context import Workplace
 from pipeline.runs.known_batches import batch_of_run, begins_before, known_batches, less_shown
+from pipeline.schema.evolving.effects import Effect
 from pipeline.schema.tracker import KnownStructures
 from pipeline.segment import Segment
 from pipeline.start.question import WitnessReading
+from pipeline.supply.plan import FromMirror
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEvent, TableEventKind, TableState
 
@@ -283,7 +286,9 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
         lambda quarantined: None,
         shaping=work.shaping,
     )
-    segmenter = Segmenter(tables, basis.structures, rules)
+    segmenter = Segmenter(
+        tables, basis.structures, rules, copies=lambda effects, _: _copies_then(events, effects)
+    )
     LogReading(basis, segmenter, keeps=True, warms=False).run()
     segments = tables.files.finish()
     other = _told_otherwise(batch, tables.changes, recorded, segments) or _happened_otherwise(
@@ -332,6 +337,18 @@ def _policies_then(work: Workplace, events: Sequence[TableEvent], table: TableNa
     taken = any(event.table == table and event.kind is TableEventKind.TRUNCATED for event in events)
     truncates = Truncates.DELETE if taken else Truncates.IGNORE
     return replace(work.source.policies_of(table), deletes=Deletes.REMOVE, truncates=truncates)
+
+
+def _copies_then(
+    events: Sequence[TableEvent], effects: Sequence[Effect]
+) -> Mapping[TableName, FromMirror]:
+    """Where rows were copied inside the lake then, which the record tells."""
+    was = {(event.table, event.origin) for event in events}
+    return {
+        table: FromMirror(origin)
+        for table, origin in whence(effects).items()
+        if (table, origin) in was
+    }
 
 
 # -- whether it is what was recorded -----------------------------------------------------------

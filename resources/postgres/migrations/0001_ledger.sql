@@ -858,7 +858,7 @@ create trigger table_life_begin before insert on lockstep.table_life
 --   `generation`, `mirror_generation`, `changelog_generation` count the folders that the table, its
 --     mirror and its changelog had; `mirror` and `changelog` are those of today.
 --   `mirror_version`: the structure that the mirror shows.
---   `adopted`: the Delta version at which the mirror was taken over from a table of another name.
+--   `adopted`: the Delta version at which a ledger made from the lake went on with the mirror.
 --   `reason`, `hint`, `position`, `remedy` of a table that is quarantined or paused: why, what to
 --     do, where in the log, and what it is owed before it is active again.
 --   `stopped_*`: how far the table was captured, where it is not any more.
@@ -1033,6 +1033,7 @@ create trigger table_orders_move before update on lockstep.table_orders
 
 -- What happened to a table between its changes: `sequence` is the number of the change before it.
 -- Events of a table in a batch ascend. One that makes rows be read or written again says why.
+-- `origin_*`: the table whose rows a RENAME gave to this one.
 create table lockstep.table_events (
     source text not null,
     batch bigint not null,
@@ -1040,7 +1041,7 @@ create table lockstep.table_events (
     name text not null,
     ordinal integer not null constraint table_events_ordinal_counts check (ordinal >= 0),
     kind text not null constraint table_events_kind_known check (
-        kind in ('created', 'changed', 'truncated', 'dropped', 'reread', 'refreshed', 'rebuilt')
+        kind in ('created', 'changed', 'truncated', 'dropped', 'copied', 'reread', 'refreshed', 'rebuilt')
     ),
     sequence bigint not null,
     version integer not null,
@@ -1048,13 +1049,18 @@ create table lockstep.table_events (
     place_number bigint not null,
     place_offset bigint not null,
     reason text,
+    origin_database text,
+    origin_name text,
     constraint table_events_pk primary key (batch, database, name, ordinal),
     constraint table_events_batch foreign key (source, batch) references lockstep.batches (source, id),
     constraint table_events_table foreign key (source, database, name) references lockstep.table_states,
     constraint table_events_version foreign key (source, database, name, version)
         references lockstep.table_versions,
     constraint table_events_reread_explained check (
-        kind not in ('reread', 'refreshed', 'rebuilt') or reason is not null
+        kind not in ('copied', 'reread', 'refreshed', 'rebuilt') or reason is not null
+    ),
+    constraint table_events_origin check (
+        num_nonnulls(origin_database, origin_name) = case kind when 'copied' then 2 else 0 end
     )
 );
 
@@ -1072,42 +1078,6 @@ $$;
 
 create trigger table_events_order before insert on lockstep.table_events
     for each row execute function lockstep.table_events_order();
-
--- A mirror that changes hands: a table that got another name takes its folder along, as of a Delta
--- version. The row also has what held before, for a batch that is abandoned. Only a batch that no
--- other unfinished one stands beside may do that.
-create table lockstep.handovers (
-    source text not null,
-    batch bigint not null,
-    database text not null,
-    name text not null,
-    generation integer not null,
-    mirror text not null,
-    delta_version bigint,
-    shows integer,
-    before_generation integer not null,
-    before_mirror text not null,
-    constraint handovers_pk primary key (batch, database, name),
-    constraint handovers_batch foreign key (source, batch) references lockstep.batches (source, id),
-    constraint handovers_table foreign key (source, database, name) references lockstep.table_states,
-    constraint handovers_shows foreign key (source, database, name, shows)
-        references lockstep.table_versions,
-    constraint handovers_whole check ((delta_version is null) = (shows is null)),
-    constraint handovers_generation check (generation = before_generation + 1)
-);
-
-create function lockstep.handovers_alone() returns trigger language plpgsql as $$
-begin
-    if exists (select from lockstep.batches b where b.source = new.source and b.id <> new.batch
-               and b.state in ('capturing', 'captured', 'merged')) then
-        perform lockstep.refuse('handovers_alone', 'another batch of the source is unfinished');
-    end if;
-    return new;
-end
-$$;
-
-create trigger handovers_alone before insert on lockstep.handovers
-    for each row execute function lockstep.handovers_alone();
 
 -- Whether the lake has all of a table, from a batch on; the newest row of a live batch counts. With
 -- `begins_*` it has only what the log says from there, because rows were older than the log. With
@@ -1487,7 +1457,8 @@ create table lockstep.load_files (
 -- the lake, or given up if it was refused and nothing of it is there. An intent that a dead run left
 -- is found in the lake by its Delta transaction (`app_id`, `txn_version`), so no batch is merged
 -- twice; `settled_token` is the lease of the run that found it. `mirror` and `table_id` say where it went and which Delta table that was: another one in
--- the same folder begins at version 0 again.
+-- the same folder begins at version 0 again. `copies`: the settled write of another table's mirror
+-- whose version this one begins with; it may be forgotten once this one is settled.
 create sequence lockstep.txn_versions;
 
 create table lockstep.writes (
@@ -1501,6 +1472,7 @@ create table lockstep.writes (
     first_batch bigint not null,
     last_batch bigint not null,
     step text not null,
+    copies bigint,
     intended_at timestamptz not null default clock_timestamp(),
     delta_version bigint constraint writes_delta_version_counts check (delta_version >= 0),
     settled_at timestamptz,
@@ -1557,6 +1529,12 @@ begin
                and b.id in (new.first_batch, new.last_batch) and b.state <> 'acknowledged') then
         perform lockstep.refuse('writes_replay_acknowledged', 'only acknowledged batches are replayed');
     end if;
+    if new.copies is not null and not exists (
+               select from lockstep.writes w
+               where w.source = new.source and w.id = new.copies and w.settled_at is not null
+               and w.last_batch < new.last_batch) then
+        perform lockstep.refuse('writes_copy_settled', 'only a settled write has rows to copy');
+    end if;
     if the_table.condition not in ('active', 'dropped') then
         perform lockstep.refuse('writes_of_active_tables', 'the table is set aside');
     end if;
@@ -1578,10 +1556,10 @@ create trigger writes_begin before insert on lockstep.writes
 create function lockstep.writes_move() returns trigger language plpgsql as $$
 begin
     if (new.id, new.source, new.token, new.database, new.name, new.app_id, new.txn_version,
-        new.first_batch, new.last_batch, new.step, new.intended_at)
+        new.first_batch, new.last_batch, new.step, new.copies, new.intended_at)
         is distinct from
        (old.id, old.source, old.token, old.database, old.name, old.app_id, old.txn_version,
-        old.first_batch, old.last_batch, old.step, old.intended_at) then
+        old.first_batch, old.last_batch, old.step, old.copies, old.intended_at) then
         perform lockstep.refuse('writes_intent_stays', 'an intent is never regrouped');
     end if;
     if old.settled_at is not null then
@@ -2182,7 +2160,6 @@ create view lockstep.batch_uses as
     union all select source, last_batch from lockstep.deliveries
     union all select source, batch from lockstep.extents
     union all select source, through from lockstep.forgotten
-    union all select source, batch from lockstep.handovers
     union all select source, followed_batch from lockstep.loads
     union all select source, joined_batch from lockstep.loads
     union all select source, batch from lockstep.prepared
@@ -2420,7 +2397,7 @@ begin
     -- Never changed, and deleted by lockstep.prune and its neighbours alone.
     foreach rows_of in array array[
         'ledger', 'overrides', 'decisions', 'capture_scopes', 'set_witnesses',
-        'database_versions', 'table_life', 'table_events', 'handovers', 'extents', 'segments',
+        'database_versions', 'table_life', 'table_events', 'extents', 'segments',
         'segment_files', 'snapshots', 'snapshot_files', 'revised_files', 'upkept',
         'version_sets'
     ] loop
@@ -2448,7 +2425,7 @@ begin
     -- Recorded by the capture of their batch.
     foreach rows_of in array array[
         'capture_scopes', 'set_witnesses', 'source_files', 'schema_statements',
-        'database_versions', 'table_versions', 'table_events', 'handovers', 'snapshots'
+        'database_versions', 'table_versions', 'table_events', 'snapshots'
     ] loop
         execute format('create trigger %I before insert on lockstep.%I'
             ' for each row execute function lockstep.while_capturing(%L)',

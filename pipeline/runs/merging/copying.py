@@ -1,0 +1,208 @@
+"""What the rows of a table are made of that got its name by a RENAME: a version of the mirror that
+these rows had, and their changes from there up to the RENAME. MySQL is asked nothing.
+
+That mirror goes on, under its own name, as soon as it is written. So the version is chosen, and
+recorded with the intent, before any mirror of the same merge is written; and it ends before the
+batch of the RENAME, whose changes come from changelogs.
+
+The other table may itself have got its rows so, in the same batch: a swap is two such tables, or
+three. Then it is followed back, name by name, to one of which a version is known, or that was
+empty: what gh-ost and pt-online-schema-change make is told by its changelog alone. The structures
+and changes of all of them, one behind the other, are the history of the table. Those of the others
+get negative numbers, in front of its own.
+
+Rows that were deleted before the RENAME stay behind, also where the mirror keeps them marked, and
+so do columns that only the mirror still has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from pipeline.batch import TableContent
+from pipeline.changes.layout import application_id
+from pipeline.changes.lineage import is_stamp
+from pipeline.changes.merging import MergePlan, before_copy, plan_merge
+from pipeline.intent import Intent, PinnedVersion
+from pipeline.ports.ledger import contents_of
+from pipeline.runs.context import Workplace
+from pipeline.runs.cures import owed
+from pipeline.schema.column_names import folded
+from pipeline.schema.history import SchemaVersion
+from pipeline.segment import Segment
+from pipeline.table import TableName
+from pipeline.table_state import TableEvent, TableEventKind
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedRows:
+    """What a table had under its former names. `origin`: the last of them. `pinned`: the version of
+    a mirror that it begins with, where rows count from the change `above` on; None if it was empty
+    there. `segments`: the changes since, up to the change `through`; `links`: for each former name,
+    the oldest first, the versions between which its structure went. `batches`: those of which
+    changes count."""
+
+    origin: TableName
+    pinned: PinnedVersion | None
+    above: int
+    through: int
+    segments: tuple[Segment, ...]
+    links: tuple[tuple[TableName, int, int], ...]
+    batches: tuple[int, ...]
+
+    @property
+    def told(self) -> str:
+        if self.pinned is None:
+            return f"its rows were those of {self.origin}, whose changelog has all of them"
+        mirror, version = self.pinned.mirror, self.pinned.delta_version
+        return f"its rows were those of {self.origin}, copied from version {version} of {mirror}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    table: TableName
+    plan: MergePlan
+    parts: tuple[TableContent, ...]
+    base: PinnedVersion | None
+    end: int
+
+
+def copied_rows(
+    work: Workplace, intent: Intent, plan: MergePlan, parts: Sequence[TableContent]
+) -> CopiedRows | None:
+    """What the table of the intent begins with by that plan over these parts; None if it has no
+    other table's rows. TableError if these cannot be told: then they are read from the source."""
+    event, own = plan.copied, parts
+    if event is None:
+        return None
+    links: list[_Link] = []
+    while event is not None:
+        batch = next(part.batch for part in own if event in part.events)
+        link = _link(work, intent, event, batch)
+        links.insert(0, link)
+        event, own = link.plan.copied, link.parts
+    first = links[0]
+    for link in links:
+        _require_apart(link, 0 if link is first else link.plan.above)
+    if any(segment.first_sequence <= plan.above for segment in plan.segments):
+        raise owed(f"its changes and those of {links[-1].table} are in one file")
+    return CopiedRows(
+        links[-1].table,
+        first.base,
+        first.plan.above,
+        plan.above,
+        tuple(segment for link in links for segment in link.plan.segments),
+        tuple((link.table, *_versions(work, link)) for link in links),
+        tuple(sorted({part.batch for link in links for part in link.parts if part.segments})),
+    )
+
+
+def _link(work: Workplace, intent: Intent, event: TableEvent, batch: int) -> _Link:
+    """A former name, up to the statement of `event`, which lies in that batch."""
+    table = event.origin
+    assert table is not None, "rows were copied from somewhere"
+    base = _base(work, intent, table, batch)
+    begins = 1 if base is None else base.last_batch + 1
+    captured = contents_of(work.ledger, work.source.name, table, begins, batch)
+    parts = before_copy(captured, event)
+    gone = work.ledger.forgotten(work.source.name, table).newest
+    if gone is not None and any(part.batch <= gone.through for part in parts):
+        raise owed(f"{gone.told}, which it had as {table}")
+    plan = plan_merge(parts)
+    kinds = {one.kind for part in parts for one in part.events}
+    if plan.snapshot or plan.completion or TableEventKind.REBUILT in kinds:
+        raise owed(f"what was read of it as {table} had not been merged")
+    if not plan.replaces and base is None:
+        raise owed(f"no version of the mirror that it had as {table} is known")
+    return _Link(table, plan, parts, None if plan.replaces else base, event.sequence)
+
+
+def _base(work: Workplace, intent: Intent, table: TableName, batch: int) -> PinnedVersion | None:
+    """The newest version of the table's mirror that shows nothing of that batch; the recorded one
+    where the write was begun before."""
+    ledger, source = work.ledger, work.source.name
+    if intent.id:
+        pinned = None if intent.copies is None else ledger.pinned(source, intent.copies)
+        return pinned if pinned is not None and pinned.table == table else None
+    state = ledger.table_states(source).get(table)
+    if state is None:
+        return None
+    mirrors = (replace(state, mirror_generation=n + 1) for n in range(state.mirror_generation))
+    applications = [application_id(source, one, "mirror") for one in mirrors]
+    return ledger.newest_before(source, applications, batch)
+
+
+def _require_apart(link: _Link, above: int) -> None:
+    """No file has images of before and after one of the statements."""
+    for segment in link.plan.segments:
+        if segment.last_sequence > link.end or segment.first_sequence <= above:
+            raise owed(f"its changes as {link.table} are in one file with those of another table")
+
+
+def _versions(work: Workplace, link: _Link) -> tuple[int, int]:
+    """The first and the last version of its structure that count."""
+    plan, base = link.plan, link.base
+    if base is None:
+        assert plan.first is not None, "it was settled"
+        return plan.first, plan.final
+    told = contents_of(work.ledger, work.source.name, link.table, 1, base.last_batch)
+    shown = plan_merge(told).final if told else 0
+    if not shown:
+        raise owed(f"it is not known which structure its mirror had as {link.table}")
+    return shown, plan.final or shown
+
+
+def spliced(
+    links: Sequence[Sequence[SchemaVersion]], own: Sequence[SchemaVersion]
+) -> tuple[tuple[SchemaVersion, ...], dict[tuple[TableName, int], int]]:
+    """The versions of former names, then a table's `own`, as one history; and the number that each
+    of the former has in it. TableError if a RENAME would have changed columns."""
+    former = [version for link in links for version in link]
+    numbers = {
+        (version.table, version.version): number - len(former)
+        for number, version in enumerate(former)
+    }
+    history: list[SchemaVersion] = []
+    for versions in (*links, own):
+        for at, version in enumerate(versions):
+            number = version.version if versions is own else numbers[version.table, version.version]
+            after = version if at else _going_on(history, version)
+            history.append(replace(after, version=number))
+    return tuple(history), numbers
+
+
+def _going_on(history: Sequence[SchemaVersion], version: SchemaVersion) -> SchemaVersion:
+    """The first version under a name, as one that goes on with the rows of before."""
+    if not history:
+        return version
+    before = history[-1]
+    assert before.schema is not None and version.schema is not None, "they are known"
+    names = tuple(column.name for column in version.schema.columns)
+    if {*names} != {column.name for column in before.schema.columns}:
+        raise owed(f"its columns are not those that it had as {before.table}")
+    alike = before.shown_as is None and version.shown_as is None
+    if not alike and not (version.shown_as and version.shown_as.same_rules(before.shown_as)):
+        raise owed(f"it is shown otherwise than it was as {before.table}")
+    return replace(version, columns_from=names)
+
+
+def own_columns(mirror: pa.Schema, version: SchemaVersion) -> pa.Schema:
+    """The columns of a mirror that are its table's, or stamps."""
+    assert version.shown is not None, "it is known"
+    names = {folded(column.name) for column in version.shown.columns}
+    return pa.schema(
+        [column for column in mirror if folded(column.name) in names or is_stamp(column)]
+    )
+
+
+def require_readable(work: Workplace, rows: CopiedRows, pinned: PinnedVersion) -> None:
+    """TableError if the version that they begin with is gone."""
+    why = work.mirrors.lacking(
+        pinned.mirror, pinned.delta_version, table_id=pinned.table_id, batch=pinned.last_batch
+    )
+    if why is not None:
+        version = f"version {pinned.delta_version} of {pinned.mirror}"
+        raise owed(f"its rows were those of {rows.origin}, and {version} cannot be read: {why}")
