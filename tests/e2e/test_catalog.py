@@ -110,6 +110,17 @@ def test_runs_keep_mirrors_registered(
     assert entry("orders").parameters["comment"] == "New"
     project.run("catalog")
 
+    project.at_rest()
+    toml.write_text(told + f'into = "{database}.persons"\n')
+    mysql.execute(f"insert into {database}.people values (2, 2, 'secret')")
+    project.run("run")
+    project.run("run")
+    assert entry("people") is None
+    moved = entry("persons")
+    assert place(moved.sd.location) == place((mirror.parent / "persons").as_uri())
+    assert "secret" not in repr(moved)
+    project.run("catalog")
+
 
 def deeds(run: Any) -> list[str]:
     told = run["sources"]["shop"]["catalog"]

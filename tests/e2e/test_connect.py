@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from uuid import UUID
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, QueryBuilder
 
 from lockstep.commands.check import machine_findings
 from resources.adapters import Adapters
@@ -34,7 +36,8 @@ def test_a_server_of_spark_connect(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Equal though a run was killed while the server carried out its write, without a Java here.
-    What was asked of the server is known to the next run, which ends it."""
+    What was asked of the server is known to the next run, which ends it. What a table's settings
+    hide is hidden there as well, also from what was shown before."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setenv("SPARK_TOKEN", "of-tests")
     mysql.execute(
@@ -58,6 +61,20 @@ def test_a_server_of_spark_connect(
     project.run("run")
     assert left_at_the_server(project) == []
     assert project.proven() == {f"{database}.a", f"{database}.b"}
+
+    project.at_rest()
+    with (project.folder / "lockstep.toml").open("a") as settings:
+        settings.write(
+            f'\n[[sources.table]]\nmatch = "{database}.a"\nmask_columns = {{ s = "first:1" }}\n'
+            'rows = "id < 10"\ncluster_by = ["s"]\n'
+        )
+    mysql.execute(f"use {database}", "update a set s = 'another' where id = 2")
+    project.run("run")
+    mirror = QueryBuilder().register("a", DeltaTable(project.lake / "shop" / database / "a"))
+    shown = pa.table(mirror.execute("select s from a order by s").read_all())
+    assert shown["s"].to_pylist() == ["a***", "o***", "t***"]
+    assert project.proven() == {f"{database}.a", f"{database}.b"}
+    assert project.status()["in_clear"] == []
 
 
 def test_check_tries_the_server(
