@@ -1,5 +1,4 @@
-"""Merges into mirrors of few rows: as for many rows, and as for few; such mirrors set
-back.
+"""Merges into mirrors of few rows: as for many rows, and as for few.
 
 Belongs here: where the one overtakes the other (`pipeline.changes.strategy.FEW`), and what is made
 without a query beside what is made with one. Does not: what a whole run costs (`runs`).
@@ -30,11 +29,8 @@ from pipeline.ports.mirror_writes import (
     PartColumn,
     StagedFiles,
 )
-from resources.lake.direct import restore
 from resources.lake.mirror import SparkMirrors
-from resources.lake.pin import head_of
 from resources.lake.session import SparkProcess
-from resources.lake.spark import one_session
 
 SIZES = (100, 1_000, 10_000, 100_000)
 CHANGES = 1_000
@@ -57,7 +53,7 @@ _MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 
 def measure_small(console: Console) -> None:
     """Print a line for each size: seconds of the first merge into a table, of at most `CHANGES`
-    rows, one table at a time. Then seconds for one of them to show an earlier version."""
+    rows, one table at a time."""
     lines = Table("rows of the mirror", "as many, s", "as few, s", "ratio")
     with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder:
         spark = SparkProcess({}, on_warning=console.print)
@@ -66,28 +62,9 @@ def measure_small(console: Console) -> None:
                 many, few = _pairs(Path(folder), spark, size)
                 ratio = f"{few / many:.2f}"
                 lines.add_row(f"{size:,}", f"{many:.2f}", f"{few:.2f}", ratio)
-            table = Path(folder) / "few" / f"of{SIZES[0]}-0"
-            back, without = _set_back(table, spark)
         finally:
             spark.stop()
     console.print(lines)
-    console.print(f"set back: {back:.2f} s by RESTORE, {without:.2f} s without a query")
-
-
-def _set_back(table: Path, spark: SparkProcess) -> tuple[float, float]:
-    """The medians of Delta's RESTORE, and of commits of ours, which are made first: the one behind
-    a RESTORE takes a query all the same, for the list of files that Delta left out."""
-    medians = []
-    with one_session(spark, few=True) as session:
-        for java in (True, False):
-            seconds = []
-            for number in range(PAIRS):
-                clock = perf_counter()
-                restore(session, table, number % 2, "", head_of(table), java=java)
-                seconds.append(perf_counter() - clock)
-            medians.append(median(seconds[1:]))
-    without, query = medians
-    return query, without
 
 
 def _pairs(folder: Path, spark: SparkProcess, size: int) -> tuple[float, float]:

@@ -5,11 +5,6 @@ that where it is the first of its kind; the commit alone a tenth of it (`python 
 small`). Protocol, conflicts, moments, checksums and checkpoints are Delta's business here as in any
 statement, and so is the pin of the session (`pin`). What Delta does to rows as a query writes them
 it does not do to a file that is brought: a table that asks for such things is not for here.
-
-Delta's RESTORE asks for both versions' files, compares them and counts what it found in a dozen
-queries, seconds of processor time for a table of one row. Where the log near by lists the files of
-both, they are compared here. What RESTORE does beyond that, for identity columns, row ids, domains
-and protocols, stays its own.
 """
 
 from __future__ import annotations
@@ -20,30 +15,25 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, Schema
-from deltalake.exceptions import DeltaError
 
 from resources.lake.clustering import NOT_CLUSTERED, may_be_clustered
 from resources.lake.columns import PHYSICAL_NAME
-from resources.lake.delta_log import checksum_of, file_key, files_listed, needs_no_list
+from resources.lake.delta_log import files_listed, needs_no_list
 from resources.lake.frame import spark_schema
 from resources.lake.java_classes import java_class, java_of, java_session, scala_object
 from resources.lake.paths import LakePath
-from resources.lake.pin import Head
-from resources.lake.spark import USER_METADATA, stamped
-from resources.lake.statement import quoted
+from resources.lake.spark import stamped
 from resources.lake.storage import (
     delta_table,
     lake_errors,
     make_durable_folder,
-    missing_files,
     write_durably,
 )
-from resources.lake.versions import BY_AGE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -278,75 +268,3 @@ def _written(path: LakePath, rows: pa.Table) -> LakePath:
         )
         write_durably(file, content.getvalue().to_pybytes())
     return file
-
-
-_MOST_FILES: Final = 1_000
-"""So many files are told to Delta one by one; of more it asks itself."""
-
-
-_Adds: TypeAlias = list[Mapping[str, Any]]
-"""Files, each as the protocol spells an `add`."""
-
-
-def restore(
-    session: SparkSession, table: LakePath, version: int, said: str, head: Head, *, java: bool
-) -> None:
-    """Make the commit behind `head`. Files are looked for, not the version's age: Delta's error
-    where one is gone. `java`: Spark's Java can be spoken to."""
-    with stamped(session, {**head.pin(), USER_METADATA: said, BY_AGE: "false"}):
-        change = _change(table, version, head) if java else None
-        if change is None:
-            session.sql(f"RESTORE TABLE delta.{quoted(str(table))} TO VERSION AS OF {version}")
-        else:
-            _commit_change(session, table, version, head, *change)
-
-
-def _change(table: LakePath, version: int, head: Head) -> tuple[_Adds, _Adds] | None:
-    """The files that come and those that go. None where Delta is to find out by itself, and to say
-    what stands in the way."""
-    try:
-        if not _differ_in_files(delta_table(table, version), delta_table(table, head.version)):
-            return None
-        then, there = (files_listed(table, at) for at in (version, head.version))
-        if then is None or there is None:
-            return None
-        come, go = _beyond(then, there), _beyond(there, then)
-        gone = missing_files(table, [str(file["path"]) for file in come])
-    except (DeltaError, OSError):
-        return None
-    return None if gone or len(come) + len(go) > _MOST_FILES else (come, go)
-
-
-def _differ_in_files(then: DeltaTable, there: DeltaTable) -> bool:
-    """Whether files and columns are all that differs, and the protocol is one that takes them."""
-    before, after = then.protocol(), there.protocol()
-    return (
-        takes_files(then)
-        and takes_files(there)
-        and not may_be_clustered(there)
-        and set(before.reader_features or []) <= set(after.reader_features or [])
-        and set(before.writer_features or []) <= set(after.writer_features or [])
-    )
-
-
-def _beyond(files: _Adds, others: _Adds) -> _Adds:
-    known = {file_key(file) for file in others}
-    return [file for file in files if file_key(file) not in known]
-
-
-def _commit_change(
-    session: SparkSession, table: LakePath, version: int, head: Head, come: _Adds, go: _Adds
-) -> None:
-    with _transaction(
-        session, table, told="allFiles" not in checksum_of(table, head.version)
-    ) as held:
-        then = held.log.getSnapshotAt(version, held.none, held.none, False)
-        held.begun.updateMetadata(then.metadata(), False)
-        moment = _now()
-        adds = [held.action({"add": {**file, "dataChange": True}}) for file in come]
-        removes = [held.action({"add": file}).removeWithTimestamp(moment, True) for file in go]
-        number = java_class(held.jvm, "java.util.OptionalLong").of(version)
-        options = java_class(held.jvm, "scala.jdk.javaapi.OptionConverters")
-        held.commit(
-            [*adds, *removes], held.operation("Restore", options.toScala(number), held.none)
-        )

@@ -42,7 +42,7 @@ from resources.lake.clustering import statement_to_cluster, statement_to_let_go
 from resources.lake.columns import VECTORS, mirror_schema, refuse_other_columns, spelling
 from resources.lake.cutting import cut
 from resources.lake.delta_log import commits_back, ends_at, look, newest_version, recorded, table_id
-from resources.lake.direct import commit_rows, restore
+from resources.lake.direct import commit_rows
 from resources.lake.java_errors import spark_errors
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.pin import Head, behind, head_of
@@ -51,6 +51,7 @@ from resources.lake.sizes import shown_by, size_in, size_of
 from resources.lake.small import in_memory, rows_of_write
 from resources.lake.spark import APP_ID, TXN_VERSION, USER_METADATA, Spark, one_session, stamped
 from resources.lake.staging import Staging
+from resources.lake.statement import quoted
 from resources.lake.storage import (
     delta_table,
     file_named,
@@ -61,7 +62,7 @@ from resources.lake.storage import (
     remove_table,
     sync_folder,
 )
-from resources.lake.versions import lacking
+from resources.lake.versions import BY_AGE, lacking
 from resources.lake.writing import commit, copy_rows, properties, write_rows
 
 if TYPE_CHECKING:
@@ -329,8 +330,10 @@ class SparkMirrors:
     def restore(self, mirror: str, version: int, said: str, held: Held = unasked) -> int:
         head = self._planned_on(mirror, held)
         with self._about(mirror) as path, one_session(self._spark, few=True) as session:
-            with behind(path, head):
-                restore(session, path, version, said, head, java=self._spark.java)
+            # Files are looked for, not the version's age.
+            told = {**head.pin(), USER_METADATA: said, BY_AGE: "false"}
+            with behind(path, head), stamped(session, told):
+                session.sql(f"RESTORE TABLE delta.{quoted(str(path))} TO VERSION AS OF {version}")
             return head.version + 1
 
     def cut(

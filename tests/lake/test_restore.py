@@ -1,4 +1,4 @@
-"""An earlier version of a mirror, shown once more: by a commit of ours, or by Delta's RESTORE."""
+"""An earlier version of a mirror, shown once more."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from deltalake import DeltaTable
 
 from pipeline.errors import TableError
 from resources.lake.delta_log import commit_file
-from resources.lake.direct import restore
 from resources.lake.pin import head_of
 from resources.lake.session import SparkProcess
 from tests.lake.both_ways import BEFORE, MARKED, MIRROR, WIDER, BothWays
@@ -23,18 +22,14 @@ from tests.lake.made import a_write, content
 def test_versions_are_shown_once_more(
     both_ways: BothWays, tmp_path: Path, spark: SparkProcess
 ) -> None:
-    """No query is made. It is set back to rows that are marked as deleted, from there to columns
-    that were renamed and widened, and to the first version; then it is written to. The files that
-    come and go are those that the two versions do not share. Nothing is committed where a file is
-    gone."""
-    jobs = spark.session().sparkContext.statusTracker().getJobIdsForGroup
+    """It is set back to rows that are marked as deleted, from there to columns that were renamed
+    and widened, and to the first version; then it is written to. The files that come and go are
+    those that the two versions do not share. Nothing is committed where a file is gone."""
     ours, mirror = disk_lake(tmp_path, spark).mirrors, tmp_path / "lake" / MIRROR
     both_ways.copied(mirror)
     first = head_of(mirror).version + 1
     for number, version in enumerate((MARKED, WIDER, 0), start=first):
-        before = {*jobs()}
         assert ours.restore(MIRROR, version, "said") == number
-        assert {*jobs()} == before
         schema, rows = both_ways.shown[version]
         assert content(ours, MIRROR, schema, number) == rows
         there, then = (_files(mirror, at) for at in (number - 1, version))
@@ -42,8 +37,6 @@ def test_versions_are_shown_once_more(
         assert {one["path"] for one in said["add"]} == then - there
         assert {one["path"] for one in said["remove"]} == there - then
         assert _files(mirror, number) == then
-        told = json.loads(commit_file(mirror, number).with_suffix(".crc").read_text())
-        assert told["numFiles"] == len(then)
     new = {"id": 99, "n": 1, "name": "c", "gone": None}
     ours.write(a_write(ours, 99, "merge", [new], schema=BEFORE))
     newest = first + 3
@@ -57,23 +50,6 @@ def test_versions_are_shown_once_more(
 
 def _files(table: Path, version: int) -> set[str]:
     return {*pa.table(DeltaTable(table, version=version).get_add_actions())["path"].to_pylist()}
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("version", [MARKED, WIDER, 0])
-def test_it_is_what_restore_commits(
-    both_ways: BothWays, tmp_path: Path, spark: SparkProcess, version: int
-) -> None:
-    """The same files come and go, with the same rows deleted, under the same columns, in a commit
-    of the same name."""
-    said = []
-    for java in (True, False):
-        table = tmp_path / f"java {java}"
-        both_ways.copied(table)
-        head = head_of(table)
-        restore(spark.session(), table, version, "said", head, java=java)
-        said.append(_said(table, head.version + 1))
-    assert said[0] == said[1]
 
 
 def _said(table: Path, version: int) -> dict[str, Any]:
