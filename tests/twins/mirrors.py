@@ -6,6 +6,7 @@ rows (`mirror_writes`).
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
@@ -85,11 +86,11 @@ class MemoryMirrors:
             before = commits[-1].rows if commits else None
             if before is not None and not isinstance(write, Replace | Recount):
                 _refuse_other_columns(before, target)
-            files = dict(self._lake.files)
+            others = dict[str, pa.Table]()
             for part in copied(write):
                 mirror = part.path.removeprefix(self._lake.path(""))
-                files[f"{part.path}@{part.version}"] = self._lake.tables[mirror][part.version].rows
-            rows = written(files, before, write)
+                others[f"{part.path}@{part.version}"] = self._lake.tables[mirror][part.version].rows
+            rows = written(ChainMap(others, self._lake.files), before, write)
             of = commits[0].readers if commits else target.readers
             commits.append(
                 MemoryCommit(
