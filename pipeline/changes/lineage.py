@@ -93,28 +93,37 @@ class ColumnLineage:
         files: tuple[str, ...] = (),
         *,
         read: Stamp | None = None,
+        stamp: Stamp | None = None,
         above: int = 0,
         through: int | None = None,
         partial: bool = False,
     ) -> StagedFiles:
-        """Files of a version's segments; or of a snapshot, which has the table's own names, and
-        whose rows have the stamp `read`. `above`, `through`: as in `StagedFiles`; `partial`: the
-        images leave columns out."""
+        """Files of a version's segments, whose images have their own stamps unless `stamp` is that
+        of all; or of a snapshot, which has the table's own names, and whose rows have the stamp
+        `read`. `above`, `through`: as in `StagedFiles`; `partial`: the images leave columns out."""
         own = self.names[version]
         spelled = changelog_names(list(own)) if read is None else own
         names = dict(zip(own, spelled, strict=True))
 
         def column_of(name: str, column: PartColumn) -> PartColumn:
-            if name in self.stamps:
-                return column if read is None else PartColumn(value=read.value(name))
-            if column.source is None:
+            if column.source is None or name in self.stamps:
                 return column
             bit = own.index(column.source) if partial else None
             return PartColumn(names[column.source], column.type, bit=bit)
 
-        columns = map(column_of, self.schema.names, self.versions[version])
+        columns = tuple(map(column_of, self.schema.names, self.versions[version]))
+        if (changed := read or stamp) is not None:
+            columns = self.stamped(columns, changed)
         present = present_name(list(own)) if partial else None
-        return StagedFiles(files, tuple(columns), above, present, through)
+        return StagedFiles(files, columns, above, present, through)
+
+    def stamped(self, columns: Sequence[PartColumn], stamp: Stamp) -> tuple[PartColumn, ...]:
+        """The columns of `schema` for rows whose last change is that one."""
+        pairs = zip(self.schema.names, columns, strict=True)
+        return tuple(
+            PartColumn(value=stamp.value(name)) if name in self.stamps else column
+            for name, column in pairs
+        )
 
     def completion(self, version: int, files: tuple[str, ...], above: int) -> StagedFiles:
         """Files of the key and the columns that are asked for, as the source had them."""

@@ -363,16 +363,16 @@ def _by_log(have: Have, want: Want, reach: Reach) -> _Steps:
 class FormerName:
     """What is known of a table whose rows a RENAME gave to another name. `captured`: the lake
     follows it. `goes_on`: the run goes on behind the one before it. `temporary`: the server may log
-    the RENAME of a temporary table in the same way. `needs`: one of the two names lacks more than
-    the log has, or shows more than it may. `written`: the ledger knows a version of its mirror, or
-    the batch says what all of its rows are. `alike`: the lake shows the new name as it showed the
-    former one. `policies`: of the two names."""
+    the RENAME of a temporary table in the same way. `lacks`: why its rows are not those of its
+    mirror with what the log has; None where they are. `written`: the ledger knows a version of its
+    mirror, or the batch says what all of its rows are. `alike`: the lake shows the new name as it
+    showed the former one. `policies`: of the two names."""
 
     origin: TableName
     captured: bool
     goes_on: bool = True
     temporary: bool = False
-    needs: bool = False
+    lacks: str | None = None
     written: bool = True
     alike: bool = True
     policies: LakePolicies = LakePolicies()  # noqa: RUF009 - a frozen value
@@ -387,7 +387,7 @@ _NOT_COPIED: Final[tuple[tuple[Callable[[FormerName], bool], str], ...]] = (
     (lambda one: not one.captured, "{} is not followed"),
     (lambda one: not one.goes_on, "the run does not go on where the one before it ended"),
     (lambda one: one.temporary, "MariaDB logs it for a temporary table in the same way"),
-    (lambda one: one.needs, "the mirror of {} lacks more than the log has"),
+    (lambda one: one.lacks is not None, "{1}"),
     (lambda one: not one.written, "{} has no mirror that this ledger wrote"),
     (lambda one: not one.alike, "it is shown otherwise than {} was"),
     (lambda one: _kept(one.policies) != _kept(one.new_policies), "{} has other policies"),
@@ -402,7 +402,8 @@ def copied(former: FormerName) -> FromMirror | str:
     """Return the supply of a table that has another one's rows since a RENAME; or why its rows have
     to be read from the server."""
     whys = (why for applies, why in _NOT_COPIED if applies(former))
-    return next((why.format(former.origin) for why in whys), FromMirror(former.origin))
+    told = (why.format(former.origin, former.lacks) for why in whys)
+    return next(told, FromMirror(former.origin))
 
 
 OLDER: Final = "it is older than what is read of the log"

@@ -248,7 +248,7 @@ IGNORED = LakePolicies(truncates=Truncates.IGNORE)
         (replace(FORMER, captured=False), "not followed"),
         (replace(FORMER, goes_on=False), "does not go on"),
         (replace(FORMER, temporary=True), "temporary table"),
-        (replace(FORMER, needs=True), "lacks more than the log has"),
+        (replace(FORMER, lacks="its {rows} are read"), "its {rows} are read"),
         (replace(FORMER, written=False), "no mirror"),
         (replace(FORMER, alike=False), "shown otherwise"),
         (replace(FORMER, policies=SOFT), "other policies"),

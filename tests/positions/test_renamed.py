@@ -329,6 +329,34 @@ def _it_comes_from_outside(shop: Shop) -> Iterator[str]:
     yield "a"
 
 
+def _left_out(shop: Shop, *statements: str) -> None:
+    """A run whose patterns do not match `a`, after these statements."""
+    shop.follower.tables = [f"{shop.name}.b"]
+    shop.do(*statements)
+    shop.run()
+    shop.follower.tables = [f"{shop.name}.*"]
+
+
+def _it_was_left_out(shop: Shop) -> Iterator[str]:
+    _left_out(shop, "insert into a values (3, 3)", "insert into b values (3, 3)")
+    shop.do("rename table a to c")
+    yield "c"
+
+
+def _it_was_left_out_and_altered(shop: Shop) -> Iterator[str]:
+    _left_out(shop, "insert into a values (3, 3)", "insert into b values (3, 3)")
+    shop.do("alter table a add column w int", "rename table a to c")
+    yield "c"
+
+
+def _it_was_made_while_left_out(shop: Shop) -> Iterator[str]:
+    shop.do("drop table a")
+    shop.run()
+    _left_out(shop, "create table a (id int primary key, v int)", "insert into a values (9, 9)")
+    shop.do("rename table a to c")
+    yield "c"
+
+
 def _its_version_is_gone(shop: Shop) -> Iterator[str]:
     shop.do("rename table a to c")
     shop.follower.capture()
@@ -342,6 +370,9 @@ READ: dict[str, Callable[[Shop], Iterator[str]]] = {
     "it does more": _it_does_more,
     "it is paused": _it_is_paused,
     "it comes from outside": _it_comes_from_outside,
+    "it was left out": _it_was_left_out,
+    "it was left out, and altered": _it_was_left_out_and_altered,
+    "it was made while left out": _it_was_made_while_left_out,
     "its version is gone": _its_version_is_gone,
 }
 

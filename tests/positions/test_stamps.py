@@ -143,6 +143,17 @@ def brought_again(shop: Shop) -> Iterator[None]:
     assert again == rows
 
 
+def under_another_name(shop: Shop) -> Iterator[None]:
+    """Rows that were copied are new under that name: whoever asks it for what is above the highest
+    number misses none, whatever the rows' last changes were under the former name."""
+    yield
+    shop.do("update a set v = 5 where id = 1", "insert into a values (6, 6), (7, 7)")
+    shop.do("delete from a where id = 6", "rename table a to c", "insert into c values (8, 8)")
+    yield
+    yield
+    require_stamps(shop, "c")
+
+
 def rows_read_by_a_condition(shop: Shop) -> Iterator[None]:
     """They have the moment of the reading, and no GTID."""
     shop.do("insert into b values (2, 2), (3, 3)")

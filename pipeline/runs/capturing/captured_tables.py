@@ -311,13 +311,13 @@ class CapturedTables:
             state = replace(state, condition=TableCondition.ACTIVE, stopped=None)
             self._states[table] = self.touched[table] = state
 
-    def concerns(self, table: TableName) -> bool:
-        return (
-            table in self.touched
-            or table in self.quarantined
-            or self.files.has(table)
-            or any(event.table == table for event in self.events)
-        )
+    def missed(self, table: TableName, seen: int | None) -> str | None:
+        """Where the last part of the log ends in which a table's changes were not read, unless this
+        batch says what all of its rows are. `seen`: the batch that recorded its structure last;
+        None if none did."""
+        if table in self._read or table in self._told:
+            return None
+        return hole(table, seen, self._past)
 
     def opened(self, version: SchemaVersion, at: Coordinates) -> CapturedTable:
         """The table under that version, whose rows are found at `at`; TableError if it may
@@ -433,12 +433,12 @@ class CapturedTables:
             return new_table(self._source, table, no_place(self._source, table))
         if self._names.rules:
             self._holders.setdefault(self._names.folded(table), table)
-        return new_table(self._source, table, self._free(table, 1))
+        return new_table(self._source, table, self._free(table))
 
-    def _free(self, table: TableName, generation: int) -> str:
+    def _free(self, table: TableName) -> str:
         """The folder of a new mirror: one in which nothing is, and nothing of another table was."""
         name, fold = self._names.of(table), self._names.given(table)
-        mirror = free_place(self._source, name, generation, self._taken, fold=fold)
+        mirror = free_place(self._source, name, 1, self._taken, fold=fold)
         self._taken.add(mirror)
         return mirror
 

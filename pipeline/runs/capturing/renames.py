@@ -18,7 +18,7 @@ from pipeline.schema.evolving.effects import Effect, Renamed
 from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.supply.plan import FormerName, FromMirror, copied
 from pipeline.table import TableName
-from pipeline.table_state import TableEventKind, TableState
+from pipeline.table_state import TableCondition, TableEventKind, TableState
 
 Copies = Callable[[Sequence[Effect], Collection[TableName]], Mapping[TableName, FromMirror | str]]
 """What supplies the rows of each table that has another name after a statement that did this, or
@@ -85,14 +85,13 @@ class Renames:
         followed = tables.wanted(origin) and (tables.known(origin) or tables.told(origin))
         if not source.patterns.matches(origin) or not followed:
             return copied(FormerName(origin, captured=False))
-        busy = {*busy, *self._unclean}
         return copied(
             FormerName(
                 origin,
                 captured=True,
                 goes_on=self._goes_on,
                 temporary=self._temporary,
-                needs=origin in busy or table in busy or tables.loading(origin),
+                lacks=self._lacks(table, origin, busy),
                 written=tables.told(origin) or self._is_written(known),
                 alike=self._alike(table, origin, None if known is None else known.mirror_version),
                 policies=source.policies_of(origin),
@@ -100,12 +99,33 @@ class Renames:
             )
         )
 
+    def _lacks(
+        self, table: TableName, origin: TableName, busy: Collection[TableName]
+    ) -> str | None:
+        """Why the rows under the former name are not those of its mirror with what the log has."""
+        tables, recorded = self._basis.tables, self._recorded(origin)
+        for one in (origin, table):
+            if one in busy or tables.loading(one):
+                return f"rows or columns of {one} are being read from it"
+            if one in self._stale:
+                return f"the mirror of {one} shows more than its settings do"
+        missed = tables.missed(origin, recorded[-1].batch if recorded else None)
+        if missed is not None:
+            return f"the patterns of earlier runs left {origin} out, up to {missed}"
+        known = tables.states.get(origin)
+        ended = known is not None and known.condition is TableCondition.DROPPED
+        return f"the mirror of {origin} is of a table that was dropped" if ended else None
+
+    def _recorded(self, table: TableName) -> list[SchemaVersion]:
+        """The versions of its structure that earlier batches recorded."""
+        return self._basis.work.ledger.schema_versions(self._basis.work.source.name, table)
+
     @cached_property
-    def _unclean(self) -> frozenset[TableName]:
+    def _stale(self) -> frozenset[TableName]:
         """Tables whose mirrors show more than the settings do; asked once, since nobody else writes
         while a batch is captured."""
         work = self._basis.work
-        return frozenset(one.tightening.table for one in work.ledger.in_clear(work.source.name))
+        return frozenset(one.table for one in work.ledger.in_clear(work.source.name) if one.stale)
 
     def _is_written(self, state: TableState | None) -> bool:
         """Whether this ledger knows a version of its mirror, or a batch that is not merged yet says
@@ -127,14 +147,13 @@ class Renames:
             return False
         if now.shown_as is None and not self._basis.work.shaping.hides:
             return True
-        work, history = self._basis.work, self._basis.structures.history.versions
-        recorded = work.ledger.schema_versions(work.source.name, origin)
+        recorded, history = self._recorded(origin), self._basis.structures.history.versions
         before = [
             *(one for one in recorded if one.version == shown),
             *[
                 one
                 for one in (*recorded, *(one for one in history if one.table == origin))
-                if one.knowledge is Knowledge.KNOWN and one.since < now.since
+                if one.knowledge is Knowledge.KNOWN and one.since != now.since
             ][-1:],
         ]
         return bool(before) and all(_shows_alike(one, now) for one in before)

@@ -96,7 +96,8 @@ class Job:
     that of the mirror it took over, or -1. `emptied`: behind which changes no row was there any
     more; none where no row that is gone is kept. `segments`: whose changes are merged, each under
     the number that its version has in the lineage, and which count above the change `above`.
-    `read`: the change as which the rows of the plan's snapshot came; None without one. `again`:
+    `read`: the change as which the rows of the plan's snapshot came, or those of another name; None
+    without either. `again`:
     whether some of the changes may have been read and merged before. `all_new`: whether a row that
     the log inserts cannot be in the mirror yet. `forgets`: whether rows that are gone and that the
     mirror kept go as well, since they show more than the settings do.
@@ -585,12 +586,16 @@ def read_at(
     *,
     stamped: bool,
 ) -> Stamp | None:
-    """Return the change as which the rows of the plan's snapshot came: the row that a re-read
-    leaves in the changelog, which has the moment of the read. Only if rows are `stamped`, the
-    changelog is asked for that moment."""
-    if plan.snapshot is None:
+    """Return the change as which the rows of the plan's snapshot came, or those of another name:
+    the row that a re-read or a RENAME leaves in the changelog, which has its moment. Only if rows
+    are `stamped`, the changelog is asked for that."""
+    if plan.copied is not None:
+        # The first of its own changes: no file has those of before too.
+        number = min((one.first_sequence for one in plan.segments), default=plan.above)
+    elif plan.snapshot is not None:
+        number = plan.snapshot.low_sequence
+    else:
         return None
-    number = plan.snapshot.low_sequence
     marks = _marks(work, plan, _versions_of(work, table), {number}) if stamped else {}
     return marks.get(number) or Stamp(number, _end_of(work, batches))
 

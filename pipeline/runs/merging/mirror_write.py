@@ -115,6 +115,8 @@ def segment_parts(work: Workplace, job: Job) -> tuple[SegmentPart, ...]:
             job.lineage.part(
                 version,
                 tuple(work.mirrors.path(f"{job.folders[version]}/{file.path}") for file in files),
+                # What was changed under another name came with the RENAME.
+                stamp=None if version > 0 else job.read,
                 above=job.above,
                 through=job.task.plan.through,
                 partial=partial,
@@ -258,7 +260,8 @@ def _snapshot(work: Workplace, job: Job) -> Snapshot:
     part, copied = job.task.plan.snapshot, job.task.copied
     if copied is not None and copied.pinned is not None:
         path, version = work.mirrors.path(copied.pinned.mirror), copied.pinned.delta_version
-        return (MirrorRows(path, version, job.lineage.mirror),)
+        assert job.read is not None, "its rows came as a change"
+        return (MirrorRows(path, version, job.lineage.stamped(job.lineage.mirror, job.read)),)
     if part is None:
         return ()
     return (job.lineage.part(part.version, snapshot_paths(work, part), read=job.read),)
