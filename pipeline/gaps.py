@@ -39,13 +39,15 @@ CLOSING: Final = (
 @dataclass(frozen=True, slots=True)
 class ClosingEvent:
     """What happened to a table in an acknowledged batch: an event of `CLOSING`, or, without
-    a kind, that its rows went to the table `taker`."""
+    a kind, that its rows went to the table `taker`. `place`: of the statement, by the file's number
+    and the offset."""
 
     table: str
     batch: int
     at: datetime
     kind: TableEventKind | None
     taker: str = ""
+    place: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +124,10 @@ def with_closed(
     names = {table: table for table in gap.tables}
     closed: dict[str, Closed] = {}
     behind = (event for event in happened if event.batch >= gap.batch)
-    for (_, handed), those in groupby(behind, key=lambda one: (one.batch, one.kind is None)):
-        if handed:  # all of a batch at once: two tables may have changed places
+    for (_, handed), those in groupby(
+        behind, key=lambda one: ((one.batch, one.place), one.kind is None)
+    ):
+        if handed:  # all of a statement at once: two tables may have changed places
             takers = {event.table: event.taker for event in those}
             names = {part: takers.get(now, now) for part, now in names.items()}
             continue

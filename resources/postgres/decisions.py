@@ -159,6 +159,7 @@ def _found_equal(row: Row, proofs: list[TableProof]) -> dict[str, datetime]:
 def _happened(row: Row) -> ClosingEvent:
     taker = row["taker_name"] and TableName(row["taker_database"], row["taker_name"])
     kind = row["kind"] and TableEventKind(row["kind"])
+    place = row["place_number"], row["place_offset"]
     return ClosingEvent(
-        str(table(row)), row["batch"], row["acknowledged_at"], kind, str(taker or "")
+        str(table(row)), row["batch"], row["acknowledged_at"], kind, str(taker or ""), place
     )
