@@ -44,17 +44,19 @@ def commit_metadata(
     kind: WriteKind,
     table: TableName | SourceTable,
     batches: Iterable[Batch],
-    files: Iterable[SegmentFile],
+    files: Iterable[SegmentFile] | None,
     *,
     version: SchemaVersion | None = None,
 ) -> str:
-    """Of a write that shows these batches (JSON, keys sorted). `version`: of the structure that the
-    table's rows have from here on, whose file `keep_structures` makes. Structures that a commit
-    to `_transactions` names are kept here."""
+    """Of a write that shows these batches (JSON, keys sorted). `files`: None where it is not known
+    which ones it was made of. `version`: of the structure that the table's rows have from here on,
+    whose file `keep_structures` makes. Structures that a commit to `_transactions` names are kept
+    here."""
     ordered = list(batches)
     last = ordered[-1]
     said = _said(work, kind, table, (ordered[0].id, last.id), last)
-    said["files"] = digest(file.sha256 for file in files)
+    if files is not None:
+        said["files"] = digest(file.sha256 for file in files)
     if version is not None and version.schema is not None:
         said["structure"] = structures_key(structures_text([version.schema]))
         said["shape"] = version.shape

@@ -14,7 +14,7 @@ from pipeline.policies import Deletes, DroppedTables, LakePolicies
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.merge import merge
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableEventKind, TableState
+from pipeline.table_state import OrderKind, TableCondition, TableEventKind, TableState
 from resources.mysql.server import MySqlServer
 from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
@@ -452,6 +452,20 @@ def test_a_death_where_the_next_run_captures_first(shop: Shop) -> None:
 def test_a_death_at_every_moment_loses_nothing(shop: Shop, then: Callable[[Shop], object]) -> None:
     """Before each step and after it."""
     _die_at(product(STEPS, (False, True)), shop, then)
+
+
+def test_a_second_try_asks_for_nothing_of_before(shop: Shop) -> None:
+    """Where the log says what all rows were, a write that was begun is made of the same changes,
+    though the mirror of the former name was written from its changelog once."""
+    shop.order(OrderKind.RELOAD, "a")
+    shop.settle()
+    assert TableEventKind.REBUILT in shop.events("a")
+    shop.do("truncate a", "insert into a values (3, 3)", "rename table a to c")
+    with pytest.raises(Crash), mortal(shop.follower, "intend", after=True):
+        shop.run()
+    shop.settle()
+    shop.require_all_same()
+    assert TableEventKind.COPIED in shop.events("c")
 
 
 def test_an_abandoned_batch_is_read_again(shop: Shop) -> None:

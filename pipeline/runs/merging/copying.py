@@ -25,7 +25,7 @@ import pyarrow as pa
 from pipeline.batch import TableContent
 from pipeline.changes.layout import application_id
 from pipeline.changes.lineage import is_stamp
-from pipeline.changes.merging import MergePlan, before_copy, plan_merge
+from pipeline.changes.merging import MergePlan, before_copy, plan_merge, since_emptied
 from pipeline.intent import Intent, PinnedVersion
 from pipeline.ports.ledger import contents_of
 from pipeline.runs.context import Workplace
@@ -107,7 +107,8 @@ def _link(work: Workplace, intent: Intent, event: TableEvent, batch: int) -> _Li
     base = _base(work, intent, table, batch)
     begins = 1 if base is None else base.last_batch + 1
     captured = contents_of(work.ledger, work.source.name, table, begins, batch)
-    parts = before_copy(captured, event)
+    # A second try knows no version where the log says what all rows were: the same parts then.
+    parts = since_emptied(before_copy(captured, event))
     gone = work.ledger.forgotten(work.source.name, table).newest
     if gone is not None and any(part.batch <= gone.through for part in parts):
         raise owed(f"{gone.told}, which it had as {table}")

@@ -217,7 +217,11 @@ def task_of(
     if plan.dropped and plan.copied is not None:
         # It is gone again before anybody saw its rows.
         plan = replace(plan, segments=(), copied=None)
-    copied = copied_rows(work, intent, plan, parts)
+    made = None
+    if intent.id and plan.copied is not None:
+        made = work.mirrors.recorded(state.mirror, intent.app_id, intent.txn_version)
+    # A commit that is there has the rows, whatever became since of what they were made of.
+    copied = copied_rows(work, intent, plan, parts) if made is None else None
     if copied is not None and copied.pinned is not None:
         intent = replace(intent, copies=copied.pinned.write)
     if plan.dropped:
@@ -232,7 +236,8 @@ def task_of(
     final = books.versions.get(plan.final)
     if final is None:  # its batch was abandoned
         final = work.ledger.schema_version(work.source.name, intent.table, plan.final)
-    metadata = commit_metadata(work, kind, intent.table, covered, files, version=final)
+    told = files if made is None else None
+    metadata = commit_metadata(work, kind, intent.table, covered, told, version=final)
     return Task(intent, state, tuple(covered), plan, metadata, final.schema, copied)
 
 
