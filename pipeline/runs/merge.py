@@ -24,7 +24,7 @@ import pyarrow as pa
 from pipeline.arrow_errors import for_one_table
 from pipeline.batch import Batch, BatchState
 from pipeline.changes.layout import DELETED_AT, application_id
-from pipeline.changes.merging import read_before
+from pipeline.changes.merging import plan_merge, read_before
 from pipeline.decisions import Lease
 from pipeline.errors import CommitConflict, MirrorRefused, Remedy, TableError
 from pipeline.intent import Intent
@@ -34,7 +34,7 @@ from pipeline.retries import MERGE
 from pipeline.runs.agreement.claim import require_claim
 from pipeline.runs.agreement.lake_logs import look_at, moved
 from pipeline.runs.context import Workplace, tables_done
-from pipeline.runs.cures import reload_hint
+from pipeline.runs.cures import owed, reload_hint
 from pipeline.runs.expect import waiting_log
 from pipeline.runs.merging.job import Job, TableBooks, Task, books_of, prepare_job, task_of
 from pipeline.runs.merging.mirror_write import FOUND, Written, commit_made, write_once
@@ -323,7 +323,11 @@ class _Merging:
         self.settled(done)
 
     def _refused(self, table: TableName, batch: int, error: TableError) -> None:
-        """A mirror to be written anew gets a successor; any other table is quarantined."""
+        """A mirror to be written anew gets a successor; any other table is quarantined. One that
+        was to have another one's rows is read from the source then, whatever they lack."""
+        catches_up = error.remedy is Remedy.CATCH_UP and not isinstance(error, MirrorRefused)
+        if catches_up and plan_merge(self.books[table].parts).copied is not None:
+            error = owed(error.reason)
         if isinstance(error, MirrorRefused) and table in self.anew - self.renewed:
             self._renew(table, error.reason)
         else:

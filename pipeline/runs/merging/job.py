@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 
 from pipeline.batch import Batch, BatchState, TableContent
 from pipeline.changes.evolution import steps
-from pipeline.changes.layout import changelog_path, snapshot_path
+from pipeline.changes.layout import DELETED_AT, changelog_path, snapshot_path
 from pipeline.changes.lineage import ColumnLineage, ColumnsRead, lineage
 from pipeline.changes.merging import SETTLES, Emptied, MergePlan, plan_merge, since_emptied
 from pipeline.decisions import Continuity
@@ -374,12 +374,15 @@ def _lineage_of_copy(
     work: Workplace, copied: CopiedRows, versions: Sequence[SchemaVersion]
 ) -> ColumnLineage:
     """From the version that rows are copied from; columns that only that mirror has stay behind."""
-    mirror = None
+    mirror, policies = None, work.source.policies_of(versions[-1].table)
     if copied.pinned is not None:
         require_readable(work, copied, copied.pinned)
         there = work.mirrors.schema(copied.pinned.mirror, copied.pinned.delta_version)
         mirror = own_columns(there, versions[0])
-    policies = work.source.policies_of(versions[-1].table)
+        more = {*there.names} - {*mirror.names}
+        if DELETED_AT.name in more and policies.deletes is not Deletes.SOFT:
+            # It may be a column that the table had: nothing says which rows it marks.
+            raise owed(f"{copied.pinned.mirror} has {DELETED_AT.name}, and `deletes` is not soft")
     behind = replace(policies, dropped_columns=DroppedColumns.DROP)
     line = replace(lineage_over(work, versions, behind, mirror=mirror), policies=policies)
     if line.reread:
@@ -412,7 +415,8 @@ def _require_copyable(work: Workplace, task: Task, copied: CopiedRows, *, again:
     if again:
         raise owed(f"its rows were those of {copied.origin}, and part of the log was read twice")
     soft = work.source.policies_of(task.state.table).deletes is Deletes.SOFT
-    if soft and any(file.partial for segment in copied.segments for file in segment.files):
+    segments = (*copied.segments, *task.plan.segments)
+    if soft and any(file.partial for segment in segments for file in segment.files):
         raise owed(f"its rows were those of {copied.origin}, and row images leave columns out")
 
 
