@@ -71,7 +71,8 @@ def _lines(
         case Case.AGREE:
             yield f"{source}: the ledger and the lake agree: there is nothing to recover"
         case Case.FINISH:
-            yield f"{source}: the ledger is made from the lake; what was cut off is ended"
+            ended = "is ended" if recorded else "is to be ended"
+            yield f"{source}: the ledger is made from the lake; what was cut off {ended}"
         case Case.START_OVER:
             yield (
                 f"{source}: the folder {source} of the lake moves to _before, with everything in "

@@ -13,9 +13,10 @@ import pytest
 
 from pipeline.policies import Deletes, DroppedTables, LakePolicies
 from pipeline.runs.acknowledge import acknowledge
+from pipeline.runs.inspecting.plan import make_plan
 from pipeline.runs.merge import merge
 from pipeline.table import TableName
-from pipeline.table_state import OrderKind, TableCondition, TableEventKind, TableState
+from pipeline.table_state import OrderKind, Supplier, TableCondition, TableEventKind, TableState
 from resources.mysql.server import MySqlServer
 from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
@@ -330,6 +331,21 @@ def _it_comes_from_outside(shop: Shop) -> Iterator[str]:
     yield "a"
 
 
+def _it_is_being_read(shop: Shop) -> Iterator[str]:
+    follower = shop.follower
+    with follower.leased() as lease:
+        follower.ledger.order_table(
+            lease,
+            shop.table("a"),
+            OrderKind.RELOAD,
+            author="ada",
+            reason="because",
+            supplier=Supplier.SOURCE,
+        )
+    shop.do("rename table a to t, b to a, t to b")
+    yield "b"
+
+
 def _left_out(shop: Shop, *statements: str) -> None:
     """A run whose patterns do not match `a`, after these statements."""
     shop.follower.tables = [f"{shop.name}.b"]
@@ -403,6 +419,7 @@ READ: dict[str, Callable[[Shop], Iterator[str]]] = {
     "it does more": _it_does_more,
     "it is paused": _it_is_paused,
     "it comes from outside": _it_comes_from_outside,
+    "it is being read": _it_is_being_read,
     "it was left out": _it_was_left_out,
     "it was left out, and altered": _it_was_left_out_and_altered,
     "it was made while left out": _it_was_made_while_left_out,
@@ -416,8 +433,11 @@ AT_ITS_MERGE = [*READ][-4:]
 
 @pytest.mark.parametrize("case", READ)
 def test_else_it_is_read(readable: Shop, case: str) -> None:
-    """From the source, under its new name."""
+    """From the source, under its new name, as a plan says where it can be known beforehand."""
     (table,) = READ[case](readable)
+    if case not in AT_ITS_MERGE:
+        reading = make_plan(readable.follower.work()).reading
+        assert reading is not None and readable.table(table) in reading.rereads
     readable.settle()
     assert TableEventKind.REREAD in readable.events(table)
     assert (TableEventKind.COPIED in readable.events(table)) is (case in AT_ITS_MERGE)

@@ -107,8 +107,9 @@ def make_plan(work: Workplace) -> RunPlan:
             refusal = proposal.decision.error
         elif proposal.run_start is not None:
             with naming(work.source.name):
+                tables = plan_readings(work, proposal.run_start, tables)
                 reading = read_ahead(work, proposal.run_start, tables)
-                tables = priced(work, plan_readings(work, proposal.run_start, tables))
+                tables = priced(work, tables)
                 if tables.supplied(RowsRead):
                     take = loads_take(work, proposal.run_start.facts, tables.rows)
             refusal = reading.refusal

@@ -89,7 +89,8 @@ def read_ahead(work: Workplace, run_start: RunStart, returns: TablePlans) -> Pla
     batch = newest[0].id + 1 if newest else 1
     active = [order.table for order in returns.resumed]
     basis = basis_of(work, run_start, bounds, batch, active)
-    tally = LogTally(basis)
+    asked = [table for table, plan in returns.plans.items() if plan.asks_server]
+    tally = LogTally(basis, asked)
     stops: list[LockstepError] = []
     # Transactions are counted where they do not fit.
     spool = UnkeptSpool(work.spool, tally.spilled, tally.out.append)
@@ -261,10 +262,11 @@ _Seen = tuple[dict[TableName, TableTally], Integers]
 
 class LogTally:
     """Takes the runs of one buffer as a segmenter does. The basis says what a capture would
-    quarantine, and by which structures its rows would be read."""
+    quarantine, and by which structures its rows would be read; `asked`: tables that it would read
+    from the source."""
 
-    def __init__(self, basis: Basis) -> None:
-        self._basis = basis
+    def __init__(self, basis: Basis, asked: Collection[TableName] = ()) -> None:
+        self._basis, self._asked = basis, asked
         self._captured = basis.tables
         self._patterns = basis.work.source.patterns
         self._policies_of = basis.work.source.policies_of
@@ -308,7 +310,7 @@ class LogTally:
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
         found = with_supplies(
             consequences(followed, self._policies_of, logged, self._treated),
-            self._renames(followed.effects, ()),
+            self._renames(followed.effects, self._asked),
         )
         told = []
         for table, consequence in found.items():
