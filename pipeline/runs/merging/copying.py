@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import pyarrow as pa
 
@@ -35,6 +36,9 @@ from pipeline.schema.history import SchemaVersion
 from pipeline.segment import Segment
 from pipeline.table import TableName
 from pipeline.table_state import TableEvent, TableEventKind
+
+_RECENT: Final = 100
+"""Batches that are asked first for the structure that a mirror shows: all of them may be years."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +112,7 @@ def _link(work: Workplace, intent: Intent, event: TableEvent, batch: int) -> _Li
     begins = 1 if base is None else base.last_batch + 1
     captured = contents_of(work.ledger, work.source.name, table, begins, batch)
     # A second try knows no version where the log says what all rows were: the same parts then.
-    parts = since_emptied(before_copy(captured, event))
+    parts = tuple(since_emptied(before_copy(captured, event)))
     gone = work.ledger.forgotten(work.source.name, table).newest
     if gone is not None and any(part.batch <= gone.through for part in parts):
         raise owed(f"{gone.told}, which it had as {table}")
@@ -149,11 +153,11 @@ def _versions(work: Workplace, link: _Link) -> tuple[int, int]:
     if base is None:
         assert plan.first is not None, "it was settled"
         return plan.first, plan.final
-    told = contents_of(work.ledger, work.source.name, link.table, 1, base.last_batch)
-    shown = plan_merge(told).final if told else 0
-    if not shown:
-        raise owed(f"it is not known which structure its mirror had as {link.table}")
-    return shown, plan.final or shown
+    for first in (max(1, base.last_batch - _RECENT), 1):
+        told = contents_of(work.ledger, work.source.name, link.table, first, base.last_batch)
+        if told and (shown := plan_merge(told).final):
+            return shown, plan.final or shown
+    raise owed(f"it is not known which structure its mirror had as {link.table}")
 
 
 def spliced(
