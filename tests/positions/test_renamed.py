@@ -13,18 +13,24 @@ import pytest
 
 from pipeline.policies import Deletes, DroppedTables, LakePolicies
 from pipeline.runs.acknowledge import acknowledge
+from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.inspecting.plan import make_plan
 from pipeline.runs.merge import merge
+from pipeline.schema.treatments import Hash
+from pipeline.shape.condition_text import read_condition
+from pipeline.shape.rules import ShapeRules
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, Supplier, TableCondition, TableEventKind, TableState
 from resources.mysql.server import MySqlServer
 from tests.chance import by_chance
+from tests.fix_ledger import LedgerOfTest
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions import paused
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, drawn, mortal, noted
+from tests.shape.follower import ShapedFollower
 
 
 class Shop(paused.Shop):
@@ -242,6 +248,36 @@ def test_what_only_the_mirror_has_stays_behind(
     assert sorted(found) == [(2, True), (5, False), (6, False)]
 
 
+def test_what_is_hidden_stays_so(mysql: MySqlStand, database: str) -> None:
+    """Rows are copied as the mirror of the former name shows them, also if that was recorded from
+    the log of a server that calls its files otherwise."""
+    rules = ShapeRules(
+        exclude_columns=("ssn",),
+        hash_columns={"code": Hash.EXACT},
+        rows=read_condition("active"),
+    )
+    shapes = {f"{database}.*": rules}
+    follower = ShapedFollower(mysql, [*shapes], shapes, start=str(head(mysql)))
+    shop = Shop(mysql, database, follower)
+    columns = "id int primary key, ssn int, code varchar(9), active boolean"
+    shop.do(f"create table a ({columns})", "insert into a values (1, 7, 'x', 1), (2, 7, 'y', 0)")
+    shop.run()
+    database_of_ledger = follower.ledger.database
+    database_of_ledger.tell("update lockstep.table_versions set since_base = 'elsewhere'")
+    follower.ledger = LedgerOfTest(database_of_ledger)
+    shop.do(
+        "update a set active = 1, code = 'z' where id = 2", "insert into a values (3, 7, 'w', 0)"
+    )
+    shop.do("rename table a to c", "insert into c values (4, 7, 'v', 1), (5, 7, 'u', 0)")
+    shop.run()
+    assert shop.events("c") == [TableEventKind.COPIED]
+    rows = follower.mirror(f"{database}.c")
+    assert [row["id"] for row in rows] == [1, 2, 4]
+    assert [*rows[0]] == ["id", "code", "active"]
+    report = verify(follower.work())
+    assert report.tables and all(table.equal for table in report.tables)
+
+
 def test_a_new_table_of_the_old_name(shop: Shop) -> None:
     """Both mirrors and both changelogs are their names'."""
     shop.do(
@@ -270,7 +306,7 @@ def test_batches_that_wait_for_their_merge(shop: Shop) -> None:
     shop.require_all_same()
 
 
-def test_across_databases(mysql: MySqlStand, database: str) -> None:
+def test_across_databases(mysql: MySqlStand, database: str, unread: None) -> None:
     """The mirror lies below the database that the table is in."""
     shop = opened(mysql, database)
     other = f"{database}_2"
@@ -290,7 +326,7 @@ def test_across_databases(mysql: MySqlStand, database: str) -> None:
         mysql.execute(f"drop database {other}")
 
 
-def test_dropped_mirrors_go(mysql: MySqlStand, database: str) -> None:
+def test_dropped_mirrors_go(mysql: MySqlStand, database: str, unread: None) -> None:
     """With `dropped_tables = "drop"`, once the rows are copied."""
     shop = opened(mysql, database, dropped_tables=DroppedTables.DROP)
     for _ in range(3):
