@@ -5,7 +5,7 @@ benchmarks runs` the second, `python -m benchmarks stands` the third. The others
 `python -m benchmarks large` takes minutes and many gigabytes of disk, `mirror` and `wide` half an
 hour, `history`, `small`, `served`, `fold`, `reading`, `proof`, `differing`,
 `pages`, `shapes`, `upkeep`, `month`,
-`readers` and `first` a few minutes each.
+`readers`, `renames` and `first` a few minutes each.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from benchmarks.pages import measure_pages
 from benchmarks.proving import measure_proving
 from benchmarks.readers import measure_readers
 from benchmarks.reading import measure_reading
+from benchmarks.renames import measure_renames
 from benchmarks.runs import measure_runs
 from benchmarks.served import measure_served
 from benchmarks.shapes import measure_shapes
@@ -54,6 +55,7 @@ PARTS = {
     "readers": measure_readers,
     "month": measure_month,
     "shapes": measure_shapes,
+    "renames": measure_renames,
     "stands": measure_stands,
     "mirror": measure_large_mirror,
 }

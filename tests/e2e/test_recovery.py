@@ -157,5 +157,6 @@ def test_a_ledger_lost_while_a_run_was_undone(
     project.run("recover", "--yes")
     forget(project)
     assert project.json("recover", "--yes")["batch"] == 1
+    assert "is to be ended" in project.run("recover").stdout, "a dry run ends nothing"
     project.run("run")
     assert project.proven() == {f"{database}.{table}" for table in ("b", "d", "d2")}

@@ -1,0 +1,68 @@
+"""A swap of two tables: a run that copies their rows inside the lake, beside one that reads as many
+from MySQL.
+
+Belongs here: the swap, the reload, what the server was asked for. Does not: servers and processes
+(`ground.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.ground import DATABASE, Ground, ground, timed
+from benchmarks.runs import COLUMNS, insert_rows
+
+_ASKED: Final = ("Innodb_rows_read", "Bytes_sent")
+
+
+def measure_renames(console: Console) -> None:
+    """Print a line for each of the two. BENCH_RENAMES_ROWS (200,000) of each table."""
+    rows = int(os.environ.get("BENCH_RENAMES_ROWS", "200000"))
+    title = f"Two tables of {rows:,} rows change their names"
+    table = Table(title=title, title_justify="left", box=box.MARKDOWN)
+    for column in ("their rows", "s", "of it merging", "rows read by MySQL", "MB that it sent"):
+        table.add_column(column, justify="left" if column == "their rows" else "right")
+    with (
+        tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
+        ground(Path(folder)) as place,
+    ):
+        place.execute(*(f"create table {DATABASE}.{name} {COLUMNS}" for name in "ab"))
+        project = place.project("renames", f"{DATABASE}.*")
+        for name in "ab":
+            insert_rows(place, name, 1, rows)
+        place.run(project)
+        a, b, t = (f"{DATABASE}.{name}" for name in "abt")
+        place.execute(f"update {a} set a = 1 where id % 100 = 0", f"rename table {a} to {t}")
+        place.execute(f"rename table {b} to {a}, {t} to {b}")
+        table.add_row("are copied inside the lake", *_run(place, project))
+        place.execute(f"update {a} set a = 1 where id % 100 = 0")
+        order = ("reload", a, b, "--from", "source", "--reason", "to compare")
+        secret = {"BENCH_PASSWORD": place.server.password}
+        timed([sys.executable, "-m", "lockstep.cli", *order], project, secret)
+        table.add_row("are read from MySQL", *_run(place, project))
+    console.print(table)
+
+
+def _run(place: Ground, project: Path) -> list[str]:
+    before = _asked(place)
+    seconds, report = place.run(project)
+    rows, sent = (now - then for now, then in zip(_asked(place), before, strict=True))
+    (source,) = report["sources"].values()
+    merging = source["seconds"]["merge"]
+    return [f"{seconds:.1f}", f"{merging:.1f}", f"{rows:,}", f"{sent / 1e6:.1f}"]
+
+
+def _asked(place: Ground) -> list[int]:
+    """What the server has read and sent since it was started."""
+    with place.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("show global status")
+        told = dict(cursor.fetchall())
+    return [int(told[name]) for name in _ASKED]
