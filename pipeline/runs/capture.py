@@ -159,6 +159,8 @@ def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -
     if caught_up is not None:
         without_log = caught_up if isinstance(caught_up, str) else "it has caught up already"
         returns = plan_returns(work, due(work, lease), without_log=without_log)
+    # An ordinary batch reads on from the cursor: what a table lacks before that would be lost.
+    assert not returns.spans, "what tables lack of the log was read before"
     report = _ordinary(work, lease, returns, repaired, clock, part)
     if not isinstance(caught_up, CaptureReport):
         return report

@@ -196,12 +196,14 @@ class StoppedReach:
     facts: ServerFacts
     without_log: str | None = None
 
-    @cached_property
+    @property
     def log(self) -> LogSpan | str | None:
-        found = self._log()
-        return self.without_log if isinstance(found, LogSpan) and self.without_log else found
+        """Not kept: `without_log` may be told after the span was found."""
+        span = self._span
+        return self.without_log if isinstance(span, LogSpan) and self.without_log else span
 
-    def _log(self) -> LogSpan | str | None:
+    @cached_property
+    def _span(self) -> LogSpan | str | None:
         work, order, cursor, facts = self.work, self.order, self.cursor, self.facts
         if order.stopped is None or cursor is None:
             return "nothing says where in the log it stopped"
@@ -446,9 +448,7 @@ def plan_returns(
             first, prepared = with_prepared
         else:
             for reach in reaches.values():
-                reach.without_log = (
-                    "the log with the rows of an XA transaction that it lacks is gone"
-                )
+                reach.without_log = PREPARED_GONE
             plans = {table: planned(table) for table in haves}
     return TablePlans(plans, wants, tuple(orders), cursor, facts, first, prepared)
 

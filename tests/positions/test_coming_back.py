@@ -579,6 +579,25 @@ def test_a_log_that_was_read_from_another_place_since(shop: Shop) -> None:
     shop.require_whole("a", rereads=1)
 
 
+def test_prepared_rows_whose_log_is_gone_are_read_from_the_source(shop: Shop) -> None:
+    """The log from the table's place on is still there, but the transaction that was committed
+    since was prepared before it."""
+    prepare(shop, 2)
+    shop.do("insert into a values (3, 3)", "flush binary logs")
+    shop.run()
+    shop.do("insert into a values (4, 4)")
+    kept = shop.run().end.at.file
+    shop.pause("a")
+    shop.do("insert into a values (5, 5)")
+    commit(shop, 2)
+    shop.run()
+    shop.stand.purge_to(str(kept))
+    shop.resume("a")
+    assert shop.table("a") in make_plan(shop.follower.work()).tables.supplied(RowsRead)
+    shop.run()
+    shop.require_whole("a", rereads=1)
+
+
 def test_a_plan_tells_how_tables_come_back(shop: Shop) -> None:
     """Where they stopped, where the others are, and how much of the log is read again."""
     shop.pause("a", "b")
