@@ -45,7 +45,6 @@ from pipeline.supply.plan import (
     Price,
     Rewritten,
     RowsRead,
-    Shown,
     Standing,
     Step,
     Supply,
@@ -152,33 +151,17 @@ def only_server_supplies(state: TableState) -> bool:
     return state.condition is TableCondition.DROPPED or Need.ROWS in needs_of(state)
 
 
-def _stopped(work: Workplace, state: TableState, order: TableOrder) -> Have:
+def _stopped(work: Workplace, state: TableState) -> Have:
     """What a table has that stopped."""
     needs = needs_of(state)
     if any(n.table == state.table and n.stale for n in work.ledger.in_clear(work.source.name)):
         needs |= {Need.SHAPE}
-    gone = state.condition is TableCondition.DROPPED
-    return Have(
-        state.table,
-        Standing.DROPPED if gone else Standing.STOPPED,
-        _shown(work, state),
-        None if order.stopped is None else order.stopped.at,
-        needs,
-        _why(state),
-    )
-
-
-def _shown(work: Workplace, state: TableState) -> Shown | None:
-    if state.mirror_version is None:
-        return None
-    version = work.ledger.schema_version(work.source.name, state.table, state.mirror_version)
-    return Shown(state.mirror_version, version.shape)
+    return Have(state.table, Standing.STOPPED, needs, _why(state))
 
 
 def want_of(order: TableOrder) -> Want:
     reload = order.kind is OrderKind.RELOAD
-    why = order.reason or order.kind.value
-    return Want(reload, order.supplier, order.schema is not None, order.author, why)
+    return Want(reload, order.supplier, order.schema is not None, order.author)
 
 
 # -- how far each supply reaches -------------------------------------------------------------
@@ -403,16 +386,9 @@ class TablePlans:
 
     @property
     def rows(self) -> int:
-        """About how many rows of tables are read from the server."""
+        """About how many rows are read whole from the server."""
         steps = (step for plan in self.plans.values() for step in plan.steps)
-        return sum(step.price.rows or 0 for step in steps)
-
-    @property
-    def log_bytes(self) -> int:
-        if self.first is None or self.cursor is None or self.facts is None:
-            return 0
-        end = self.cursor.position.at
-        return log_between(self.first.start.at, end, self.facts.binlogs)
+        return sum(step.price.rows or 0 for step in steps if isinstance(step.supply, RowsRead))
 
 
 def plan_returns(
@@ -428,7 +404,7 @@ def plan_returns(
         return TablePlans()
     cursor, facts = work.ledger.cursors(work.source.name).captured, work.server.facts()
     states = work.ledger.table_states(work.source.name)
-    haves = {order.table: _stopped(work, states[order.table], order) for order in orders}
+    haves = {order.table: _stopped(work, states[order.table]) for order in orders}
     reaches = {
         order.table: StoppedReach(work, states[order.table], order, cursor, facts, without_log)
         for order in orders
@@ -454,16 +430,18 @@ def plan_returns(
 
 
 def priced(work: Workplace, plans: TablePlans) -> TablePlans:
-    """Return the same plans; their steps say what they ask of MySQL."""
+    """Return the same plans; their steps say what they ask of MySQL. The log is read once for all
+    tables that catch up, from `first` on."""
     asked = [table for table, one in plans.plans.items() if one.asks_server]
     estimates = estimates_of(work, asked)
 
     def price(table: TableName, step: Step) -> Price:
         match step.supply:
-            case FromLog(span):
-                assert plans.cursor is not None and plans.facts is not None, "there is a span"
-                end = plans.cursor.position.at
-                return Price(log_bytes=log_between(span.start.at, end, plans.facts.binlogs))
+            case FromLog():
+                first, cursor, facts = plans.first, plans.cursor, plans.facts
+                assert first is not None and cursor is not None and facts is not None, "a span"
+                end = cursor.position.at
+                return Price(log_bytes=log_between(first.start.at, end, facts.binlogs))
             case RowsRead(Load() as load) if load.progress.estimated_rows is not None:
                 return Price(max(load.progress.estimated_rows - load.rows, 0), None)
             case RowsRead():
@@ -540,18 +518,17 @@ def plan_readings(work: Workplace, run_start: RunStart, returns: TablePlans) -> 
         if state is not None and state.condition in STOPPED and table not in kept:
             continue  # it waits for an order
         needs = {Need.LOG} if table in lost else set()
-        have = _read(work, state, table, kept.get(table), frozenset(needs))
+        have = _read(state, table, kept.get(table), frozenset(needs))
         wants[table] = Want()
         if load is not None:
             have = replace(have, reason=load.reason, needs=have.needs | {Need.ROWS})
-            wants[table] = Want(author=load.author, reason=load.reason)
+            wants[table] = Want(author=load.author)
         found = plan(have, wants[table], ReadingReach())
         plans[table] = found if work.source.until is None else found.without_server
     return replace(returns, plans=plans, wants=wants, void=tuple(void))
 
 
 def _read(
-    work: Workplace,
     state: TableState | None,
     table: TableName,
     load: Load | None,
@@ -563,7 +540,7 @@ def _read(
     loading = state.condition is TableCondition.LOADING
     standing = Standing.LOADING if loading else Standing.FOLLOWING
     reason = "what was read of it no longer counts"
-    return Have(table, standing, _shown(work, state), None, needs, reason, load)
+    return Have(table, standing, needs, reason, load)
 
 
 def _readings(

@@ -13,7 +13,7 @@ than for rows where that is enough.
 
 A table whose mirror lacks something has a `Need`, which the ledger keeps: it cannot be computed
 from anything else that is kept. Whether a person has to say that the table may go on is not a need
-but a state (`Standing.WAITING`), because nobody but that person ends it.
+but a state, because nobody but that person ends it: such a table is planned once it is resumed.
 
 The first rule that applies decides. `RULES` is what docs/tables.md shows.
 """
@@ -57,32 +57,17 @@ class Standing(StrEnum):
     FOLLOWING = "following"
     LOADING = "loading"
     """It is followed, and its rows are being read from the server."""
-    WAITING = "waiting"
-    """It stopped, and goes on once a person says so."""
     STOPPED = "stopped"
-    """It stopped, and nobody has to say that it may go on."""
-    DROPPED = "dropped"
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What a mirror shows: a version of the table's structure, with the fingerprint of how the
-    settings shape it; None if it is shown as it is."""
-
-    version: int
-    shape: str | None = None
+    """It stopped, and was ordered back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Have:
-    """What there is of one source table. `mirror`: None before its first write, or where it was
-    lost. `place`: up to where its changes were captured; None if they never were. `reason`: why it
-    stopped, a sentence. `load`: a reading of its rows that has begun, and still counts."""
+    """What there is of one source table. `reason`: why it stopped, a sentence. `load`: a reading of
+    its rows that was ordered, or has begun, and still counts."""
 
     table: TableName
     standing: Standing
-    mirror: Shown | None = None
-    place: Coordinates | None = None
     needs: frozenset[Need] = frozenset()
     reason: str = ""
     load: Load | None = None
@@ -92,14 +77,12 @@ class Have:
 class Want:
     """What a run, or a person, wants of a table: all of it, up to the log's end. `rewrite`: its
     mirror is written again, `supplier`: from there, None for the changelog if it is complete, else
-    MySQL; `given`: with the structure that a person gave. `author` and `reason`: who wants it, and
-    why."""
+    MySQL; `given`: with the structure that a person gave. `author`: who wants it."""
 
     rewrite: bool = False
     supplier: Supplier | None = None
     given: bool = False
     author: str = "lockstep"
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,12 +252,8 @@ class Rule:
     words: tuple[str, str]
 
 
-def plan(have: Have, want: Want | None, reach: Reach) -> Plan:
-    """Return how the table comes to where it is wanted. `want`: None if nobody wants anything of
-    it but that it stays as it is."""
-    if want is None:
-        waits = have.reason if have.standing is Standing.WAITING else None
-        return Plan("nothing wanted", waits=waits)
+def plan(have: Have, want: Want, reach: Reach) -> Plan:
+    """Return how the table comes to where it is wanted."""
     for rule in RULES:
         steps = rule.steps(have, want, reach)
         if steps is not None:
@@ -317,7 +296,7 @@ def _shows_too_much(have: Have, want: Want, reach: Reach) -> _Steps:
 
 
 def _only_the_server(have: Have, want: Want, reach: Reach) -> _Steps:
-    if Need.ROWS in have.needs or have.standing is Standing.DROPPED:
+    if Need.ROWS in have.needs:
         return _read(have.reason)
     # A structure that a person gave, or a mirror that is written again, is no question of columns.
     more = want.rewrite or want.given

@@ -609,10 +609,11 @@ def test_a_plan_tells_how_tables_come_back(shop: Shop) -> None:
     newest = shop.batches()[-1]
     assert (stopped is not None) and newest.end is not None
     assert plan.tables.spans[shop.table("a")].low == stopped.at
-    assert plan.tables.log_bytes == newest.end.at.offset - stopped.at.offset
+    [step] = plan.tables.plans[shop.table("a")].steps
+    assert step.price.log_bytes == newest.end.at.offset - stopped.at.offset
     assert list(show.supply_lines(plan.tables)) == [
         f"  back    {shop.table('a')} catches up through the log, from {stopped.at} to "
-        f"{newest.end.at}: {plan.tables.log_bytes:,} bytes",
+        f"{newest.end.at}: {step.price.log_bytes:,} bytes",
     ]
     assert len(shop.follower.ledger.open_orders(SOURCE)) == 1
 
