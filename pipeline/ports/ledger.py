@@ -413,11 +413,12 @@ class Ledger(Protocol):
 
         `PAUSE`: any → paused. An active table stops where the captures are, any other where it had
         stopped; what of it is not merged, and a write that was begun, waits until it is resumed,
-        and `remedy` is kept that long. `RESUME`: have a paused or quarantined table caught up by
-        the next capture; open until then. `schema` is the structure that it has from where it
-        stopped, and `renames` the columns that had another name before. Given again before that,
-        the newer one takes its place. `RELOAD`: have its mirror written again
-        after the next capture, from `supplier`, open until then; one that is active stops at once.
+        and `remedy` is kept that long. An open load of it is void. `RESUME`: have a paused or
+        quarantined table caught up by the next capture; open until then. `schema` is the structure
+        that it has from where it stopped, and `renames` the columns that had another name before.
+        Given again before that, the newer one takes its place. `RELOAD`: have its mirror written
+        again after the next capture, from `supplier`, open until then; one that is active stops at
+        once.
         """
 
     def open_orders(self, source: str) -> list[TableOrder]:

@@ -502,27 +502,28 @@ def _ended(work: Workplace, begin: int, end: int) -> list[Prepared]:
 def plan_readings(work: Workplace, run_start: RunStart, returns: TablePlans) -> TablePlans:
     """Return the plans of `returns`, and those of all other tables of which rows are read from the
     server by a run that starts there: readings that continue or begin again, tables that the log
-    was lost for, and new ones. Writes nothing."""
+    was lost for, and new ones. A table that stopped is planned only if it was ordered back. Writes
+    nothing."""
     states = work.ledger.table_states(work.source.name)
     kept, void = _readings(work, run_start, states)
-    lost = lost_tables(run_start, states)
+    lost = lost_tables(run_start, states, returns)
     given_up = {load.table: load for load, _ in void}
     tables = {*lost, *kept, *given_up, *_older(work, states, kept.keys() | given_up.keys())}
     tables |= {t for t, state in states.items() if state.condition is TableCondition.LOADING}
     plans, wants = dict(returns.plans), dict(returns.wants)
     for table in sorted(filter(work.source.patterns.matches, tables)):
         state, load = states.get(table), kept.get(table) or given_up.get(table)
-        if table in plans:
-            plans[table] = plans[table].continuing(kept.get(table))
+        if table in plans and (table not in lost or plans[table].reads_rows):
+            if work.source.until is None:
+                plans[table] = plans[table].continuing(kept.get(table))
             continue
-        if state is not None and state.condition in STOPPED and table not in kept:
+        if table not in plans and state is not None and state.condition in STOPPED:
             continue  # it waits for an order
         needs = {Need.LOG} if table in lost else set()
         have = _read(state, table, kept.get(table), frozenset(needs))
-        wants[table] = Want()
         if load is not None:
             have = replace(have, reason=load.reason, needs=have.needs | {Need.ROWS})
-            wants[table] = Want(author=load.author)
+        wants.setdefault(table, Want() if load is None else Want(author=load.author))
         found = plan(have, wants[table], ReadingReach())
         plans[table] = found if work.source.until is None else found.without_server
     return replace(returns, plans=plans, wants=wants, void=tuple(void))
@@ -581,11 +582,15 @@ def _gap_since(work: Workplace, run_start: RunStart, batch: int) -> bool:
     return any(one.predecessor is None and not one.catches_up for one in chain)
 
 
-def lost_tables(run_start: RunStart, states: Mapping[TableName, TableState]) -> set[TableName]:
-    """Return the tables that cannot go on by the log, since part of it was purged unread."""
+def lost_tables(
+    run_start: RunStart, states: Mapping[TableName, TableState], plans: TablePlans
+) -> set[TableName]:
+    """Return the tables that cannot go on by the log, since part of it was purged unread; among
+    them those that `plans` bring back."""
     if run_start.decision.rule is not StartRule.TABLES_READ_AGAIN:
         return set()
-    return {table for table, state in states.items() if state.condition in GOING}
+    back = {table for table, one in plans.plans.items() if one.waits is None}
+    return {t for t, state in states.items() if state.condition in GOING or t in back}
 
 
 def _older(

@@ -223,11 +223,18 @@ class Plan:
         asks = next((step for step in self.steps if step.asks_server), None)
         return self if asks is None else Plan(self.rule, waits=asks.reason)
 
+    @property
+    def reads_rows(self) -> bool:
+        """Whether all rows are read from the server."""
+        return self.besides is not None and isinstance(self.besides.supply, RowsRead)
+
     def continuing(self, load: Load | None) -> Plan:
-        """The same, where the rows that it reads from the server are being read already."""
-        if load is None or self.besides is None or not isinstance(self.besides.supply, RowsRead):
+        """The same, where all rows are being read from the server already, or are to be."""
+        if load is None:
             return self
-        return replace(self, steps=(*self.steps[:-1], replace(self.besides, supply=RowsRead(load))))
+        log = self.steps if self.besides is None else self.steps[:-1]
+        reason = self.besides.reason if self.besides and self.reads_rows else load.reason
+        return replace(self, steps=(*log, Step(RowsRead(load), reason)))
 
     @property
     def with_rows(self) -> Plan:
@@ -386,6 +393,8 @@ def copied(former: FormerName) -> FromMirror | str:
 
 
 OLDER: Final = "it is older than what is read of the log"
+LOG_LOST: Final = "log lost"
+"""The rule of tables that would go on after a part of the log that nobody read."""
 
 RULES: Final[tuple[Rule, ...]] = (
     Rule(
@@ -394,7 +403,7 @@ RULES: Final[tuple[Rule, ...]] = (
         ("its rows are being read from MySQL", "the reading continues"),
     ),
     Rule(
-        "log lost",
+        LOG_LOST,
         _log_passed_over,
         ("part of the log was purged before it was read", "all rows are read from MySQL"),
     ),

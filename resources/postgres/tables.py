@@ -110,6 +110,7 @@ class PostgresTables(Books):
                 case OrderKind.PAUSE:
                     end = captures_end(step, lease.source)
                     event = Paused(*paused(table, reason, author), remedy, end)
+                    step.run("withdraw_load", source=lease.source, **of_table(table))
                 case OrderKind.RELOAD:
                     end = captures_end(step, lease.source)
                     event = Reloaded(*reloading(table, reason, author), end)

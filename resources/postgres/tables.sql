@@ -123,6 +123,11 @@ insert into lockstep.load_files (load, number, ordinal, path, images, size, sha2
 update lockstep.loads set void = %(why)s
 where source = %(source)s and id = %(load)s and joined_batch is null
 
+-- name: withdraw_load
+update lockstep.loads set void = 'the table was paused'
+where source = %(source)s and database = %(database)s and name = %(name)s
+  and joined_batch is null and void is null
+
 -- name: follow_load
 update lockstep.loads set
     followed_batch = %(batch)s, followed_sequence = %(sequence)s, followed_version = %(version)s

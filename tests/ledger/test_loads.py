@@ -10,7 +10,13 @@ from pipeline.load import ChunkRows, Load, LoadBasis, LoadFollowed, LoadJoined
 from pipeline.ports.ledger import Ledger
 from pipeline.segment import SegmentFile
 from pipeline.snapshot.bounds import Bound, Range
-from pipeline.table_state import SnapshotPart, TableCondition, TableEvent, TableEventKind
+from pipeline.table_state import (
+    OrderKind,
+    SnapshotPart,
+    TableCondition,
+    TableEvent,
+    TableEventKind,
+)
 from tests.ledger.made import (
     ORDERS,
     first_captured,
@@ -108,6 +114,13 @@ def test_a_void_load_frees_its_table(ledger: Ledger, lease: Lease) -> None:
         ledger.plan_chunk(lease, load.id, 2, SECOND)
     other = ledger.order_load(lease, ORDERS, author="ada", reason="again")
     assert other.id != load.id
+
+
+def test_a_pause_withdraws_the_load_of_its_table(ledger: Ledger, lease: Lease) -> None:
+    _begun(ledger, lease)
+    read_load(ledger, lease)
+    ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author="ada", reason="a trial")
+    assert ledger.open_loads(lease.source) == []
 
 
 def test_a_loading_table_is_merged_once_it_is_joined(ledger: Ledger, lease: Lease) -> None:

@@ -13,6 +13,7 @@ import pytest
 from lockstep.commands import plan as show
 from pipeline.bounds import Budget
 from pipeline.errors import MirrorRefused, TableError
+from pipeline.policies import OnPositionLost, StartPolicies
 from pipeline.runs.inspecting.plan import make_plan
 from pipeline.schema.context import StatementContext
 from pipeline.schema.model import TableSchema
@@ -20,9 +21,10 @@ from pipeline.schema.statements.changes import NotUnderstood
 from pipeline.schema.statements.read import read_change
 from pipeline.supply.plan import RowsRead
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableEventKind
+from pipeline.table_state import OrderKind, TableCondition, TableEventKind
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.positions.follower import SOURCE
 from tests.positions.interrupted import Crash, drawn, mortal, noted
 from tests.positions.paused import Shop, open_shop
@@ -79,8 +81,7 @@ def a_table_comes_back_with_the_version_it_was_read_under(shop: Shop) -> Iterato
     shop.pause("a")
     shop.do("insert into a values (2, 2)")
     yield
-    with shop.follower.leased() as lease:
-        shop.follower.ledger.order_load(lease, shop.table("b"), author="ann", reason="a trial")
+    order_reading(shop, "b")
     yield
     shop.pause("b")
     shop.do("insert into a values (3, 3)", "insert into b values (3, 3)")
@@ -90,6 +91,26 @@ def a_table_comes_back_with_the_version_it_was_read_under(shop: Shop) -> Iterato
     yield
     shop.require_whole("a")
     shop.require_whole("b", rereads=1)
+
+
+def a_pause_withdraws_a_reading_that_was_ordered(shop: Shop) -> Iterator[None]:
+    """Neither a run nor an order to resume takes it up again."""
+    order_reading(shop, "a")
+    shop.pause("a")
+    shop.do("insert into a values (2, 2)")
+    yield
+    assert shop.state("a").condition is TableCondition.PAUSED
+    shop.resume("a")
+    yield
+    shop.do("insert into a values (3, 3)")
+    yield
+    shop.require_whole("a")
+
+
+def order_reading(shop: Shop, table: str) -> None:
+    """What `lockstep reload --from source` records of a table that is followed."""
+    with shop.follower.leased() as lease:
+        shop.follower.ledger.order_load(lease, shop.table(table), author="ann", reason="a trial")
 
 
 def statements_of_the_pause_are_followed_in_their_order(shop: Shop) -> Iterator[None]:
@@ -596,6 +617,48 @@ def test_prepared_rows_whose_log_is_gone_are_read_from_the_source(shop: Shop) ->
     assert shop.table("a") in make_plan(shop.follower.work()).tables.supplied(RowsRead)
     shop.run()
     shop.require_whole("a", rereads=1)
+
+
+def test_a_reading_that_was_ordered_waits_with_its_table(shop: Shop) -> None:
+    """The table is quarantined before it is read: nothing is read until it is resumed."""
+    order_reading(shop, "a")
+    shop.do(
+        "set sql_log_bin = 0",
+        "alter table a add column w int default 5",
+        "set sql_log_bin = 1",
+        "insert into a values (2, 2, 2)",
+    )
+    shop.follower.run(str(head(shop.stand)))
+    shop.run()
+    assert shop.state("a").condition is TableCondition.QUARANTINED
+    shop.resume("a", "create table a (id int primary key, v int, w int default 5)")
+    assert shop.table("a") in make_plan(shop.follower.work()).tables.supplied(RowsRead)
+    shop.run()
+    shop.require_whole("a", rereads=1)
+    assert shop.follower.ledger.open_loads(SOURCE) == []
+
+
+@pytest.mark.parametrize("until", [False, True])
+def test_no_table_goes_on_after_a_log_that_was_lost(shop: Shop, until: bool) -> None:
+    """With `on_position_lost = "resnapshot"` all tables are read: also those that come back in that
+    run, and after a run whose end a person fixed."""
+    shop.follower.policies = StartPolicies(on_position_lost=OnPositionLost.RESNAPSHOT)
+    shop.make(("c",))
+    shop.run()
+    shop.pause("a")
+    shop.resume("a")
+    shop.follower.order(OrderKind.RELOAD, shop.table("b"))
+    shop.do(*(f"insert into {table} values (2, 2)" for table in "abc"), "flush binary logs")
+    [(newest, *_)] = shop.stand.rows("show binary logs")[-1:]
+    shop.stand.purge_to(newest)
+    shop.do(*(f"insert into {table} values (3, 3)" for table in "abc"))
+    if until:
+        shop.follower.run(str(head(shop.stand)))
+        shop.do(*(f"insert into {table} values (4, 4)" for table in "abc"))
+    shop.run()
+    for table in "abc":
+        shop.require_same(table)
+    assert shop.orders() == []
 
 
 def test_a_plan_tells_how_tables_come_back(shop: Shop) -> None:

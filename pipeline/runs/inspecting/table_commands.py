@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pipeline.changes.layout import mirror_path
+from pipeline.changes.layout import mirror_path, snapshot_path
 from pipeline.changes.merging import FromChangelog, Origin
 from pipeline.decisions import Lease
 from pipeline.errors import (
@@ -98,6 +98,7 @@ def give_order(
     if kind is OrderKind.RESUME:
         resumed = foresee_resume(work, asked)
         tell(resumed.next)
+    loads = ledger.open_loads(work.source.name) if kind is OrderKind.PAUSE else []
     order = ledger.order_table(
         lease,
         table,
@@ -110,6 +111,9 @@ def give_order(
     )
     if resumed is not None:
         return replace(resumed, order=order)
+    for load in loads:
+        if load.table == table:  # it is void by the pause
+            work.segments.discard_load(snapshot_path(work.source.name, table), load.id)
     at = f" at {order.stopped.at}" if order.stopped is not None else ""
     back = f"`lockstep resume {table}` brings it back"
     return Ordered(order, f"{table} stops{at}; the other tables go on. {back}")

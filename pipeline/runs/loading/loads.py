@@ -33,16 +33,18 @@ from pipeline.snapshot.bounds import Range
 from pipeline.snapshot.keys import chunk_key
 from pipeline.snapshot.log_room import LogRoom, keep_longer, kept_for
 from pipeline.snapshot.pace import ChunkRead, next_size, throttle
-from pipeline.supply.plan import RowsRead
+from pipeline.supply.plan import LOG_LOST, RowsRead
 from pipeline.table import TableName
 
 
 def order_readings(work: Workplace, lease: Lease, plans: TablePlans) -> None:
-    """Have new tables read by a later run; nothing is captured of them until then."""
+    """Have tables read by a later run: new ones, of which nothing is captured until then, and those
+    that go on after a gap in the log."""
     states, want = work.ledger.table_states(work.source.name), plans.wants
     open_now = {load.table for load in work.ledger.open_loads(work.source.name)}
     for table, why in plans.waits.items():
-        if table not in states and table not in open_now:
+        lost = plans.plans[table].rule == LOG_LOST
+        if (lost or table not in states) and table not in open_now:
             work.ledger.order_load(lease, table, author=want[table].author, reason=why)
 
 
@@ -78,7 +80,7 @@ def load_tables(
     read = _loaded(work, lease, run_start, loads, until, room.piece_seconds)
     done = {reread.table for reread in read}
     # They may not go on behind the gap.
-    lost = lost_tables(run_start, work.ledger.table_states(work.source.name))
+    lost = lost_tables(run_start, work.ledger.table_states(work.source.name), plans)
     left = [load for load in loads if load.table in lost and load.table not in done]
     waits = TableBusy("its turn to be read from the source has not come yet", hint=_AGAIN)
     return [*read, *_unread(work, left, waits)]
