@@ -15,7 +15,7 @@ from time import perf_counter
 from pipeline.batch import Batch, BatchKind, Cursor
 from pipeline.bounds import RunBounds
 from pipeline.decisions import Continuity, Decision, Lease
-from pipeline.errors import LockstepError, Recovery, Remedy, SchemaUnknownAt
+from pipeline.errors import BY_ITSELF, LockstepError, Recovery, Remedy, SchemaUnknownAt
 from pipeline.gtid import GtidSet
 from pipeline.runs.begin import read_again_at
 from pipeline.runs.capturing.basis import Basis, tables_of
@@ -167,7 +167,8 @@ def _stopped_again(
     returns: TablePlans, segmenter: Segmenter, tables: CapturedTables, cursor: Cursor
 ) -> tuple[Quarantine, ...]:
     """Tables that are quarantined in the batch. One that came no further, and one whose rows
-    no log tells, is read from the source at once."""
+    no log tells, is read from the source at once. One that stops before it has what it was to get
+    besides the log is read once it comes back."""
     quarantines = dict(tables.quarantined)
     for table, quarantined in tables.quarantined.items():
         if quarantined.at is not None and not returns.spans[table].low < quarantined.at:
@@ -175,19 +176,22 @@ def _stopped_again(
                 table, owed(quarantined.reason), quarantined.position, quarantined.at
             )
     at = cursor.position.at
-    doubts = segmenter.following.coming_back.doubts
-    for table, why in {**_wanting(returns, RowsRead), **doubts}.items():
-        if table not in quarantines:
-            quarantines[table] = Quarantine.of(table, owed(why), str(at), at)
-        elif quarantines[table].remedy is not Remedy.RESNAPSHOT:
-            quarantines[table] = _still_owed(quarantines[table])
-    for table, why in _wanting(returns, ColumnsRead).items():
-        if table not in quarantines:
-            quarantines[table] = Quarantine.of(table, owed(why, Remedy.BACKFILL), str(at), at)
+    columns = _wanting(returns, ColumnsRead)
+    rows = {**_wanting(returns, RowsRead), **segmenter.following.coming_back.doubts}
+    for table in quarantines.keys() & {*columns, *rows, *_wanting(returns, Rewritten)}:
+        quarantines[table] = _still_owed(quarantines[table])
+    for table, why in columns.items():
+        whole = Quarantine.of(table, owed(why, Remedy.BACKFILL), str(at), at)
+        quarantines.setdefault(table, whole)
+    for table, why in rows.items():
+        quarantines.setdefault(table, Quarantine.of(table, owed(why), str(at), at))
     return tuple(quarantines.values())
 
 
 def _still_owed(quarantined: Quarantine) -> Quarantine:
-    """A table that stops again before its rows of before were read."""
+    """A table that stops again before it has what the log cannot tell, or its mirror was written
+    again: all of it is read."""
+    if quarantined.remedy in BY_ITSELF:
+        return replace(quarantined, hint=owed("").hint, remedy=Remedy.RESNAPSHOT)
     hint = f"{quarantined.hint}; resumed, it is read from the source"
     return replace(quarantined, hint=hint, remedy=Remedy.RESUMED_RESNAPSHOT)

@@ -170,7 +170,8 @@ def want_of(order: TableOrder) -> Want:
 @dataclass
 class StoppedReach:
     """How far the supplies of a table reach that stopped; each is looked at once, when it is asked
-    for. `without_log`: why the log after its place is not read; None if it may be."""
+    for. `without_log`: why the log after its place is not read; empty if that is why it stopped,
+    None if it may be."""
 
     work: Workplace
     state: TableState
@@ -183,7 +184,9 @@ class StoppedReach:
     def log(self) -> LogSpan | str | None:
         """Not kept: `without_log` may be told after the span was found."""
         span = self._span
-        return self.without_log if isinstance(span, LogSpan) and self.without_log else span
+        if self.without_log is None or not isinstance(span, LogSpan):
+            return span
+        return self.without_log or _why(self.state)
 
     @cached_property
     def _span(self) -> LogSpan | str | None:
@@ -395,7 +398,7 @@ def plan_returns(
     work: Workplace, orders: Sequence[TableOrder], *, without_log: str | None = None
 ) -> TablePlans:
     """Return how the tables of these orders come back; writes nothing. `without_log`: why none of
-    them catches up through the log; None if they may.
+    them catches up through the log; empty if they did, and stopped again, None if they may.
 
     What is read from the server belongs before an end of the log that nobody knew when the run
     began: a run whose end a person fixed leaves such a table to the next one without.

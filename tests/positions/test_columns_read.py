@@ -11,6 +11,7 @@ import pytest
 
 from pipeline.policies import Deletes, LakePolicies, OnRewrite
 from pipeline.ports.ledger import content_of
+from pipeline.table_state import TableEventKind
 from resources.mysql.server import MySqlServer
 from resources.mysql.watermarks import low_mark
 from tests.fix_mysql import MySqlStand
@@ -235,6 +236,27 @@ def a_key_that_changes_too_is_read_as_a_whole(shop: Shop) -> Iterator[None]:
     yield
     assert columns_read(shop) == [None]
     shop.require_whole("k", rereads=1)
+
+
+def a_column_of_a_pause_is_read_with_all_of_it(shop: Shop) -> Iterator[None]:
+    """The table stops there while it catches up: that is why it is read."""
+    shop.pause("t")
+    shop.do(
+        added(shop.stand, "alter table t add column g varchar(40) {concat(id, '-', w)}"),
+        "insert into t (id, v) values (30, 30)",
+    )
+    yield
+    shop.resume("t")
+    yield
+    events = (
+        event
+        for batch in shop.batches()
+        for event in content_of(shop.follower.ledger, SOURCE, batch.id).events
+        if event.table == shop.table("t")
+    )
+    [why] = [event.reason for event in events if event.kind is TableEventKind.REREAD]
+    assert why is not None and "column g" in why
+    shop.require_whole("t", rereads=1)
 
 
 def rows_that_no_log_tells_are_read_with_all_of_it(shop: Shop) -> Iterator[None]:

@@ -246,6 +246,26 @@ def a_structure_that_a_person_gives_holds_where_the_table_stopped(shop: Shop) ->
     shop.require_history()
 
 
+def a_reload_counts_for_a_table_that_stops_again(shop: Shop) -> Iterator[None]:
+    """It stops while it catches up: once it is resumed, its mirror is rewritten all the same."""
+    shop.pause("a")
+    shop.do(
+        "insert into a values (2, 2)",
+        "alter table a add column c int",
+        "set sql_log_bin = 0",
+        "alter table a add column w int default 5",
+        "set sql_log_bin = 1",
+        "insert into a values (3, 3, 3, 3)",
+    )
+    yield
+    shop.follower.order(OrderKind.RELOAD, shop.table("a"))
+    yield
+    assert [*shop.quarantined()] == ["a"]
+    shop.resume("a", "create table a (id int primary key, v int, c int, w int default 5)")
+    yield
+    shop.require_whole("a", rereads=1)
+
+
 def a_structure_that_tells_of_other_values(shop: Shop) -> Iterator[None]:
     """What became of the rows that were there no log tells: they are read from the source,
     once the log brought the changes."""
