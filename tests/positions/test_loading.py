@@ -324,6 +324,31 @@ def test_a_paused_load_is_read_again(shop: Shop, piecemeal: Callable[[int], None
 
 
 @pytest.mark.thin
+def test_a_table_that_comes_back_waits_for_its_turn(
+    shop: Shop, piecemeal: Callable[[int], None]
+) -> None:
+    """The log that it lacks is gone, and another table's rows are read first: a second capture
+    reads it, and it does not go on without its rows."""
+    piecemeal(1000)
+    shop.run()
+    shop.pause("a", "keyless")
+    shop.do("update a set v = 5", "insert into keyless values (2, 2)", "flush binary logs")
+    shop.run()
+    shop.do("flush binary logs")
+    shop.run()
+    [(newest, *_)] = shop.stand.rows("show binary logs")[-1:]
+    shop.stand.purge_to(newest)
+    shop.resume("a")
+    shop.resume("keyless")
+    piecemeal(0)
+    shop.run()
+    shop.require_same("keyless")
+    piecemeal(1000)
+    shop.run()
+    shop.require_same("a")
+
+
+@pytest.mark.thin
 @pytest.mark.parametrize("seed", MIXED)
 def test_while_four_write(shop: Shop, piecemeal: Callable[[int], None], seed: int) -> None:
     """Several connections, and runs of a few chunks each."""

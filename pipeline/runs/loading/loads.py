@@ -79,8 +79,9 @@ def load_tables(
         work.progress.note(f"{room.short}\nhint: `{keep_longer(run_start.facts.settings)}`")
     read = _loaded(work, lease, run_start, loads, until, room.piece_seconds)
     done = {reread.table for reread in read}
-    # They may not go on behind the gap.
+    # They may not go on behind the gap, or without what they lack since they stopped.
     lost = lost_tables(run_start, work.ledger.table_states(work.source.name), plans)
+    lost |= {order.table for order in plans.orders}
     left = [load for load in loads if load.table in lost and load.table not in done]
     waits = TableBusy("its turn to be read from the source has not come yet", hint=_AGAIN)
     return [*read, *_unread(work, left, waits)]
