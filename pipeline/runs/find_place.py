@@ -171,8 +171,8 @@ def snapshot_not_chosen() -> NotYet:
     return NotYet(
         "'snapshot' cannot be chosen: only a source's first run starts that way, "
         'if lockstep.toml has start = "snapshot"',
-        hint="to read tables from the source again, `lockstep reload TABLE --reason …`; to "
-        "go on elsewhere in the log, choose earliest, latest, a place or a moment",
+        hint="to read tables from the source again, `lockstep reload TABLE --from source "
+        "--reason …`; to go on elsewhere in the log, choose earliest, latest, a place or a moment",
     )
 
 

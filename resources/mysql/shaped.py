@@ -226,7 +226,7 @@ class ShapedServer(MySqlServer):
             # Of keys alone nobody can tell whether their rows are taken.
             raise TableError(
                 "its key is hashed or rows are left out of it: single rows cannot be read again",
-                hint=f"`lockstep reload {schema.name} --reason …` reads all of it",
+                hint=f"`lockstep reload {schema.name} --from source --reason …` reads all of it",
             )
         with super().rows_where(seen.schema, condition, most_seconds=most_seconds) as found:
             yield ConditionSnapshot(_shaped_snapshot(seen.shaper, found.rows), found.by_keys)

@@ -337,7 +337,8 @@ def foreign_mirrors(work: Workplace, tables: Iterable[TableName]) -> dict[TableN
             if _is_foreign(work, mirror):
                 found[table] = (
                     f"{table} is left out: somebody else made {mirror} in the lake; "
-                    f"`lockstep reload {table} --reason …` replaces that by what MySQL has"
+                    f"`lockstep reload {table} --from source --reason …` replaces that by what "
+                    "MySQL has"
                 )
         except MirrorRefused as error:
             found[table] = f"{table} is left out: {error.reason}"

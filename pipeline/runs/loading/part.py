@@ -101,7 +101,7 @@ def require_readable(work: Workplace, order: PartOrder) -> TableState:
     if state is None or state.mirror_version is None:
         raise ConditionRefused(
             f"{table} is not in the lake yet",
-            hint=f"`lockstep reload {table} --reason …` reads all of it",
+            hint=f"`lockstep reload {table} --from source --reason …` reads all of it",
         )
     if state.condition is not TableCondition.ACTIVE:
         raise ConditionRefused(
@@ -137,7 +137,7 @@ def _read(work: Workplace, order: PartOrder, state: TableState) -> PartRead:
     if work.server.facts().settings.get("binlog_row_image", "FULL").upper() != "FULL":
         raise ConditionRefused(
             "row images leave columns out (binlog_row_image), and cannot be merged row by row",
-            hint=f"`lockstep reload {table} --reason …` reads all of it",
+            hint=f"`lockstep reload {table} --from source --reason …` reads all of it",
         )
     facts = work.server.facts()
     hasher = RowHasher(replace(structure, primary_key=key), facts.flavour)
@@ -184,7 +184,7 @@ def _key(schema: TableSchema) -> tuple[str, ...]:
         has = "no key tells its rows apart" if not keys else "several keys tell its rows apart"
         raise ConditionRefused(
             f"{schema.name}: {has}, and none is its PRIMARY KEY",
-            hint=f"`lockstep reload {schema.name} --reason …` reads all of it",
+            hint=f"`lockstep reload {schema.name} --from source --reason …` reads all of it",
         )
     return keys[0]
 
@@ -231,7 +231,7 @@ def _not_read(
     if more := len(found) - len(np.unique(found)):
         raise ConditionRefused(
             f"the mirror of {table} has keys twice, {more:,} in all",
-            hint=f"`lockstep reload {table} --reason …` reads all of it",
+            hint=f"`lockstep reload {table} --from source --reason …` reads all of it",
         )
     return kept
 

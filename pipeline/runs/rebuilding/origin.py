@@ -246,7 +246,7 @@ def live_origin(work: Workplace, table: TableName, cut: Cut, own: pa.Schema) -> 
     told = "; ".join(dict.fromkeys(reasons))
     raise PastRefused(
         f"{table} cannot be made again from what the lake has: {told}",
-        hint=f"`lockstep reload {table} --reason …` reads it from the source",
+        hint=f"`lockstep reload {table} --from source --reason …` reads it from the source",
     )
 
 
