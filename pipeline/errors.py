@@ -345,6 +345,8 @@ class Remedy(StrEnum):
     mirror was refused."""
     RESUMED_RESNAPSHOT = "resumed-resnapshot"
     """Once a person resumes it, all of it from the source: the log alone cannot bring it."""
+    CONSENT = "consent"
+    """The same; and nothing but a person's `resume` consents to what it may show then."""
     RESNAPSHOT = "resnapshot"
     """All of it from the source, by the next run."""
     BACKFILL = "backfill"

@@ -224,8 +224,7 @@ def supply_lines(plans: TablePlans) -> Iterator[str]:
     for table, plan in sorted(plans.plans.items()):
         order = stopped.get(table)
         if plan.waits is not None:
-            why = plan.waits
-            yield f"  waits   {table} is read from the source by a run without --until: {why}"
+            yield f"  waits   {table}: {plans.waits_for(table)}"
         elif order is not None and order.stopped is not None and plan.goes_on:
             yield f"  back    {table} goes on from {order.stopped.at}, where the others are"
         for step in plan.steps:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from lockstep import exits
@@ -19,6 +20,7 @@ from pipeline.runs.inspecting.plan import loads_take
 from pipeline.runs.inspecting.table_commands import (
     Asked,
     Reload,
+    Reloading,
     foresee_reload,
     give_reload,
 )
@@ -26,7 +28,7 @@ from pipeline.runs.loading.part import require_readable
 from pipeline.snapshot.condition import read_condition
 from pipeline.source_plan import PartOrder
 from pipeline.table import TableName
-from pipeline.table_state import Supplier, TableCondition
+from pipeline.table_state import STOPPED, Supplier, TableCondition
 from pipeline.tables import TablePatterns
 from resources.adapters import Adapters
 from resources.holders import holder
@@ -35,33 +37,71 @@ from resources.holders import holder
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """What the next run does is recorded for each table, or shown; rows of a condition are read at
     once, by runs of their own."""
-    source = context.one_source(arguments.source)
-    supplier = None if arguments.since is None else Supplier(arguments.since)
     if arguments.where is not None:
-        return _some_rows(arguments, context, source.name)
+        _require_one_table(arguments)
     with context.adapters() as adapters:
-        work = adapters.workplace(source.name, Unwatched())
-        asked = [
-            Asked(table, author(arguments), reason(arguments))
-            for table in _chosen(work, arguments.tables)
-        ]
-        foreseen = [foresee_reload(work, one, supplier) for one in asked]
-        _foresee(context, work, foreseen)
+        source = _source(arguments, context, adapters)
+        if arguments.where is not None:
+            return _some_rows(arguments, context, adapters, source)
+        work = adapters.workplace(source, Unwatched())
         if arguments.dry_run:
-            context.say("nothing is recorded (--dry-run)")
+            reloads = _foreseen(arguments, context, work)
+            context.say(
+                *(_line(work, reload) for reload in reloads),
+                *_costs(work, reloads),
+                "nothing is recorded (--dry-run)",
+            )
         else:
-            with work.ledger.lock(source.name, holder("reload"), None) as lease:
-                foreseen = [give_reload(work, lease, one) for one in foreseen]
+            with work.ledger.lock(source, holder("reload"), None) as lease:
+                reloads = []
+                for reload in _foreseen(arguments, context, work):
+                    reloads.append(give_reload(work, lease, reload))
+                    _tell_given(context, work, reloads[-1])
+            context.say(*_costs(work, reloads))
     return Outcome(
         exits.DONE,
         {
-            "source": source.name,
+            "source": source,
             "tables": {
                 reload.table: parts(reload, "order.id as order, load, next, rows as estimated_rows")
-                for reload in foreseen
+                for reload in reloads
             },
         },
     )
+
+
+def _source(arguments: argparse.Namespace, context: CommandContext, adapters: Adapters) -> str:
+    """The source that has the tables which are named without wildcards; the only one there is, if
+    the lake has none of them."""
+    found = set[str]()
+    for named in filter(_is_name, arguments.tables):
+        with suppress(NothingMatches):
+            found.add(context.source_of(adapters, arguments.source, table_name(named)))
+    return found.pop() if len(found) == 1 else context.one_source(arguments.source).name
+
+
+def _is_name(pattern: str) -> bool:
+    return not any(wildcard in pattern for wildcard in "*?[")
+
+
+def _foreseen(
+    arguments: argparse.Namespace, context: CommandContext, work: Workplace
+) -> list[Reload]:
+    """What comes of each table. One that has stopped waits for a person, who names it."""
+    supplier = None if arguments.since is None else Supplier(arguments.since)
+    tables, named = _chosen(work, arguments.tables), {*filter(_is_name, arguments.tables)}
+    states, chosen = work.ledger.table_states(work.source.name), list[TableName]()
+    for table in tables:
+        state = states.get(table)
+        if state is not None and state.condition in STOPPED and str(table) not in named:
+            context.note(
+                f"{work.source.name}: {table} is left out: it is {state.condition}, because "
+                f"{state.reason}; name it to have it reloaded"
+            )
+        else:
+            chosen.append(table)
+    known, by = Reloading(work, chosen), (author(arguments), reason(arguments))
+    return [foresee_reload(work, Asked(table, *by), supplier, known) for table in chosen]
 
 
 def _chosen(work: Workplace, patterns: Sequence[str]) -> list[TableName]:
@@ -80,34 +120,50 @@ def _chosen(work: Workplace, patterns: Sequence[str]) -> list[TableName]:
     return [table for table in captured if asked.matches(table)]
 
 
-def _foresee(context: CommandContext, work: Workplace, reloads: Sequence[Reload]) -> None:
-    for reload in reloads:
-        about = "" if reload.rows is None else f", about {reload.rows:,} rows"
-        context.say(f"{work.source.name}: {reload.next}{about}")
+def _line(work: Workplace, reload: Reload) -> str:
+    about = "" if reload.rows is None else f", about {reload.rows:,} rows"
+    return f"{work.source.name}: {reload.next}{about}"
+
+
+def _tell_given(context: CommandContext, work: Workplace, reload: Reload) -> None:
+    if not reload.reading:
+        asked = reload.asked
+        context.say(
+            f"{work.source.name}: recorded: reload {asked.table} ({asked.author}: {asked.reason})"
+        )
+    context.say(_line(work, reload))
+
+
+def _costs(work: Workplace, reloads: Sequence[Reload]) -> list[str]:
+    """How long reading all of them takes."""
     total = sum(reload.rows or 0 for reload in reloads)
-    if total:
-        context.say(*(f"  {told}" for told in loads_take(work, work.server.facts(), total)))
+    facts = work.server.facts() if total else None
+    return [] if facts is None else [f"  {told}" for told in loads_take(work, facts, total)]
 
 
 # -- some rows of one table ----------------------------------------------------------------
 
 
-def _some_rows(arguments: argparse.Namespace, context: CommandContext, source: str) -> Outcome:
-    """An ordinary run, so that the lake shows what the log tells; then one that reads the rows."""
+def _require_one_table(arguments: argparse.Namespace) -> None:
     if len(arguments.tables) != 1 or arguments.since == Supplier.CHANGELOG:
         raise UsageError(
             "--where is about rows of one table, as MySQL has them.",
             hint="name one table, database.table, without --from changelog",
         )
-    with context.adapters() as adapters:
-        order, rows = _order(adapters.workplace(source, Unwatched()), arguments)
-        _foresee_rows(context, source, order, rows)
-        if arguments.dry_run:
-            context.say("nothing is read (--dry-run)")
-            told = {"where": order.condition.text, "estimated_rows": rows}
-            return Outcome(exits.DONE, {"source": source, "tables": {str(order.table): told}})
-        code, told = read_again(context, adapters, source, [order])
-        return Outcome(code, {"source": source, **told})
+
+
+def _some_rows(
+    arguments: argparse.Namespace, context: CommandContext, adapters: Adapters, source: str
+) -> Outcome:
+    """An ordinary run, so that the lake shows what the log tells; then one that reads the rows."""
+    order, rows = _order(adapters.workplace(source, Unwatched()), arguments)
+    _foresee_rows(context, source, order, rows)
+    if arguments.dry_run:
+        context.say("nothing is read (--dry-run)")
+        told = {"where": order.condition.text, "estimated_rows": rows}
+        return Outcome(exits.DONE, {"source": source, "tables": {str(order.table): told}})
+    code, told = read_again(context, adapters, source, [order])
+    return Outcome(code, {"source": source, **told})
 
 
 def read_again(

@@ -201,7 +201,8 @@ def _stopped(
     stopped: Stopped | None,
 ) -> TableState:
     """`told`: reason, hint and position. One that was loading lacks rows of the source."""
-    if state.condition is TableCondition.LOADING and remedy is not Remedy.RESNAPSHOT:
+    lacks_rows = remedy in (Remedy.RESNAPSHOT, Remedy.CONSENT)
+    if state.condition is TableCondition.LOADING and not lacks_rows:
         remedy = Remedy.RESUMED_RESNAPSHOT
     reason, hint, position = told
     kept_out = replace(state, condition=life, reason=reason, hint=hint, position=position)

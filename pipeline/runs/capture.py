@@ -151,10 +151,8 @@ def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -
     require_ready(work)
     reshape(work, lease)
     returns = plan_returns(work, due(work, lease))
-    for table, why in returns.waits.items():
-        work.progress.note(
-            f"{table} waits for a run without --until, which reads it from the source: {why}"
-        )
+    for table in returns.waits:
+        work.progress.note(f"{table} waits: {returns.waits_for(table)}")
     caught_up = catch_up(work, lease, returns)
     if caught_up is not None:
         without_log = caught_up if isinstance(caught_up, str) else ""

@@ -33,7 +33,7 @@ from pipeline.runs.wanted import TablePlans
 from pipeline.schema.history import SchemaVersion
 from pipeline.supply.plan import ColumnsRead, Rewritten, RowsRead, Supply
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine, TableOrder
+from pipeline.table_state import Quarantine, Supplier, TableOrder
 
 
 def catch_up(work: Workplace, lease: Lease, returns: TablePlans) -> CaptureReport | str | None:
@@ -167,24 +167,33 @@ def _stopped_again(
     returns: TablePlans, segmenter: Segmenter, tables: CapturedTables, cursor: Cursor
 ) -> tuple[Quarantine, ...]:
     """Tables that are quarantined in the batch. One that came no further, and one whose rows
-    no log tells, is read from the source at once. One that stops before it has what it was to get
-    besides the log is read once it comes back."""
+    no log tells, is read from the source at once, unless a person has to consent to what it shows
+    then, or wants it from its changelog."""
     quarantines = dict(tables.quarantined)
+    suppliers = {order.table: order.supplier for order in returns.caught_up}
     for table, quarantined in tables.quarantined.items():
-        if quarantined.at is not None and not returns.spans[table].low < quarantined.at:
+        no_further = quarantined.at is not None and not returns.spans[table].low < quarantined.at
+        if quarantined.remedy is Remedy.CONSENT:
+            continue
+        if suppliers[table] is Supplier.CHANGELOG:
+            if no_further or quarantined.remedy in BY_ITSELF:
+                hint = f"`lockstep resume {table} --reason …` reads it from the source"
+                waits = replace(quarantined, hint=hint, remedy=Remedy.RESUMED_RESNAPSHOT)
+                quarantines[table] = waits
+        elif no_further:
             quarantines[table] = Quarantine.of(
                 table, owed(quarantined.reason), quarantined.position, quarantined.at
             )
     at = cursor.position.at
-    columns = _wanting(returns, ColumnsRead)
-    rows = {**_wanting(returns, RowsRead), **segmenter.following.coming_back.doubts}
-    for table in quarantines.keys() & {*columns, *rows, *_wanting(returns, Rewritten)}:
-        quarantines[table] = _still_owed(quarantines[table])
-    for table, why in columns.items():
-        whole = Quarantine.of(table, owed(why, Remedy.BACKFILL), str(at), at)
-        quarantines.setdefault(table, whole)
-    for table, why in rows.items():
-        quarantines.setdefault(table, Quarantine.of(table, owed(why), str(at), at))
+    doubts = segmenter.following.coming_back.doubts
+    for table, why in {**_wanting(returns, RowsRead), **doubts}.items():
+        if table not in quarantines:
+            quarantines[table] = Quarantine.of(table, owed(why), str(at), at)
+        elif quarantines[table].remedy not in (Remedy.RESNAPSHOT, Remedy.CONSENT):
+            quarantines[table] = _still_owed(quarantines[table])
+    for table, why in _wanting(returns, ColumnsRead).items():
+        if table not in quarantines:
+            quarantines[table] = Quarantine.of(table, owed(why, Remedy.BACKFILL), str(at), at)
     return tuple(quarantines.values())
 
 

@@ -18,7 +18,7 @@ from pipeline.table import TableName
 from pipeline.table_state import STOPPED, Quarantine, TableState
 
 
-def release_hint(table: TableName) -> str:
+def resume_hint(table: TableName) -> str:
     """The cure for a table that is quarantined."""
     return f"`lockstep resume {table} --reason …` brings it back"
 
@@ -54,7 +54,7 @@ def met(table: TableName, other: TableName, name: TableName, *, known: bool) -> 
     has rows of it, so that the log behind its place is all that it lacks."""
     return TableError(
         f"its mirror would be called {name}, and that of {other} is",
-        hint=f"give one of the two another `into`, then {release_hint(table)}",
+        hint=f"give one of the two another `into`, then {resume_hint(table)}",
         remedy=Remedy.CATCH_UP if known else Remedy.RESUMED_RESNAPSHOT,
     )
 
@@ -103,7 +103,7 @@ def in_vain(error: TableError, columns: Sequence[str] | None = None) -> TableErr
     """What a table is quarantined with that could not be read, or those `columns` of it."""
     if isinstance(error, TableBusy):
         return owed(error.reason, Remedy.RESNAPSHOT if columns is None else Remedy.BACKFILL)
-    if error.remedy is Remedy.RESUMED_RESNAPSHOT:
+    if error.remedy in (Remedy.RESUMED_RESNAPSHOT, Remedy.CONSENT):
         return error
     return TableError(
         str(error),

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, assert_never
 
-from pipeline.batch import Cursor, Prepared, Xid
+from pipeline.batch import Cursor, Prepared, TableContent, Xid
 from pipeline.binlog.search.log_scan import log_between
 from pipeline.changes.layout import application_id, changelog_path, snapshot_path
 from pipeline.changes.lineage import ColumnsRead as ColumnsGiven
@@ -57,6 +57,7 @@ from pipeline.table_state import (
     STOPPED,
     OrderKind,
     Stopped,
+    Supplier,
     TableCondition,
     TableOrder,
     TableState,
@@ -135,7 +136,7 @@ def _why(state: TableState) -> str:
 def needs_of(state: TableState) -> frozenset[Need]:
     """Return what a table lacks besides the changes that the log has of it."""
     lost = state.mirror_generation > 1 and state.mirror_version is None
-    if lost or state.remedy in (Remedy.RESNAPSHOT, Remedy.RESUMED_RESNAPSHOT):
+    if lost or state.remedy in (Remedy.RESNAPSHOT, Remedy.RESUMED_RESNAPSHOT, Remedy.CONSENT):
         return frozenset({Need.ROWS})
     needs = set[Need]()
     if state.remedy is Remedy.BACKFILL:
@@ -278,14 +279,23 @@ class ReadingReach:
     columns: str = ""
 
 
-def origin_of(work: Workplace, state: TableState, *, files: bool = True) -> Origin:
+def origin_of(
+    work: Workplace,
+    state: TableState,
+    *,
+    files: bool = True,
+    contents: Sequence[TableContent] | None = None,
+) -> Origin:
     """Return where the rows of a mirror come from that is written again. `files`: whether the
-    changelog's are looked at, byte by byte."""
+    changelog's are looked at, byte by byte; `contents`: what batches have of it, if that was asked
+    already."""
     source, table = work.source.name, state.table
     newest = work.ledger.cursors(source).captured
     gone = work.ledger.forgotten(source, table)
+    if contents is None and newest is not None:
+        contents = contents_of(work.ledger, source, table, 1, newest.batch)
     origin = reload_origin(
-        [] if newest is None else contents_of(work.ledger, source, table, 1, newest.batch),
+        contents or [],
         adopted=state.adopted is not None,
         gaps=[gap.batch for gap in work.ledger.gaps(source)],
         overlaps=[
@@ -376,8 +386,17 @@ class TablePlans:
 
     @property
     def waits(self) -> dict[TableName, str]:
-        """Tables that a later run reads from the server, and why; this one leaves them alone."""
+        """Tables that this run leaves alone, and why rows of the server would be needed."""
         return {t: plan.waits for t, plan in self.plans.items() if plan.waits is not None}
+
+    def waits_for(self, table: TableName) -> str:
+        """What one of `waits` waits for, a sentence about it."""
+        if self.wants[table].supplier is not Supplier.CHANGELOG:
+            return f"a run without --until reads it from the source: {self.waits[table]}"
+        return (
+            f"its changelog is not enough to write its mirror again: {self.waits[table]}; "
+            f"`lockstep reload {table} --from source --reason …` reads it from MySQL"
+        )
 
     def supplied(self, kind: type[Supply]) -> dict[TableName, str]:
         """Return the tables that are supplied in that way besides the log, each with the reason."""
@@ -520,8 +539,10 @@ def plan_readings(work: Workplace, run_start: RunStart, returns: TablePlans) -> 
             if work.source.until is None:
                 plans[table] = plans[table].continuing(kept.get(table))
             continue
-        if table not in plans and state is not None and state.condition in STOPPED:
-            continue  # it waits for an order
+        if state is not None and state.condition in STOPPED:
+            persons = state.condition is TableCondition.PAUSED or state.remedy is Remedy.CONSENT
+            if persons or table not in kept:
+                continue  # it waits for an order
         needs = {Need.LOG} if table in lost else set()
         have = _read(state, table, kept.get(table), frozenset(needs))
         if load is not None:

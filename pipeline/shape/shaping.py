@@ -157,12 +157,7 @@ class Shaping:
         if before is not None and self.captured(schema.name):
             more = shows_more(before, shown_as, schema, origins)
             if more is not None:
-                raise TableError(
-                    more,
-                    hint=f"give {schema.name} a shape under [[sources.table]] that shows no more, "
-                    f"then `lockstep resume {schema.name} --reason …`; to resume it without such a "
-                    "shape is your consent to show it, which is recorded with its reason",
-                )
+                raise TableError(more, hint=consent_hint(schema.name), remedy=Remedy.CONSENT)
         hidden = {*self.hidden(schema)}
         if before is not None:
             then = hidden_of(before)
@@ -456,6 +451,15 @@ def redacted_members(members: Sequence[str]) -> tuple[str, ...]:
 
 def _redacted_part(part: KeyPart) -> KeyPart:
     return part if part.expression is None else replace(part, expression=REDACTED)
+
+
+def consent_hint(table: TableName) -> str:
+    """The cure for a table that may show more than it did."""
+    return (
+        f"give {table} a shape under [[sources.table]] that shows no more, then `lockstep resume "
+        f"{table} --reason …`; to resume it without such a shape is your consent to show it, which "
+        "is recorded with its reason"
+    )
 
 
 def shows_more(

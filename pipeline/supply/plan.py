@@ -76,8 +76,9 @@ class Have:
 @dataclass(frozen=True, slots=True)
 class Want:
     """What a run, or a person, wants of a table: all of it, up to the log's end. `rewrite`: its
-    mirror is written again, `supplier`: from there, None for the changelog if it is complete, else
-    MySQL; `given`: with the structure that a person gave. `author`: who wants it."""
+    mirror is written again, `supplier`: from there and from nowhere else, None for the changelog if
+    it is complete, else MySQL; `given`: with the structure that a person gave. `author` and
+    `reason`: who wants it, and why."""
 
     rewrite: bool = False
     supplier: Supplier | None = None
@@ -219,7 +220,7 @@ class Plan:
 
     @property
     def without_server(self) -> Plan:
-        """The same in a run that reads no rows from the server: the table waits for another."""
+        """The same where no rows are read from the server: the table waits."""
         asks = next((step for step in self.steps if step.asks_server), None)
         return self if asks is None else Plan(self.rule, waits=asks.reason)
 
@@ -264,7 +265,9 @@ def plan(have: Have, want: Want, reach: Reach) -> Plan:
     for rule in RULES:
         steps = rule.steps(have, want, reach)
         if steps is not None:
-            return Plan(rule.name, steps)
+            found = Plan(rule.name, steps)
+            # Nobody who asks for the changelog has rows read from MySQL in its place.
+            return found.without_server if want.supplier is Supplier.CHANGELOG else found
     raise AssertionError("the last rule applies to every table")
 
 
@@ -322,7 +325,8 @@ def _written_again(have: Have, want: Want, reach: Reach) -> _Steps:
         return _read(f"{want.author} has it reloaded from there")
     origin = reach.changelog
     if isinstance(origin, str):
-        return _read(f"{want.author} has it reloaded, and {origin}")
+        said = want.supplier is Supplier.CHANGELOG
+        return _read(origin if said else f"{want.author} has it reloaded, and {origin}")
     return _after_log(reach, Step(Rewritten(origin), origin.told))
 
 
@@ -439,9 +443,9 @@ RULES: Final[tuple[Rule, ...]] = (
         "written again",
         _written_again,
         (
-            "a person has it reloaded",
+            "a person has it reloaded, or its mirror is to lie elsewhere",
             "the log after its place, and its mirror from its changelog; all rows from MySQL if "
-            "that is not complete",
+            "that is not complete, unless the person asks for the changelog alone: then it waits",
         ),
     ),
     Rule(

@@ -143,3 +143,13 @@ def test_what_does_not_fit_is_refused_and_not_recorded(follower: Follower, datab
         give(follower, OrderKind.PAUSE, database.upper())
     assert f"{database}.orders" in caught.value.hint
     assert follower.ledger.open_orders(SOURCE) == []
+
+
+def test_a_server_that_refuses_the_account_refuses_no_order(
+    mysql: MySqlStand, follower: Follower, database: str
+) -> None:
+    """It is recorded, and what the log still has is left open."""
+    give(follower, OrderKind.PAUSE, database)
+    follower.server = server(mysql, password="another one")
+    assert "or reads it from the source" in give(follower, OrderKind.RESUME, database).next
+    assert len(follower.ledger.open_orders(SOURCE)) == 1

@@ -141,15 +141,28 @@ def test_orders_from_the_command_line(mysql: MySqlStand, database: str, project:
     (one,) = project.json("status", expect=3)["sources"]["shop"]["tables"]
     assert (one["state"], one["order"]["kind"]) == ("paused", "resume")
     project.run("reload", table, expect=2)  # --reason is missing
-    reloaded = project.json("reload", table, "--reason", "a file is lost", "--author", "ann")
-    assert reloaded["tables"][table]["order"] is not None
-    assert (
-        f"the next run rewrites the mirror of {table}, from the "
-        in reloaded["tables"][table]["next"]
-    )
+    by = ("--reason", "a file is lost", "--author", "ann")
+    # A pattern brings no table back that waits for a person.
+    assert project.json("reload", f"{database}.*", *by)["tables"] == {}
+    foreseen = project.json("reload", table, *by, "--dry-run")["tables"][table]
+    assert foreseen["order"] is None
+    reloaded = project.json("reload", table, *by)["tables"][table]
+    assert reloaded["order"] is not None
+    assert f"the next run rewrites the mirror of {table}, from the " in reloaded["next"]
+    assert reloaded["next"] == foreseen["next"]
+    assert f"{reloaded['next']}".endswith("; it goes on by this")
+    said = project.run("reload", table, *by)
+    assert said.startswith(f"shop: recorded: reload {table} (ann: a file is lost)\nshop: the next")
     (one,) = project.json("status", expect=3)["sources"]["shop"]["tables"]
     assert (one["state"], one["order"]["kind"]) == ("paused", "reload")
     assert "the next run rewrites its mirror" in project.run("status", expect=3)
+    # With several sources, the one that has the table is meant.
+    file = project.project.folder / "lockstep.toml"
+    before, block, source = file.read_text().partition("[[sources]]")
+    another = source.replace('"shop"', '"another"')
+    file.write_text(f"{before}{block}{source}\n{block}{another}")
+    assert project.json("reload", table, *by, "--dry-run")["source"] == "shop"
+    project.run("reload", f"{database}.*", *by, "--dry-run", expect=2)
 
 
 def test_a_resume_with_a_structure(mysql: MySqlStand, database: str, project: Typed) -> None:

@@ -86,8 +86,14 @@ wants = st.builds(
 @given(haves, wants, reaches)
 def test_every_table_has_a_plan(have: Have, want: Want, reach: Reached) -> None:
     """Whatever there is, is wanted and is reached: the log comes first and once, at most one
-    supply comes besides it, and the server is asked only for what nothing else has."""
+    supply comes besides it, and the server is asked only for what nothing else has, and never
+    where a person asks for the changelog: then the table waits, and says why."""
     found = plan(have, want, reach)
+    if found.waits is not None:
+        assert want.supplier is Supplier.CHANGELOG
+        assert plan(have, replace(want, supplier=None), reach).asks_server
+        return
+    assert want.supplier is not Supplier.CHANGELOG or not found.asks_server
     assert found.rule in {rule.name for rule in RULES}
     assert [kind for kind in kinds(found)[1:] if kind is FromLog] == []
     assert len(found.steps) <= 2

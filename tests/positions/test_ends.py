@@ -220,9 +220,7 @@ def test_tables_that_are_to_be_read_wait_for_a_run_without_an_end(shop: Shop) ->
         shop.follower.notes.clear()
         report = shop.follower.capture(place)
         assert str(report.end.at) == place
-        waiting = [
-            note for note in shop.follower.notes if "waits for a run without --until" in note
-        ]
+        waiting = [note for note in shop.follower.notes if "waits: a run without --until" in note]
         assert len(waiting) == len(tables)
         states = shop.follower.states()
         assert {states[table].condition for table in tables} == {TableCondition.QUARANTINED}

@@ -209,7 +209,7 @@ def a_renamed_table_lies_where_its_new_name_does(shop: Shop) -> Iterator[None]:
 
 def tables_that_meet_are_told_apart(shop: Shop) -> Iterator[None]:
     """The first one keeps its place, in whatever case the other is called; once the settings
-    differ, a release brings that one to its own."""
+    differ, a resume brings that one to its own."""
     named(shop, a="z_{database}.t", c="z_{database}.T", d="{database}.b")
     shop.do(
         *(f"create table {table} (id int primary key, v int)" for table in "cd"),
@@ -223,7 +223,8 @@ def tables_that_meet_are_told_apart(shop: Shop) -> Iterator[None]:
         assert f"that of {shop.name}.{other} is" in str(state.reason)
         assert f"`lockstep resume {shop.name}.{table} --reason …`" in str(state.hint)
         assert state.mirror not in shop.follower.lake.tables
-    shop.resume("c")
+    told = f"no run takes {shop.name}.c up: its mirror would lie where that of {shop.name}.a does"
+    assert shop.resume("c") == told
     yield
     assert shop.state("c").condition is TableCondition.QUARANTINED
     named(shop, a="z_{database}.t", c="z_{database}.u")

@@ -87,7 +87,7 @@ def where_not_all_is_said_the_table_is_read(shop: Shop) -> Iterator[None]:
 
 def what_is_owed_is_not_forgotten_where_it_stops_again(shop: Shop) -> Iterator[None]:
     """Rows of before are to be read, and the table stops once more before that: whatever is
-    given with the next release, they are."""
+    given with the next resume, they are."""
     yield from _stop(shop, "change s s2 varchar(20)")
     shop.do(
         "set sql_log_bin = 0",
@@ -137,7 +137,7 @@ def what_is_said_of_columns_must_be_possible(shop: Shop) -> Iterator[None]:
     assert shop.orders() == []
 
 
-def a_release_is_told_without_being_given(shop: Shop) -> Iterator[None]:
+def a_resume_is_told_without_being_given(shop: Shop) -> Iterator[None]:
     """In the words of the order itself; nothing is recorded, and no lock is asked for."""
     yield from _stop(shop, "change s s2 varchar(20)")
     work = shop.follower.work()

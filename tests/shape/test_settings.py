@@ -9,13 +9,18 @@ from typing import Any
 import pytest
 from pymysql.cursors import DictCursor
 
-from pipeline.errors import ConfigurationError
+from pipeline.errors import ConfigurationError, LedgerRefused
 from pipeline.places import parse_place
 from pipeline.policies import LakePolicies, OnRewrite
 from pipeline.replay.spans import Span
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.comparing.verify_schema import verify_schema
-from pipeline.runs.inspecting.table_commands import Asked, give_order
+from pipeline.runs.inspecting.table_commands import (
+    Asked,
+    foresee_reload,
+    foresee_resume,
+    give_order,
+)
 from pipeline.runs.recovering.recover import recover
 from pipeline.runs.replaying.replay import replay
 from pipeline.schema.treatments import Conversion, Hash, read_mask
@@ -24,7 +29,7 @@ from pipeline.shape.rules import ShapeRules
 from pipeline.snapshot.pace import Pace
 from pipeline.source_plan import SnapshotPlan
 from pipeline.table import TableName
-from pipeline.table_state import OrderKind, TableCondition
+from pipeline.table_state import OrderKind, Supplier, TableCondition
 from tests.fix_mysql import MySqlStand
 from tests.shape import reference
 from tests.shape.follower import KEY, ShapedFollower
@@ -66,6 +71,10 @@ class Customers:
 
     def run(self) -> None:
         self.follower.run()
+
+    def order(self, kind: OrderKind, asked: Asked) -> None:
+        with self.follower.leased() as lease:
+            give_order(self.follower.work(), lease, kind, asked)
 
     def mirror(self, table: str = "c") -> list[dict[str, Any]]:
         return self.follower.mirror(f"{self.name}.{table}")
@@ -158,6 +167,15 @@ def test_nothing_is_shown_under_another_name(mysql: MySqlStand, database: str) -
     for statement, table, column in OTHER_NAMES:
         assert repr(column) in (customers.stopped(table) or ""), statement
         assert "rename column" in statement or customers.mirror(table) == []
+        # To have it reloaded is no consent, nor is it after somebody paused it.
+        asked = Asked(TableName(database, table), "ada", "because")
+        for _ in range(2):
+            for supplier in (None, Supplier.SOURCE):
+                with pytest.raises(LedgerRefused, match=repr(column)) as refused:
+                    foresee_reload(customers.follower.work(), asked, supplier)
+            assert "is your consent to show it" in refused.value.hint
+            if table == "t1_like":
+                customers.order(OrderKind.PAUSE, asked)
     # A person may consent to it, and is told before that this is what it comes to.
     consented = TableName(database, "t0_old")
     assert "is your consent to show it" in (customers.follower.states()[consented].hint or "")
@@ -192,9 +210,47 @@ def test_rows_that_tables_exchange_are_not_shown(mysql: MySqlStand, database: st
     customers.do("alter table p exchange partition a with table c")
     for _ in range(2):
         customers.run()
-        assert customers.stopped("p")
-        assert customers.stopped("c")
+        for table in ("p", "c"):
+            assert customers.stopped(table)
+            asked = Asked(TableName(database, table), "ada", "because")
+            with pytest.raises(LedgerRefused, match="the settings of one of them hide something"):
+                foresee_reload(customers.follower.work(), asked, Supplier.SOURCE)
         assert customers.mirror("p") == []
+
+
+def test_a_structure_that_a_person_gives_is_no_consent(mysql: MySqlStand, database: str) -> None:
+    """A hidden column stays hidden under the name that it is given; also where nobody refused the
+    order, and no row in the log tells that the structure is another."""
+    customers = Customers(mysql, database, HIDING)
+    customers.run()
+    table = TableName(database, "c")
+    customers.order(OrderKind.PAUSE, Asked(table, "ada", "because"))
+    customers.do(
+        "set sql_log_bin = 0", "alter table c rename column ssn to social", "set sql_log_bin = 1"
+    )
+    customers.run()
+    given, renames = _TABLE.replace("ssn", "social"), (("ssn", "social"),)
+    asked, work = Asked(table, "ada", "because", given, renames), customers.follower.work()
+    with pytest.raises(ConfigurationError, match="'social' shows more than") as refused:
+        foresee_resume(work, asked)
+    assert "is your consent to show it" in refused.value.hint
+    known = work.ledger.schema_versions(work.source.name, table)[-1].schema
+    assert known is not None
+    columns = (
+        replace(one, name={"ssn": "social"}.get(one.name, one.name)) for one in known.columns
+    )
+    schema = replace(known, columns=tuple(columns))
+    with customers.follower.leased() as lease:
+        customers.follower.ledger.order_table(
+            lease, table, OrderKind.RESUME, author="ada", reason="", schema=schema, renames=renames
+        )
+    for _ in range(2):
+        customers.run()
+        assert "'social' shows more than" in (customers.stopped() or "")
+        assert not any("social" in row for row in customers.mirror())
+    customers.order(OrderKind.RESUME, Asked(table, "ada", "shown from now on"))
+    customers.run()
+    assert [row["social"] for row in customers.mirror()] == ["111111111", None, "333333333"]
 
 
 def test_a_structure_that_a_person_gives_is_kept_without_values(
@@ -205,11 +261,9 @@ def test_a_structure_that_a_person_gives_is_kept_without_values(
     customers.do("alter table c rename column email to mail")
     customers.run()
     given = _TABLE.replace("char(9)", "char(9) default 'secret'").replace("'gold'", "'secrets'")
-    follower, table = customers.follower, TableName(database, "c")
-    with follower.leased() as lease:
-        asked = Asked(table, "ada", "because", given)
-        give_order(follower.work(), lease, OrderKind.RESUME, asked)
-    assert "secret" not in repr(follower.kept_ledger().rows)
+    asked = Asked(TableName(database, "c"), "ada", "because", given)
+    customers.order(OrderKind.RESUME, asked)
+    assert "secret" not in repr(customers.follower.kept_ledger().rows)
 
 
 def test_bounds_of_chunks_are_sealed(mysql: MySqlStand, database: str) -> None:

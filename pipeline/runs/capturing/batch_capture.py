@@ -16,7 +16,7 @@ from pipeline.runs.capturing.segment_builder import Segmenter, SourceRows
 from pipeline.runs.capturing.table_changes import Rules, TakenUp
 from pipeline.runs.capturing.table_extents import Extents
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import release_hint
+from pipeline.runs.cures import resume_hint
 from pipeline.runs.reports import CaptureReport
 from pipeline.segment import rows_by_table
 from pipeline.snapshot.progress import LoadProgress
@@ -136,7 +136,7 @@ def _why_unknown(work: Workplace, table: TableName, error: StructureUnknown) -> 
     try:
         work.server.baseline([table])
     except TableError as refused:
-        return TableError(refused.reason, hint=f"{refused.hint}; {release_hint(table)}")
+        return TableError(refused.reason, hint=f"{refused.hint}; {resume_hint(table)}")
     except StructureMoved:
         pass
     return error

@@ -46,7 +46,7 @@ from pipeline.runs.capturing.logged_statements import (
     with_views,
 )
 from pipeline.runs.context import Workplace, captured_until_now
-from pipeline.runs.cures import release_hint
+from pipeline.runs.cures import resume_hint
 from pipeline.schema.history import SchemaStatement
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.model import RowCode, ServerSchema
@@ -281,7 +281,7 @@ class LogReading:
                 part = schema is None or is_part(schema.engine)
                 if part and self._work.source.patterns.matches(table) and self._taker.wanted(table):
                     why = f"rows were logged under {rows.table} that may be its own (MERGE)"
-                    error = TableError(why, hint=release_hint(table))
+                    error = TableError(why, hint=resume_hint(table))
                     self._taker.reached(table, group.begin(number), error)
 
     def _take(self, group: TransactionGroup, statements: Sequence[LoggedStatement]) -> None:
@@ -436,7 +436,7 @@ def why_reached(why: str, logged: LoggedStatement) -> str:
 
 
 def reached_hint(table: TableName) -> str:
-    return f"{release_hint(table)}; and have its session log rows (binlog_format=ROW)"
+    return f"{resume_hint(table)}; and have its session log rows (binlog_format=ROW)"
 
 
 def cannot_be_told(logged: LoggedStatement, unknown: Unknown) -> UnsupportedStatement:

@@ -28,7 +28,7 @@ from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.cascade_watch import LostRows
 from pipeline.runs.capturing.renames import Copies, with_supplies
 from pipeline.runs.capturing.table_extents import Extents
-from pipeline.runs.cures import Reread, engine_hint, in_vain, owed, release_hint, versioning_hint
+from pipeline.runs.cures import Reread, engine_hint, in_vain, owed, resume_hint, versioning_hint
 from pipeline.schema.consequences import (
     ENGINE_REFUSED,
     GOES_ON,
@@ -51,7 +51,7 @@ from pipeline.schema.rows import row_structure
 from pipeline.schema.statements.changes import EXCHANGE
 from pipeline.schema.tracker import ColumnsFrom, SchemaTracker
 from pipeline.segment import ChangeType
-from pipeline.shape.shaping import Shaping, hidden_of, redacted
+from pipeline.shape.shaping import Shaping, consent_hint, hidden_of, redacted
 from pipeline.snapshot.progress import LoadProgress
 from pipeline.supply.plan import FromMirror
 from pipeline.table import TableName
@@ -116,6 +116,10 @@ class Joining:
             return ReadPassed(reread, self._structures.version(reread.table))
         if reread.error is not None or reread.schema is None:
             return ReadPassed(reread, None)
+        not_shown = self._structures.not_shown(reread.table)
+        if not_shown is not None and not_shown.remedy is Remedy.CONSENT:
+            # It was ordered before anybody was told what it would show.
+            return ReadPassed(replace(reread, error=not_shown), None)
         version = self._structures.adopt(reread.schema, reread.low)
         if reread.complete and reread.low == reread.high:
             return ReadPassed(reread, version)
@@ -457,7 +461,7 @@ class Following:
                 self._reread(table, loss.at, owed(loss.reason))
             else:
                 error = TableError(
-                    loss.reason, hint=release_hint(table), remedy=Remedy.RESUMED_RESNAPSHOT
+                    loss.reason, hint=resume_hint(table), remedy=Remedy.RESUMED_RESNAPSHOT
                 )
                 self.quarantine(table, loss.at, error)
 
@@ -477,7 +481,8 @@ class Following:
             why = f"it has rows of {others}, and the settings of one of them hide something"
         elif consequence.rule == RENAMED and version and version.knowledge is Knowledge.UNKNOWN:
             why = f"{consequence.reason}, and what the settings hid of that is not known"
-        return None if why is None else TableError(why, hint=release_hint(table))
+        hint = consent_hint(table)
+        return None if why is None else TableError(why, hint=hint, remedy=Remedy.CONSENT)
 
     def _follow(
         self,
@@ -494,7 +499,7 @@ class Following:
             # Its structure may have been read behind the statement, and is read again.
             self._reread(table, logged.end, owed(consequence.reason))
         elif quarantined:
-            hint = _REFUSED.get(consequence.rule, release_hint)(table)
+            hint = _REFUSED.get(consequence.rule, resume_hint)(table)
             kind_of_error = StructureUnknown if unknown else TableError
             self.quarantine(table, logged.begin, kind_of_error(consequence.reason, hint=hint))
         elif consequence.action is Action.REREAD:
@@ -546,6 +551,10 @@ class Following:
 
     def _take_word(self, comeback: Comeback, version: SchemaVersion) -> None:
         reason = f"{comeback.order.author} gave its structure"
+        not_shown = self._structures.not_shown(comeback.table)
+        if not_shown is not None:
+            self.quarantine(comeback.table, comeback.low, not_shown)
+            return
         self._tables.happened(TableEventKind.CHANGED, version, reason)
 
     def _counts_from(self, reread: Reread, version: SchemaVersion, *, whole: bool) -> None:

@@ -37,7 +37,7 @@ from pipeline.runs.capturing.image_decoder import Decoding
 from pipeline.runs.capturing.log_reader import LogReading, require_followed, require_whole
 from pipeline.runs.capturing.renames import Renames, with_supplies
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import release_hint
+from pipeline.runs.cures import resume_hint
 from pipeline.runs.wanted import TablePlans
 from pipeline.schema.consequences import Action, Consequence, consequences
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
@@ -332,7 +332,7 @@ class LogTally:
     def _tell(self, table: TableName, consequence: Consequence, logged: LoggedStatement) -> None:
         if consequence.action is Action.QUARANTINED:
             self._quarantine(
-                table, logged.begin, TableError(consequence.reason, hint=release_hint(table))
+                table, logged.begin, TableError(consequence.reason, hint=resume_hint(table))
             )
         elif consequence.action in (Action.CREATE, Action.EMPTY, Action.COPY):
             self.replaced.add(table)

@@ -7,20 +7,25 @@ and what the statement that the table stopped at comes to today.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
-from pipeline.changes.layout import mirror_path, snapshot_path
+from pipeline.batch import TableContent
+from pipeline.changes.layout import mirror_path
 from pipeline.changes.merging import FromChangelog, Origin
 from pipeline.decisions import Lease
 from pipeline.errors import (
+    AccessDenied,
     ConfigurationError,
+    HostUnknown,
     LedgerRefused,
     LockstepError,
     PastRefused,
     Recovery,
     Remedy,
+    SourceRefused,
     TableError,
 )
 from pipeline.ports.ledger import Ledger
@@ -29,6 +34,7 @@ from pipeline.runs.capturing.logged_statements import facts_of_server, recorded_
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import refusal
 from pipeline.runs.inspecting.schema_history import unknown_table
+from pipeline.runs.mirror_places import meetings
 from pipeline.runs.wanted import (
     TablePlans,
     needs_of,
@@ -40,16 +46,30 @@ from pipeline.schema.consequences import GOES_ON, NOT_FOLLOWED, Consequence, con
 from pipeline.schema.context import ServerDialect, read_context
 from pipeline.schema.evolve import evolve
 from pipeline.schema.evolving.effects import Created, NotFollowed
-from pipeline.schema.happened import may_rename_columns, why_renames_refused, why_unclear
+from pipeline.schema.happened import (
+    columns_from,
+    may_rename_columns,
+    why_renames_refused,
+    why_unclear,
+)
+from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.model import ServerSchema, TableSchema
 from pipeline.schema.plain import believed
 from pipeline.schema.refold import logged_statement
 from pipeline.schema.statements.changes import CreateTable, Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
-from pipeline.supply.plan import ColumnsRead, Need, RowsRead
+from pipeline.shape.shaping import consent_hint
+from pipeline.supply.plan import ColumnsRead, Need, Rewritten, RowsRead
 from pipeline.table import TableName
-from pipeline.table_state import STOPPED, OrderKind, Supplier, TableOrder, TableState
+from pipeline.table_state import (
+    STOPPED,
+    OrderKind,
+    Supplier,
+    TableCondition,
+    TableOrder,
+    TableState,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +141,21 @@ def give_order(
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """A mirror that is to be written again. `next`: what the next run does, a sentence; `rows`: how
-    many it reads from MySQL, as the server estimates, None for none. Once it is recorded: the
-    `order` of a table that stops for it, or the number of the `load` of one that does not."""
+    """A mirror that is to be written again. `said`: from where, if a person says so; `supplier`:
+    what that comes to today, and `why`, where that is MySQL and nobody said so. `next`: what the
+    next run does, a sentence; `rows`: how many it reads from MySQL, as the server estimates, None
+    for none. `reading`: they are being read already, and nothing has to be recorded. Once it is
+    recorded: the `order` of a table that stops for it, or the number of the `load` of one that does
+    not."""
 
     asked: Asked
+    said: Supplier | None
     supplier: Supplier
     next: str
+    why: str = ""
     rows: int | None = None
+    stopped: bool = False
+    reading: bool = False
     order: TableOrder | None = None
     load: int | None = None
 
@@ -137,45 +164,138 @@ class Reload:
         return self.asked.table
 
 
-def foresee_reload(work: Workplace, asked: Asked, supplier: Supplier | None) -> Reload:
+class Reloading:
+    """What is known of tables that are to be reloaded, asked once for all of them."""
+
+    def __init__(self, work: Workplace, tables: Collection[TableName]) -> None:
+        self.work, self.tables = work, tables
+        self.states = work.ledger.table_states(work.source.name)
+        self.loads = {load.table: load for load in work.ledger.open_loads(work.source.name)}
+
+    @cached_property
+    def rows(self) -> Mapping[TableName, int]:
+        return self.work.server.estimated_rows(self.tables)
+
+    @cached_property
+    def foreign(self) -> Collection[TableName]:
+        """Tables that no run has captured, at whose places somebody else made something."""
+        new = [table for table in self.tables if table not in self.states]
+        return foreign_mirrors(self.work, new).keys() if new else ()
+
+    @cached_property
+    def _contents(self) -> Mapping[TableName, list[TableContent]]:
+        found: dict[TableName, list[TableContent]] = {table: [] for table in self.tables}
+        ledger, source = self.work.ledger, self.work.source.name
+        newest = ledger.cursors(source).captured
+        if newest is not None:
+            for batch in ledger.contents(source, 1, newest.batch, self.tables):
+                for table, content in batch.by_table().items():
+                    found[table].append(content)
+        return found
+
+    def reads(self, table: TableName) -> bool:
+        """Whether its rows are being read from MySQL already."""
+        load, state = self.loads.get(table), self.states.get(table)
+        loading = state is not None and state.condition is TableCondition.LOADING
+        return loading or (load is not None and load.reading is not None)
+
+    def origin(self, asked: Asked, supplier: Supplier | None) -> Origin:
+        """What the mirror would be written from; a sentence where that is MySQL."""
+        state = self.states.get(asked.table)
+        if state is None:
+            return "it is not in the lake yet"
+        if state.condition in STOPPED:
+            return _on_return(self.work, asked, state, supplier)
+        if needs_of(state) - {Need.MIRROR}:
+            return "rows of it are missing that only MySQL has"
+        # The run looks at its files.
+        return origin_of(self.work, state, files=False, contents=self._contents[asked.table])
+
+
+def _on_return(
+    work: Workplace, asked: Asked, state: TableState, supplier: Supplier | None
+) -> Origin:
+    """What the mirror of a table that stopped is written from, by the plan of the next run."""
+    order = TableOrder(
+        0,
+        asked.table,
+        OrderKind.RELOAD,
+        asked.author,
+        asked.reason,
+        work.clock(),
+        state.stopped,
+        supplier=supplier,
+    )
+    plans = plan_returns(replace(work, source=replace(work.source, until=None)), [order])
+    way = plans.plans[asked.table]
+    if way.waits is not None:
+        return way.waits
+    assert way.besides is not None, "a mirror that is written again has a supply besides the log"
+    supply = way.besides.supply
+    return supply.origin if isinstance(supply, Rewritten) else way.besides.reason
+
+
+def foresee_reload(
+    work: Workplace, asked: Asked, supplier: Supplier | None, known: Reloading | None = None
+) -> Reload:
     """Return what is done, and recorded by `give_reload`. `supplier`: None for the changelog if it
-    is complete, else MySQL. `PastRefused` if it is to be the changelog and cannot."""
-    table = asked.table
-    state = work.ledger.table_states(work.source.name).get(table)
-    origin: Origin = "it is not in the lake yet"
+    is complete, else MySQL; `known`: of several tables. `PastRefused` if it is to be the changelog
+    and cannot, `LedgerRefused` if a person has to consent to what the table would show."""
+    known = known or Reloading(work, [asked.table])
+    table, state = asked.table, known.states.get(asked.table)
     if state is not None:
-        origin = "rows of it are missing that only MySQL has"
-        if not needs_of(state) - {Need.MIRROR}:
-            origin = origin_of(work, state, files=False)  # the run looks at its files
+        _require_consent(work, state)
+    reads = known.reads(table)
+    origin: Origin = "its rows are being read from MySQL"
+    if not reads and supplier is not Supplier.SOURCE:
+        origin = known.origin(asked, supplier)
     if supplier is Supplier.CHANGELOG and isinstance(origin, str):
         raise PastRefused(
             f"the mirror of {table} cannot be written again from its changelog: {origin}",
             hint=f"`lockstep reload {table} --from source --reason …` reads it from MySQL",
         )
+    stopped = state is not None and state.condition in STOPPED
+    if reads and not stopped:
+        told = f"{table} is being read from the source already; the next run reads on"
+        return Reload(asked, supplier, Supplier.SOURCE, told, reading=True)
+    goes_on = "; it goes on by this" if stopped else ""
+    told = f"the next run rewrites the mirror of {table}"
     if supplier is not Supplier.SOURCE and isinstance(origin, FromChangelog):
-        told = f"the next run rewrites the mirror of {table}, {origin.told}"
-        return Reload(asked, Supplier.CHANGELOG, told)
-    why = "" if supplier is Supplier.SOURCE else f": {origin}"
-    rows = work.server.estimated_rows([table]).get(table)
-    told = f"the next run rewrites the mirror of {table}, from the source{why}"
-    if state is None and foreign_mirrors(work, [table]):
+        told += f", {origin.told}{goes_on or '; until then it stops'}"
+        return Reload(asked, supplier, Supplier.CHANGELOG, told, stopped=stopped)
+    why = "" if supplier is Supplier.SOURCE else str(origin)
+    told += f", from the source{why and f': {why}'}{goes_on}"
+    if table in known.foreign:
         mirror = mirror_path(work.source.name, work.source.mirror_name(table))
         told += f"; what somebody else made in the lake at {mirror} is replaced"
-    return Reload(asked, Supplier.SOURCE, told, rows)
+    rows = known.rows.get(table)
+    return Reload(asked, supplier, Supplier.SOURCE, told, why, rows, stopped)
+
+
+def _require_consent(work: Workplace, state: TableState) -> None:
+    """Refuse what would show more than the settings of its former columns or name show: that is a
+    person's word (`resume`), and no side effect."""
+    why = state.reason if state.remedy is Remedy.CONSENT else None
+    if work.shaping.hides:
+        newest = work.ledger.schema_versions(work.source.name, state.table)[-1:]
+        unknown = [one.reason for one in newest if one.knowledge is Knowledge.UNKNOWN]
+        why = next(iter(unknown), why)
+    if why is not None:
+        raise LedgerRefused(
+            f"{state.table} is not reloaded, because it may show more then: {why}.",
+            hint=consent_hint(state.table),
+        )
 
 
 def give_reload(work: Workplace, lease: Lease, reload: Reload) -> Reload:
     """Record it. A table that is read from MySQL is followed meanwhile, unless it has stopped; one
     whose mirror is written from its changelog stops until the next run."""
     asked, table = reload.asked, reload.table
-    reading = {load.table: load for load in work.ledger.open_loads(work.source.name)}
-    state = work.ledger.table_states(work.source.name).get(table)
-    stopped = state is not None and state.condition in STOPPED
-    if reload.supplier is Supplier.SOURCE and not stopped:
-        if table in reading and reading[table].reading is not None:
-            told = f"{table} is being read from the source already; the next run reads on"
-            return replace(reload, next=told, load=reading[table].id)
-        load = work.ledger.order_load(lease, table, author=asked.author, reason=asked.reason)
+    if reload.reading:
+        return reload
+    if reload.supplier is Supplier.SOURCE and not reload.stopped:
+        why = f"{asked.reason}; {reload.why}" if reload.why else asked.reason
+        load = work.ledger.order_load(lease, table, author=asked.author, reason=why)
         return replace(reload, load=load.id)
     order = work.ledger.order_table(
         lease,
@@ -183,14 +303,15 @@ def give_reload(work: Workplace, lease: Lease, reload: Reload) -> Reload:
         OrderKind.RELOAD,
         author=asked.author,
         reason=asked.reason,
-        supplier=reload.supplier,
+        supplier=reload.said,
     )
     return replace(reload, order=order)
 
 
 def _remedy_kept(state: TableState) -> Remedy | None:
     """What a table goes on lacking while it is paused, besides the log."""
-    if state.remedy is not Remedy.RESUMED_RESNAPSHOT and only_server_supplies(state):
+    kept = (Remedy.RESUMED_RESNAPSHOT, Remedy.CONSENT)
+    if state.remedy not in kept and only_server_supplies(state):
         return Remedy.RESNAPSHOT
     return None if state.remedy is Remedy.CATCH_UP else state.remedy
 
@@ -228,6 +349,8 @@ def foresee_resume(work: Workplace, asked: Asked) -> Ordered:
     place = stopped_at(work, order)
     if schema is not None and asked.renames:
         _require_renames(asked, place.before, schema)
+    if schema is not None and not place.followed:
+        _require_no_more(work, asked, place, schema)
     return Ordered(order, foretold(work, order, place))
 
 
@@ -243,16 +366,35 @@ def _require_renames(asked: Asked, before: TableSchema | None, given: TableSchem
         )
 
 
+def _require_no_more(work: Workplace, asked: Asked, place: StoppedAt, given: TableSchema) -> None:
+    """A structure that is given tells which columns have which values; it is no consent to show
+    values that were hidden."""
+    if place.version is None or place.before is None:
+        return
+    origins = columns_from(place.before, given, asked.renames)
+    try:
+        work.shaping.recorded(given, place.version, origins)
+    except TableError as error:
+        raise ConfigurationError(
+            f"The structure given for {asked.table} cannot be taken: {error.reason}.",
+            hint=error.hint,
+        ) from error
+
+
 @dataclass(frozen=True, slots=True)
 class StoppedAt:
-    """What a table's history has of the place it stopped at. `before`: its structure there,
-    None where nobody knew it; `statement`: the one that begins there; `consequence` and `after`:
-    what it comes to today, and the structure it leaves."""
+    """What a table's history has of the place it stopped at. `version`: its structure there, None
+    where nobody knew it; `statement`: the one that begins there; `consequence` and `after`: what it
+    comes to today, and the structure it leaves."""
 
-    before: TableSchema | None = None
+    version: SchemaVersion | None = None
     statement: LoggedStatement | None = None
     consequence: Consequence | None = None
     after: TableSchema | None = None
+
+    @property
+    def before(self) -> TableSchema | None:
+        return None if self.version is None else self.version.schema
 
     @property
     def followed(self) -> bool:
@@ -291,11 +433,11 @@ def stopped_at(work: Workplace, order: TableOrder) -> StoppedAt:
     if stopped is None:
         return StoppedAt()
     held = ledger.schema_at(source, order.table, batch=stopped.batch, place=stopped.at)
-    before = None if held is None else held.schema
-    if held is not None and before is None:
+    before = held
+    if held is not None and held.schema is None:
         earlier = ledger.schema_versions(source, order.table)
-        known = [version.schema for version in earlier if version.version < held.version]
-        before = next((one for one in reversed(known) if one is not None), None)
+        known = [one for one in earlier if one.version < held.version and one.schema is not None]
+        before = known[-1] if known else None
     statements = [
         statement
         for statement in recorded_statements(ledger, source)
@@ -338,11 +480,16 @@ def foretold(work: Workplace, order: TableOrder, place: StoppedAt) -> str:
     table = order.table
     if not work.source.patterns.matches(table):
         return f"no run takes {table} up: the source's patterns leave it out"
+    states = work.ledger.table_states(work.source.name)
+    if (other := meetings(work, states).get(table)) is not None:
+        return f"no run takes {table} up: its mirror would lie where that of {other} does"
     returns: TablePlans | None = None
     try:
         if (again := _refused_again(work, table)) is not None:
             return f"it would be quarantined again: {again.reason}. First {again.hint}"
         returns = plan_returns(replace(work, source=replace(work.source, until=None)), [order])
+    except (AccessDenied, HostUnknown, SourceRefused):
+        pass  # an order needs no server: the run that carries it out tells of this
     except LockstepError as error:
         if error.recovery is not Recovery.RETRY:
             raise

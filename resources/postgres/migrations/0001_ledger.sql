@@ -878,7 +878,9 @@ create table lockstep.table_states (
     hint text,
     position text,
     remedy text constraint table_states_remedy_known check (
-        remedy in ('catch-up', 'rewrite-mirror', 'resumed-resnapshot', 'resnapshot', 'backfill')
+        remedy in (
+            'catch-up', 'rewrite-mirror', 'resumed-resnapshot', 'consent', 'resnapshot', 'backfill'
+        )
     ),
     mirror_version integer,
     mirror_generation integer not null default 1

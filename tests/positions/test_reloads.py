@@ -1,0 +1,133 @@
+"""Mirrors that a person has written again: from where it is said, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from pipeline.errors import PastRefused, Remedy
+from pipeline.runs.inspecting.table_commands import Asked, Reload, foresee_reload, give_reload
+from pipeline.snapshot.pace import Pace
+from pipeline.source_plan import SnapshotPlan
+from pipeline.table_state import Supplier, TableCondition, TableEventKind
+from tests.fix_mysql import MySqlStand
+from tests.positions.follower import SOURCE
+from tests.positions.paused import Shop
+from tests.positions.stories import stories_in, tell
+
+
+def test_stories_of_reloads(mysql: MySqlStand) -> None:
+    tell(mysql, stories_in(globals()))
+
+
+def test_stories_of_reloads_of_tables_that_are_read(mysql: MySqlStand) -> None:
+    """Chunk by chunk, one in a run."""
+    slow = SnapshotPlan(seconds=0.0, pace=Pace(first=1, least=1, most=1))
+    rows = ("insert into a values (2, 2), (3, 3), (4, 4)",)
+    tell(mysql, [_a_reload_of_a_table_that_is_read], more=rows, start="snapshot", snapshot=slow)
+
+
+def reload(shop: Shop, table: str, supplier: Supplier | None = None) -> Reload:
+    work = shop.follower.work()
+    with shop.follower.leased() as lease:
+        asked = Asked(shop.table(table), "ann", "because")
+        return give_reload(work, lease, foresee_reload(work, asked, supplier))
+
+
+def damage(shop: Shop, table: str) -> None:
+    """One of its changelog's files is lost."""
+    files = shop.follower.lake.files
+    del files[next(path for path in files if f"/_changes/{shop.name}/{table}/" in path)]
+
+
+def notes(shop: Shop, table: str) -> list[str]:
+    return [note for note in shop.follower.notes if note.startswith(f"{shop.table(table)} ")]
+
+
+def the_changelog_or_nothing(shop: Shop) -> Iterator[None]:
+    """It is damaged between the order and the run: the table waits until MySQL is asked for."""
+    assert "; until then it stops" in reload(shop, "a", Supplier.CHANGELOG).next
+    damage(shop, "a")
+    yield
+    (note,) = [note for note in notes(shop, "a") if " waits: " in note]
+    assert "its changelog is damaged: " in note
+    assert "--from source" in note
+    assert shop.state("a").condition is TableCondition.PAUSED
+    with pytest.raises(PastRefused, match="its changelog is damaged: "):
+        reload(shop, "a", Supplier.CHANGELOG)
+    found = reload(shop, "a", Supplier.SOURCE)
+    assert found.next.endswith(", from the source; it goes on by this")
+    yield
+    assert TableEventKind.REREAD in shop.events("a")
+    shop.require_same("a")
+
+
+def where_nobody_says_from_where_the_run_decides(shop: Shop) -> Iterator[None]:
+    """It is whole when it is ordered, and damaged when the run looks."""
+    assert reload(shop, "a").supplier is Supplier.CHANGELOG
+    damage(shop, "a")
+    yield
+    yield
+    assert TableEventKind.REREAD in shop.events("a")
+    assert TableEventKind.REBUILT not in shop.events("a")
+    # A table that is followed is read for the reason that its changelog is not enough.
+    found = reload(shop, "a")
+    (load,) = [
+        load for load in shop.follower.ledger.open_loads(SOURCE) if load.table == shop.table("a")
+    ]
+    assert (found.supplier, load.id) == (Supplier.SOURCE, found.load)
+    assert load.reason.startswith("because; ")
+    yield
+
+
+def a_pause_counts_more_than_a_read_that_was_ordered_before(shop: Shop) -> Iterator[None]:
+    """The table stays where it stopped; the read is done once it is resumed."""
+    assert reload(shop, "a", Supplier.SOURCE).load is not None
+    shop.pause("a")
+    shop.do("insert into a values (2, 2)")
+    yield
+    assert shop.state("a").condition is TableCondition.PAUSED
+    assert shop.rows("a") != shop.follower.mirror(f"{shop.name}.a")
+    shop.resume("a")
+    yield
+    yield
+    shop.require_whole("a", rereads=1)
+
+
+def it_stops_again_where_it_stopped(shop: Shop) -> Iterator[None]:
+    """What is wanted from the changelog is not read from MySQL since the log did not help."""
+    shop.do(
+        "create table p (id int primary key) partition by range (id) "
+        "(partition low values less than (10), partition high values less than maxvalue)",
+        "insert into p values (1), (11)",
+    )
+    yield
+    shop.pause("p")
+    shop.do("alter table p truncate partition low", "insert into p values (12)")
+    yield
+    assert reload(shop, "p", Supplier.CHANGELOG).supplier is Supplier.CHANGELOG
+    for _ in range(2):
+        yield
+        assert shop.state("p").remedy is Remedy.RESUMED_RESNAPSHOT
+        assert TableEventKind.REREAD not in shop.events("p")
+    shop.resume("p")
+    yield
+    shop.require_whole("p", rereads=1)
+
+
+def _a_reload_of_a_table_that_is_read(shop: Shop) -> Iterator[None]:
+    assert shop.state("a").condition is TableCondition.LOADING
+    with pytest.raises(PastRefused, match="its rows are being read from MySQL"):
+        reload(shop, "a", Supplier.CHANGELOG)
+    (before,) = [
+        load for load in shop.follower.ledger.open_loads(SOURCE) if load.table == shop.table("a")
+    ]
+    for supplier in (None, Supplier.SOURCE):
+        assert reload(shop, "a", supplier).next.endswith("the next run reads on")
+    assert shop.orders() == []
+    while shop.state("a").condition is TableCondition.LOADING:
+        yield
+    assert shop.events("a").count(TableEventKind.REREAD) == 1
+    assert before.id not in {load.id for load in shop.follower.ledger.open_loads(SOURCE)}
+    shop.require_same("a")
