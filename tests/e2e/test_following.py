@@ -47,7 +47,7 @@ READING_KILLS = ((Point.CAPTURE_RECORDED, "after", 2), (Point.CAPTURE_RECORDED, 
 @dataclass(frozen=True)
 class Stages:
     """What was told (JSON): `quarantined` by the run in which `altered.THEN` was read, `followed`
-    by the `verify` behind it; `read_anew` and `then` by those of `other`; `released` and
+    by the `verify` behind it; `read_anew` and `then` by those of `other`; `resumed` and
     `afterwards` by the run and the `verify` behind `altered.AFTERWARDS`. `statements`: all that was
     done; `there`: the source's tables at the end."""
 
@@ -57,7 +57,7 @@ class Stages:
     followed: Any
     read_anew: Any
     then: Any
-    released: Any
+    resumed: Any
     afterwards: Any
     statements: tuple[str, ...]
     there: frozenset[str]
@@ -168,10 +168,10 @@ def test_with_resnapshot_they_are_read_anew(stages: Stages) -> None:
     require_settled(stages.other, {SHRUNK, PARTS, REBORN})
 
 
-def test_rows_afterwards_and_released_tables(stages: Stages) -> None:
+def test_rows_afterwards_and_resumed_tables(stages: Stages) -> None:
     """One word for each table that was quarantined; rows are followed by the new structures, also
     where a run was killed between two steps of a mirror's columns."""
-    assert stages.released["quarantined"] == []
+    assert stages.resumed["quarantined"] == []
     assert unequal(stages.afterwards) == {}
     assert set(stages.afterwards["tables"]) == stages.there
     require_settled(stages.project, stages.there)

@@ -120,7 +120,7 @@ def test_mariadb_s_engines_at_random(mariadb: MySqlStand, mariadb_database: str)
 
 
 def test_a_table_that_became_innodb_again_comes_back(mysql: MySqlStand, database: str) -> None:
-    """Quarantined where the statement stands; released, it is read by the engine it has then."""
+    """Quarantined where the statement stands; resumed, it is read by the engine it has then."""
     shop = opened(mysql, database)
     shop.do(
         "create table t (id int primary key, v int)",

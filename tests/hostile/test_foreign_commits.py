@@ -235,7 +235,7 @@ class Stand:
         with delta_as_it_comes(session):
             session.sql(statement.format(t=t)).collect()
 
-    def release(self) -> None:
+    def resume(self) -> None:
         self.follower.order(OrderKind.RESUME, TABLE)
 
     def require_same(self) -> None:
@@ -284,7 +284,7 @@ def try_operation(stand: Stand, name: str, *, idle: bool) -> None:
     assert state.condition is TableCondition.QUARANTINED
     assert state.reason == told.why
     assert "lockstep reload shop.t --reason" in (state.hint or "")
-    stand.release()
+    stand.resume()
     assert stand.run().condition is TableCondition.ACTIVE
     assert astray(stand.work()) == []
     stand.require_same()
@@ -338,7 +338,7 @@ def test_an_insert_below_our_own_commit_is_found(stand: Stand, folder: Path) -> 
     for _ in range(2):
         state = stand.run()
     assert state.condition is TableCondition.QUARANTINED
-    stand.release()
+    stand.resume()
     assert stand.run().condition is TableCondition.ACTIVE
     stand.require_same()
 
@@ -366,6 +366,6 @@ def test_an_append_below_our_own_files_is_found(stand: Stand, folder: Path) -> N
     assert state.condition is TableCondition.QUARANTINED
     assert "may lack changes, or have some that never happened" in (state.reason or "")
     assert "It lists the captured files now" in (state.reason or "")
-    stand.release()
+    stand.resume()
     stand.write()
     assert stand.run().condition is TableCondition.ACTIVE

@@ -183,7 +183,7 @@ class Source:
             give_order(self.work(), lease, kind, asked, lambda _: None)
 
     def come_back(self) -> None:
-        """Runs, and a person who releases the table, until it goes on."""
+        """Runs, and a person who resumes the table, until it goes on."""
         for _ in range(3):
             if self.run().condition is TableCondition.ACTIVE:
                 break

@@ -129,7 +129,7 @@ def a_damaged_changelog_is_told_of(shop: Shop) -> Iterator[None]:
 
 @pytest.mark.parametrize("how", ["cut", pytest.param("gone", marks=pytest.mark.soak)])
 def test_a_changelog_that_is_lost_holds_up_nobody_else(shop: Shop, how: str) -> None:
-    """The table alone is quarantined, its mirror stays as it was, and `release` goes on with
+    """The table alone is quarantined, its mirror stays as it was, and `resume` goes on with
     the changelog as it is. The source's own tables are made again with a note."""
     write(shop, 2)
     shop.run()

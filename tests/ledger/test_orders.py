@@ -40,7 +40,7 @@ from tests.ledger.refusals import refused
 from tests.ledger.servers import Stand
 
 QUARANTINED = Quarantine(
-    ORDERS, "nobody understands it", "release it", "binlog.000001:150", place(150)
+    ORDERS, "nobody understands it", "resume it", "binlog.000001:150", place(150)
 )
 
 

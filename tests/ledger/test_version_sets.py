@@ -31,7 +31,7 @@ from tests.ledger.made import (
 )
 from tests.ledger.test_catching_up import caught_up
 
-QUARANTINED = Quarantine(STOCK, "a value", "release it", "batch 1", remedy=Remedy.CATCH_UP)
+QUARANTINED = Quarantine(STOCK, "a value", "resume it", "batch 1", remedy=Remedy.CATCH_UP)
 
 
 def settled(

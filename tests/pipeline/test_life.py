@@ -33,7 +33,7 @@ def followed(generation: int = 1) -> events.Followed:
 def quarantine_event(
     stopped: Stopped | None, remedy: Remedy = Remedy.CATCH_UP
 ) -> events.Quarantined:
-    return events.Quarantined("nobody understands it", "release it", "there", remedy, stopped)
+    return events.Quarantined("nobody understands it", "resume it", "there", remedy, stopped)
 
 
 def in_state(life: TableCondition) -> TableState:

@@ -94,7 +94,7 @@ def equal(shop: Shop) -> bool:
 
 
 def a_parent_that_is_not_captured_is_watched(shop: Shop) -> Iterator[None]:
-    """Its deleted rows took the child's; other tables, and rows of before, go on. Released, the
+    """Its deleted rows took the child's; other tables, and rows of before, go on. Resumed, the
     child is what the source has."""
     shop.do(
         "insert into kept values (3, 2, 'b')",

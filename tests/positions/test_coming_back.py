@@ -703,7 +703,7 @@ def test_a_plan_tells_how_tables_come_back(shop: Shop) -> None:
 
 def test_rows_that_a_foreign_key_took_unseen(mariadb: MySqlStand) -> None:
     """The log of a pause has not a word of them: the table stops there, and is read from the
-    source when it is released."""
+    source when it is resumed."""
     name = mariadb.fresh_name()
     mariadb.execute(f"create database {name}")
     shop = open_shop(mariadb, name, ["a"])

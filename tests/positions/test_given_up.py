@@ -77,7 +77,7 @@ class Stage:
     def order(self, kind: OrderKind, name: str) -> None:
         self.shop.follower.order(kind, self.table(name))
 
-    def release(self, name: str) -> None:
+    def resume(self, name: str) -> None:
         self.order(OrderKind.RESUME, name)
 
     def require_settled(self) -> None:
@@ -115,7 +115,7 @@ def test_a_table_comes_back_while_another_one_waits(stage: Stage) -> None:
     open_intents = stage.shop.follower.ledger.open_intents(SOURCE)
     assert [(intent.table.name, intent.first_batch) for intent in open_intents] == [("b", 2)]
     stage.refused = set()
-    stage.release("a")
+    stage.resume("a")
     stage.shop.write()
     stage.run()
     assert stage.state("a").condition is TableCondition.ACTIVE
@@ -126,7 +126,7 @@ def test_a_table_comes_back_while_another_one_waits(stage: Stage) -> None:
 
 def test_a_table_comes_back_when_its_batch_is_acknowledged_without_it(stage: Stage) -> None:
     """Its images are in the changelog; the mirror shows them all the same. A write may be refused
-    again and again: each release is a new try."""
+    again and again: each resume is a new try."""
     stage.shop.write()
     stage.refused = {"a"}
     stage.run()
@@ -134,11 +134,11 @@ def test_a_table_comes_back_when_its_batch_is_acknowledged_without_it(stage: Sta
     stage.shop.write()
     stage.run()
     for _ in range(2):
-        stage.release("a")
+        stage.resume("a")
         stage.run()
         assert stage.state("a").condition is TableCondition.QUARANTINED
     stage.refused = set()
-    stage.release("a")
+    stage.resume("a")
     stage.run()
     stage.require_settled()
 
@@ -150,7 +150,7 @@ def test_a_write_refused_halfway_leaves_a_mirror_that_is_replaced(stage: Stage) 
     stage.refused = {"a"}
     stage.run()
     stage.refused = set()
-    stage.release("a")
+    stage.resume("a")
     stage.shop.stand.execute("alter table a drop column v", database=stage.shop.name)
     for _ in range(3):
         stage.run()
@@ -183,7 +183,7 @@ def _killed_at(moments: Iterable[tuple[str, bool]], stage: Stage) -> None:
                 stage.run()
             stage.run()
             stage.refused = set()
-            stage.release("a")
+            stage.resume("a")
             stage.shop.write()
             with mortal(stage.shop.follower, step, after=after), suppress(Crash):
                 stage.run()
@@ -205,7 +205,7 @@ def test_a_run_that_died_and_a_table_that_is_paused(
         stage.refused = {"a"}
         stage.run()
         stage.refused = set()
-        stage.release("a")
+        stage.resume("a")
     stage.shop.write()
     step, after = death
     with mortal(stage.shop.follower, step, after=after), pytest.raises(Crash):

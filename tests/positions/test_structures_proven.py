@@ -120,7 +120,7 @@ def require_quarantined(shop: Shop, table: str, said: str) -> None:
     indirect=True,
 )
 def test_a_table_that_was_altered_without_the_log_is_set_aside(nameless: MySqlStand) -> None:
-    """Nothing of the batch is recorded for it, and for every other table all of it is. A release
+    """Nothing of the batch is recorded for it, and for every other table all of it is. A resume
     reads it from the source, and it goes on by the structure that it has."""
     with nameless.own_database() as name:
         altered = MISREAD | HARMLESS
@@ -213,7 +213,7 @@ def require_swap_noticed(shop: Shop) -> None:
 
 
 def require_back(shop: Shop, table: str = "a") -> None:
-    """Once it is released, it goes on."""
+    """Once it is resumed, it goes on."""
     for _ in comes_back(shop, table):
         shop.run()
 
