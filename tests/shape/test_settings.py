@@ -20,6 +20,7 @@ from pipeline.runs.inspecting.table_commands import (
     foresee_reload,
     foresee_resume,
     give_order,
+    give_reload,
 )
 from pipeline.runs.recovering.recover import recover
 from pipeline.runs.replaying.replay import replay
@@ -71,6 +72,11 @@ class Customers:
 
     def run(self) -> None:
         self.follower.run()
+
+    def reload(self, table: str) -> None:
+        asked, work = Asked(TableName(self.name, table), "ada", "because"), self.follower.work()
+        with self.follower.leased() as lease:
+            give_reload(work, lease, foresee_reload(work, asked, Supplier.SOURCE))
 
     def order(self, kind: OrderKind, asked: Asked) -> None:
         with self.follower.leased() as lease:
@@ -149,6 +155,7 @@ OTHER_NAMES = (
     ("create table t1_like like t1", "t1_like", "email"),
     ("alter table t2 rename column email to mail", "t2", "mail"),
     ("alter table t3 rename column ssn to social", "t3", "social"),
+    ("alter table t4 rename column ssn to social", "t4", "social"),
 )
 """A statement, and the table that stops behind it, for the sake of a column."""
 
@@ -156,11 +163,12 @@ OTHER_NAMES = (
 def test_nothing_is_shown_under_another_name(mysql: MySqlStand, database: str) -> None:
     """Nor under a second one, where the first one stopped in this run or in the one before."""
     customers = Customers(mysql, database, HIDING)
-    for table in ("t0", "t1", "t2", "t3", "twice", "again"):
+    for table in ("t0", "t1", "t2", "t3", "t4", "twice", "again"):
         customers.do(f"create table {table} like c", f"insert into {table} select * from c")
         customers.follower.shapes[f"{database}.{table}"] = HIDING
     customers.run()
     customers.do("rename table again to again_old")
+    customers.reload("t4")  # which is read by the run that comes upon the statement
     for statement, table, _ in OTHER_NAMES:
         customers.do(statement, f"insert into {table} (id) values (100)")
     customers.run()

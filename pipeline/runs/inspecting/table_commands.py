@@ -144,9 +144,9 @@ class Reload:
     """A mirror that is to be written again. `said`: from where, if a person says so; `supplier`:
     what that comes to today, and `why`, where that is MySQL and nobody said so. `next`: what the
     next run does, a sentence; `rows`: how many it reads from MySQL, as the server estimates, None
-    for none. `reading`: they are being read already, and nothing has to be recorded. Once it is
-    recorded: the `order` of a table that stops for it, or the number of the `load` of one that does
-    not."""
+    for none. `stopped`: the table has stopped, and goes on by this; `reading`: its rows are being
+    read already, and nothing has to be recorded. Once it is recorded: the `order` of a table that
+    stops for it, or the number of the `load` of one that does not."""
 
     asked: Asked
     said: Supplier | None
@@ -194,10 +194,11 @@ class Reloading:
         return found
 
     def reads(self, table: TableName) -> bool:
-        """Whether its rows are being read from MySQL already."""
+        """Whether its rows are being read from MySQL already, and it has not stopped since."""
         load, state = self.loads.get(table), self.states.get(table)
-        loading = state is not None and state.condition is TableCondition.LOADING
-        return loading or (load is not None and load.reading is not None)
+        if state is not None and state.condition in (*STOPPED, TableCondition.LOADING):
+            return state.condition is TableCondition.LOADING
+        return load is not None and load.reading is not None
 
     def origin(self, asked: Asked, supplier: Supplier | None) -> Origin:
         """What the mirror would be written from; a sentence where that is MySQL."""
@@ -255,9 +256,10 @@ def foresee_reload(
             hint=f"`lockstep reload {table} --from source --reason …` reads it from MySQL",
         )
     stopped = state is not None and state.condition in STOPPED
-    if reads and not stopped:
+    if reads:
         told = f"{table} is being read from the source already; the next run reads on"
-        return Reload(asked, supplier, Supplier.SOURCE, told, reading=True)
+        load = known.loads[table].id if table in known.loads else None
+        return Reload(asked, supplier, Supplier.SOURCE, told, reading=True, load=load)
     goes_on = "; it goes on by this" if stopped else ""
     told = f"the next run rewrites the mirror of {table}"
     if supplier is not Supplier.SOURCE and isinstance(origin, FromChangelog):
