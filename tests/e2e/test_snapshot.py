@@ -102,9 +102,12 @@ def test_killed_while_it_reads(project: Project, mysql: MySqlStand, drawn: int) 
     assert project.proven() == TABLES
 
 
-def typed(page: str) -> Iterator[list[str]]:
-    """The words of each command in a page's blocks, with the names of ours."""
+def typed(page: str, chapter: str = "") -> Iterator[list[str]]:
+    """The words of each command in the blocks of a page, or of a chapter of it, with the names of
+    ours."""
     text = (REPOSITORY / "docs" / page).read_text(encoding="utf-8")
+    if chapter:
+        text = text.partition(f"\n## {chapter}\n")[2].partition("\n## ")[0]
     for block in blocks(text, "sh"):
         for line in block.splitlines():
             program, *words = shlex.split(line, comments=True)
@@ -121,7 +124,7 @@ def secretly(mysql: MySqlStand, *statements: str) -> None:
 def test_how_to_read_and_to_verify_tables_as_it_is_written(
     project: Project, mysql: MySqlStand
 ) -> None:
-    """One run, and the lake equals the database; then the commands of docs/snapshot.md, and those
+    """One run, and the lake equals the database; then the commands of docs/tables.md, and those
     of docs/verify.md, rows changed without a word in the log before each that repairs. What is only
     foreseen is read by nobody."""
     plan = project.json("plan")["sources"]["shop"]
@@ -130,7 +133,7 @@ def test_how_to_read_and_to_verify_tables_as_it_is_written(
     assert "the server keeps its log for" in time
     assert "in the lake twice" in space
     orders, told = f"{DATABASE}.orders", list[Any]()
-    for words in typed("snapshot.md"):
+    for words in typed("tables.md", "Rows read from MySQL"):
         if "--where" in words and "--dry-run" in words:
             secretly(
                 mysql,

@@ -1,11 +1,97 @@
-"""How a table is brought to a place, as a table: `pipeline.supply.plan`."""
+"""How a table is brought to a place, as a picture and a table: `pipeline.supply.plan`."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import product
+from typing import Any, Final, cast
 
-from pipeline.supply.plan import RULES
+from pipeline.batch import TableContent
+from pipeline.changes.merging import FromChangelog
+from pipeline.load import Load
+from pipeline.position import Coordinates
+from pipeline.supply.plan import (
+    RULES,
+    ColumnsRead,
+    FromLog,
+    Have,
+    LogSpan,
+    Need,
+    NewColumns,
+    Plan,
+    Rewritten,
+    RowsRead,
+    Standing,
+    Supply,
+    Want,
+    plan,
+)
+from pipeline.table import TableName
+from pipeline.table_state import Supplier
 from tests.pages.made import MadePart, row
+
+SUPPLIES: Final[dict[type[Supply], str]] = {
+    FromLog: "the log after its place",
+    Rewritten: "its changelog",
+    ColumnsRead: "MySQL: new columns, by key",
+    RowsRead: "MySQL: all rows",
+}
+
+TABLE: Final = TableName("shop", "orders")
+LOG: Final = LogSpan(cast("Any", None), cast("Any", None), None, Coordinates.parse("a.000001:4"))
+CHANGELOG: Final = FromChangelog((TableContent(7),), 1)
+COLUMNS: Final = NewColumns(3, ("note",))
+LOAD: Final = Load(1, TABLE, "ada", "a reason", datetime(2026, 11, 1, tzinfo=UTC))
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far each supply reaches, told beforehand (`pipeline.supply.plan.Reach`)."""
+
+    log: LogSpan | str | None = None
+    changelog: FromChangelog | str = "it has a gap"
+    goes_on: bool = True
+    columns: NewColumns | str = COLUMNS
+
+
+def every_case() -> Iterator[tuple[Have, Want, Reached]]:
+    """Every table that lacks at most two things, whatever is wanted and reached."""
+    lacking = {frozenset(pair) for pair in product(Need, repeat=2)} | {frozenset[Need]()}
+    haves = [
+        Have(TABLE, standing, needs=needs, reason="a reason", load=load)
+        for standing, needs, load in product(Standing, lacking, (None, LOAD))
+    ]
+    wants = [Want(rewrite, supplier) for rewrite in (False, True) for supplier in (None, *Supplier)]
+    reaches = [
+        Reached(*reached)
+        for reached in product(
+            (None, LOG, "purged"), (CHANGELOG, "a gap"), (True, False), (COLUMNS, "more")
+        )
+    ]
+    return product(haves, wants, reaches)
+
+
+def supplied() -> dict[str, set[type[Supply]]]:
+    """What supplies a table by each rule, in any case."""
+    found: dict[str, set[type[Supply]]] = {rule.name: set() for rule in RULES}
+    for case in every_case():
+        decided: Plan = plan(*case)
+        found[decided.rule] |= {type(step.supply) for step in decided.steps}
+    return found
+
+
+def picture() -> str:
+    """The rules from the first to the last, and what supplies a table by each, in Mermaid's
+    language."""
+    number = {kind: f"s{at}" for at, kind in enumerate(SUPPLIES)}
+    lines = ["```mermaid", "flowchart LR"]
+    for at, (rule, kinds) in enumerate(supplied().items()):
+        lines.append(f'    r{at}["{at + 1}. {rule}"]')
+        lines += [f"    r{at} --> {number[kind]}" for kind in SUPPLIES if kind in kinds]
+    lines += [f'    {number[kind]}(["{words}"])' for kind, words in SUPPLIES.items()]
+    return "\n".join([*lines, "```"])
 
 
 def table() -> str:
@@ -14,4 +100,8 @@ def table() -> str:
     return "\n".join([*lines, *(row((rule.name, *rule.words)) for rule in RULES)])
 
 
-PART: Final = MadePart("supply_rules", "docs/operations.md", table)
+def picture_and_table() -> str:
+    return f"{picture()}\n\n{table()}"
+
+
+PART: Final = MadePart("supply_rules", "docs/tables.md", picture_and_table)
