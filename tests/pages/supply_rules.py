@@ -64,12 +64,10 @@ def every_case() -> Iterator[tuple[Have, Want, Reached]]:
         for standing, needs, load in product(Standing, lacking, (None, LOAD))
     ]
     wants = [Want(rewrite, supplier) for rewrite in (False, True) for supplier in (None, *Supplier)]
-    reaches = [
-        Reached(*reached)
-        for reached in product(
-            (None, LOG, "purged"), (CHANGELOG, "a gap"), (True, False), (COLUMNS, "more")
-        )
-    ]
+    logs: tuple[LogSpan | str | None, ...] = (None, LOG, "purged")
+    changelogs: tuple[FromChangelog | str, ...] = (CHANGELOG, "a gap")
+    columns: tuple[NewColumns | str, ...] = (COLUMNS, "more")
+    reaches = [Reached(*reached) for reached in product(logs, changelogs, (True, False), columns)]
     return product(haves, wants, reaches)
 
 
