@@ -157,6 +157,9 @@ def test_a_ledger_lost_while_a_run_was_undone(
     project.run("recover", "--yes")
     forget(project)
     assert project.json("recover", "--yes")["batch"] == 1
-    assert "is to be ended" in project.run("recover").stdout, "a dry run ends nothing"
+    forget(project)
+    project.killed(Point.CAPTURE_RECORDED, "after", 1, "recover", "--yes")
+    assert "what was cut off is to be ended" in project.run("recover").stdout
+    assert "what was cut off is ended" in project.run("recover", "--yes").stdout
     project.run("run")
     assert project.proven() == {f"{database}.{table}" for table in ("b", "d", "d2")}
