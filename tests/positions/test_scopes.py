@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition
+from pipeline.table_state import OrderKind, TableCondition
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 
@@ -34,3 +35,36 @@ def test_however_long_ago_that_was(mysql: MySqlStand, database: str) -> None:
     assert states[a].condition is TableCondition.QUARANTINED
     assert "left it out" in (states[a].reason or "")
     assert [row["id"] for row in follower.mirror(str(b))] == [1, 2, 3]
+
+
+def test_whatever_is_seen_of_it_first(mysql: MySqlStand, database: str) -> None:
+    """An ALTER leaves the rows of before, and a TRUNCATE those that nobody would expect; once the
+    table was read from the source, it goes on."""
+    a, b, c = (TableName(database, name) for name in "abc")
+    tables = [f"{database}.*"]
+    follower = Follower(server(mysql), tables, str(head(mysql)))
+
+    def do(*statements: str) -> None:
+        mysql.execute(*statements, database=database)
+
+    do(*(f"create table {name} (id int primary key)" for name in "abc"))
+    do(*(f"insert into {name} values (1)" for name in "abc"))
+    follower.run()
+    follower.tables = [str(c)]
+    do(*(f"insert into {name} values (2)" for name in "abc"))
+    follower.run()
+    follower.tables = tables
+    do("alter table a add column v int", "truncate b", "insert into c values (3)")
+    follower.run()
+    do("insert into a values (3, 3)", "insert into b values (3)")
+    follower.run()
+    states = follower.states()
+    assert [table for table in (a, b, c) if states[table].condition is TableCondition.ACTIVE] == [c]
+    for table in (a, b):
+        follower.order(OrderKind.RESUME, table)
+    follower.run()
+    do("alter table a add column w int", "insert into a values (4, 4, 4)")
+    follower.run()
+    assert {state.condition for state in follower.states().values()} == {TableCondition.ACTIVE}
+    assert [row["id"] for row in follower.mirror(str(a))] == [1, 2, 3, 4]
+    assert [row["id"] for row in follower.mirror(str(b))] == [3]

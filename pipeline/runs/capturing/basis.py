@@ -110,6 +110,7 @@ def tables_of(
         base=base,
         states=states,
         past=past,
+        recorded=lambda table: work.ledger.schema_versions(source, table),
         updated=lambda table: work.source.policies_of(table).updated_columns,
         loading=loads,
         names=work.source.mirrors,

@@ -24,7 +24,7 @@ from pipeline.ports.segments import SegmentStore, SegmentWriter
 from pipeline.position import Coordinates
 from pipeline.row_groups import HeldRows
 from pipeline.runs.cures import met, refusal
-from pipeline.schema.history import SchemaVersion
+from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.segment import ChangeType, RowCounts, Segment
 from pipeline.table import TableName
 from pipeline.table_state import (
@@ -211,13 +211,18 @@ def _never(table: TableName) -> bool:
     return False
 
 
+def _nothing(table: TableName) -> Sequence[SchemaVersion]:
+    return ()
+
+
 class CapturedTables:
     """`base`: changes of the batch are numbered above it. `states`: those of the ledger; tables
-    not there are new. `past`: the ranges that earlier runs read, with their patterns. `updated`:
-    whether updates of a table say which columns changed. `loading`: tables whose rows are read
-    from the source, and whether an earlier batch captured their log from there on. `place`: where
-    the files of a changelog's folder are written. `names`: of mirrors; `first`: of two tables whose
-    mirrors would meet, the earlier one keeps its place; `old`: folders that earlier mirrors had."""
+    not there are new. `past`: the ranges that earlier runs read, with their patterns; `recorded`:
+    the versions of a table's structure that earlier batches recorded. `updated`: whether updates of
+    a table say which columns changed. `loading`: tables whose rows are read from the source, and
+    whether an earlier batch captured their log from there on. `place`: where the files of a
+    changelog's folder are written. `names`: of mirrors; `first`: of two tables whose mirrors would
+    meet, the earlier one keeps its place; `old`: folders that earlier mirrors had."""
 
     def __init__(
         self,
@@ -228,6 +233,7 @@ class CapturedTables:
         base: int = 0,
         states: Mapping[TableName, TableState],
         past: Sequence[PastRange] = (),
+        recorded: Callable[[TableName], Sequence[SchemaVersion]] = _nothing,
         updated: Callable[[TableName], bool] = _never,
         loading: Mapping[TableName, bool] = _NONE,
         place: Callable[[str], str] = str,
@@ -246,8 +252,7 @@ class CapturedTables:
         self._holders: dict[TableName, TableName] = {}
         for table in (*first, *states) if self._names.rules else ():
             self._holders.setdefault(self._names.folded(table), table)
-        self._past = past
-        self._created: set[TableName] = set()
+        self._past, self._recorded = past, recorded
         self._told: set[TableName] = set()
         self._read: set[TableName] = set()
         self.events: list[TableEvent] = []
@@ -311,13 +316,22 @@ class CapturedTables:
             state = replace(state, condition=TableCondition.ACTIVE, stopped=None)
             self._states[table] = self.touched[table] = state
 
-    def missed(self, table: TableName, seen: int | None) -> str | None:
-        """Where the last part of the log ends in which a table's changes were not read, unless this
-        batch says what all of its rows are. `seen`: the batch that recorded its structure last;
-        None if none did."""
-        if table in self._read or table in self._told:
+    def missed(self, table: TableName) -> str | None:
+        """Where the last part of the log ends in which a table's changes were not read, unless
+        something has said since what all of its rows are."""
+        ever = hole(table, None, self._past)
+        if ever is None or table in self._read or table in self._told:
             return None
-        return hole(table, seen, self._past)
+        return hole(table, self._begun(table), self._past) if table in self._states else ever
+
+    def _begun(self, table: TableName) -> int | None:
+        """The batch in which the rows began that a table has: what an ALTER leaves goes on with
+        those of before it. None if nothing was recorded."""
+        begun = None
+        for version in self._recorded(table):
+            if version.knowledge is Knowledge.KNOWN and version.columns_from is None:
+                begun = version.batch
+        return begun
 
     def opened(self, version: SchemaVersion, at: Coordinates) -> CapturedTable:
         """The table under that version, whose rows are found at `at`; TableError if it may
@@ -341,8 +355,6 @@ class CapturedTables:
     ) -> None:
         """Something happens to a table behind the last change so far."""
         table = version.table
-        if kind is TableEventKind.CREATED:
-            self._created.add(table)
         if kind in (TableEventKind.CREATED, TableEventKind.TRUNCATED):
             self.tell(table)
         dropped = kind is TableEventKind.DROPPED
@@ -444,11 +456,7 @@ class CapturedTables:
 
     def _require_no_hole(self, version: SchemaVersion) -> None:
         table = version.table
-        known = table in self._states
-        if table in self._read or (not known and table in self._created):
-            return
-        missed = hole(table, (version.batch or self.batch) if known else None, self._past)
-        if missed is not None:
+        if (missed := self.missed(table)) is not None:
             raise TableError(
                 f"the patterns of earlier runs left it out, up to {missed}: its changes up to "
                 "there were not read",

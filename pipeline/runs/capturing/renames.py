@@ -103,22 +103,17 @@ class Renames:
         self, table: TableName, origin: TableName, busy: Collection[TableName]
     ) -> str | None:
         """Why the rows under the former name are not those of its mirror with what the log has."""
-        tables, recorded = self._basis.tables, self._recorded(origin)
+        tables = self._basis.tables
         for one in (origin, table):
             if one in busy or tables.loading(one):
                 return f"rows or columns of {one} are being read from it"
             if one in self._stale:
                 return f"the mirror of {one} shows more than its settings do"
-        missed = tables.missed(origin, recorded[-1].batch if recorded else None)
-        if missed is not None:
+        if (missed := tables.missed(origin)) is not None:
             return f"the patterns of earlier runs left {origin} out, up to {missed}"
         known = tables.states.get(origin)
         ended = known is not None and known.condition is TableCondition.DROPPED
         return f"the mirror of {origin} is of a table that was dropped" if ended else None
-
-    def _recorded(self, table: TableName) -> list[SchemaVersion]:
-        """The versions of its structure that earlier batches recorded."""
-        return self._basis.work.ledger.schema_versions(self._basis.work.source.name, table)
 
     @cached_property
     def _stale(self) -> frozenset[TableName]:
@@ -147,7 +142,8 @@ class Renames:
             return False
         if now.shown_as is None and not self._basis.work.shaping.hides:
             return True
-        recorded, history = self._recorded(origin), self._basis.structures.history.versions
+        work, history = self._basis.work, self._basis.structures.history.versions
+        recorded = work.ledger.schema_versions(work.source.name, origin)
         before = [
             *(one for one in recorded if one.version == shown),
             *[

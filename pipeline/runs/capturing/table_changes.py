@@ -514,7 +514,11 @@ class Following:
                 self.quarantine(table, logged.begin, met)
                 return
             if kind is TableEventKind.TRUNCATED and version.schema is not None:
-                self._mark(ChangeType.TRUNCATE, version, logged)
+                try:
+                    self._mark(ChangeType.TRUNCATE, version, logged)
+                except TableError as error:
+                    self.quarantine(table, logged.begin, error)
+                    return
             self._tables.happened(kind, version, consequence.reason)
 
     def _copy(
