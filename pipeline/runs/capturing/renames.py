@@ -106,7 +106,7 @@ class Renames:
         tables = self._basis.tables
         for one in (origin, table):
             if one in busy or tables.loading(one):
-                return f"rows or columns of {one} are being read from it"
+                return f"rows or columns of {one} are being read from MySQL"
             if one in self._stale:
                 return f"the mirror of {one} shows more than its settings do"
         if (missed := tables.missed(origin)) is not None:

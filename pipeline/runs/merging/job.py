@@ -97,10 +97,10 @@ class Job:
     more; none where no row that is gone is kept. `segments`: whose changes are merged, each under
     the number that its version has in the lineage, and which count above the change `above`.
     `read`: the change as which the rows of the plan's snapshot came, or those of another name; None
-    without either. `again`:
-    whether some of the changes may have been read and merged before. `all_new`: whether a row that
-    the log inserts cannot be in the mirror yet. `forgets`: whether rows that are gone and that the
-    mirror kept go as well, since they show more than the settings do.
+    without either. `again`: whether some of the changes may have been read and merged before.
+    `all_new`: whether a row that the log inserts cannot be in the mirror yet. `forgets`: whether
+    rows that are gone and that the mirror kept go as well, since they show more than the settings
+    do.
     """
 
     task: Task
