@@ -203,14 +203,17 @@ STORIES: dict[str, tuple[LakePolicies, tuple[str, ...], Expected]] = {
 
 def test_rows_stay_that_are_gone_at_the_source(stand: MySqlStand) -> None:
     """However many statements a run reads, also where a DELETE logs the key alone; rows that stay
-    are no difference to MySQL, any other row that is wrong is one."""
+    are no difference to MySQL, any other row that is wrong is one. An UPDATE that leaves columns
+    out quarantines a table of MariaDB's."""
     with stand.own_database() as name:
         start = str(head(stand))
+        mariadb = server(stand).facts().flavour == "mariadb"
         told = [(story, "full") for story in STORIES]
         told += [
             (story, "minimal")
             for story, (_, statements, _) in STORIES.items()
             if not {*SHORTER, CREATE} & {*statements}
+            and not (mariadb and any(one.startswith("update") for one in statements))
         ]
         tables = {f"{name}.t{number}": (*one, *STORIES[one[0]]) for number, one in enumerate(told)}
         stand.execute(*(CREATE.format(t=table) for table in tables))
