@@ -77,12 +77,14 @@ class TablePatterns:
         return None
 
     def idle(self, tables: Iterable[TableName]) -> list[str]:
-        """Patterns of `include` that match none of `tables`."""
+        """Patterns of `include` that match none of `tables`, but for those of helper tables, which
+        come and go."""
         known = [table for table in tables if table.database.lower() not in SYSTEM_DATABASES]
         return [
             text
             for text, pattern in zip(self.include, self._included, strict=True)
-            if not any(
+            if not (_asks_for_helpers(text) and set("*?") & set(text))
+            and not any(
                 pattern.fullmatch(str(table))
                 for table in known
                 if _asks_for_helpers(text) or not is_helper(table)

@@ -207,7 +207,8 @@ RUN_RULES: Final = about(
         "patterns",
         "tables of the source in lockstep.toml, against the tables the account sees",
         "refusal",
-        "a pattern that matches no table is a mistake, or a privilege is missing",
+        "a pattern that matches no table is a mistake, or a privilege is missing; one of helper "
+        "tables (`shop._*`) is neither",
         "correct the pattern, or grant SELECT on the tables it means",
         _patterns,
         NothingMatches,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from logging.handlers import MemoryHandler
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,7 @@ class Odd:
             {
                 "_change_type": kind,
                 "_sequence": number,
+                "_committed_at": datetime(2026, 1, 1, 12, tzinfo=UTC),
                 **{spelled[name]: value for name, value in values.items()},
             }
             for number, (kind, values) in enumerate(changes, start=1)

@@ -71,7 +71,7 @@ def test_a_place_that_is_not_there_is_refused_at_once(shop: Shop) -> None:
     error = shop.refused("snapshot")
     assert isinstance(error, NotYet)
     assert "only a source's first run starts that way" in error.message
-    assert "`lockstep reload TABLE --reason …`" in error.hint
+    assert "`lockstep reload TABLE --from source --reason …`" in error.hint
 
 
 def test_latest_is_the_end_of_when_it_was_chosen(shop: Shop) -> None:

@@ -170,7 +170,10 @@ def test_what_is_refused(shop: Shop) -> None:
     spoil(shop.follower, shop.table("a"), lambda rows: rows.append(dict(rows[5])))
     with pytest.raises(ConditionRefused, match="keys twice, 1 in all") as raised:
         refresh(shop, "id < 10")
-    assert raised.value.hint == f"`lockstep reload {shop.table('a')} --reason …` reads all of it"
+    assert (
+        raised.value.hint
+        == f"`lockstep reload {shop.table('a')} --from source --reason …` reads all of it"
+    )
     assert refresh(shop, "id > 10").read == ROWS - 11
     shop.pause("a")
     with pytest.raises(ConditionRefused, match="paused"):

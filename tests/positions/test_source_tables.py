@@ -165,7 +165,7 @@ def test_each_statement_has_a_row(scene: Scene) -> None:
         ("b", "emptied", "empty")
     ]
     assert {(one["name"], one["schema_version"], one["action"]) for one in swapped} == {
-        ("a", 3, "re-read"),
+        ("a", 3, "copy"),
         ("b", 2, "re-read"),
         ("c", None, None),
     }
