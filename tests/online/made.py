@@ -76,13 +76,12 @@ class Shop:
     ) -> Shop:
         """After a first run, which reads the log from before the tables were there."""
         file, offset = mysql.head()
-        follower = Follower(server(mysql), [f"{database}.*"], start=f"{file}:{offset}")
+        patterns = [f"{database}.*", *([f"{database}._*"] if helped else [])]
+        follower = Follower(server(mysql), patterns, start=f"{file}:{offset}")
         made = cls(mysql, database, tables, follower, helped)
         for name in made.names:
             make_table(mysql, name, rows)
         made.run()
-        if helped:  # a first run refuses a pattern that matches no table
-            follower.tables = [*follower.tables, f"{database}._*"]
         return made
 
     def run(self) -> None:
