@@ -168,7 +168,8 @@ def _stopped_again(
 ) -> tuple[Quarantine, ...]:
     """Tables that are quarantined in the batch. One that came no further, and one whose rows
     no log tells, is read from the source at once, unless a person has to consent to what it shows
-    then, or wants it from its changelog."""
+    then, or wants it from its changelog. One that stops before it has what it was to get besides
+    the log is read once it comes back."""
     quarantines = dict(tables.quarantined)
     suppliers = {order.table: order.supplier for order in returns.caught_up}
     for table, quarantined in tables.quarantined.items():
@@ -185,15 +186,16 @@ def _stopped_again(
                 table, owed(quarantined.reason), quarantined.position, quarantined.at
             )
     at = cursor.position.at
-    doubts = segmenter.following.coming_back.doubts
-    for table, why in {**_wanting(returns, RowsRead), **doubts}.items():
-        if table not in quarantines:
-            quarantines[table] = Quarantine.of(table, owed(why), str(at), at)
-        elif quarantines[table].remedy not in (Remedy.RESNAPSHOT, Remedy.CONSENT):
+    columns = _wanting(returns, ColumnsRead)
+    rows = {**_wanting(returns, RowsRead), **segmenter.following.coming_back.doubts}
+    for table in quarantines.keys() & {*columns, *rows, *_wanting(returns, Rewritten)}:
+        if quarantines[table].remedy not in (Remedy.CONSENT, Remedy.RESUMED_RESNAPSHOT):
             quarantines[table] = _still_owed(quarantines[table])
-    for table, why in _wanting(returns, ColumnsRead).items():
-        if table not in quarantines:
-            quarantines[table] = Quarantine.of(table, owed(why, Remedy.BACKFILL), str(at), at)
+    for table, why in columns.items():
+        whole = Quarantine.of(table, owed(why, Remedy.BACKFILL), str(at), at)
+        quarantines.setdefault(table, whole)
+    for table, why in rows.items():
+        quarantines.setdefault(table, Quarantine.of(table, owed(why), str(at), at))
     return tuple(quarantines.values())
 
 

@@ -539,10 +539,8 @@ def plan_readings(work: Workplace, run_start: RunStart, returns: TablePlans) -> 
             if work.source.until is None:
                 plans[table] = plans[table].continuing(kept.get(table))
             continue
-        if state is not None and state.condition in STOPPED:
-            persons = state.condition is TableCondition.PAUSED or state.remedy is Remedy.CONSENT
-            if persons or table not in kept:
-                continue  # it waits for an order
+        if table not in plans and state is not None and state.condition in STOPPED:
+            continue  # it waits for an order
         needs = {Need.LOG} if table in lost else set()
         have = _read(state, table, kept.get(table), frozenset(needs))
         if load is not None:

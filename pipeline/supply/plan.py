@@ -77,8 +77,8 @@ class Have:
 class Want:
     """What a run, or a person, wants of a table: all of it, up to the log's end. `rewrite`: its
     mirror is written again, `supplier`: from there and from nowhere else, None for the changelog if
-    it is complete, else MySQL; `given`: with the structure that a person gave. `author` and
-    `reason`: who wants it, and why."""
+    it is complete, else MySQL; `given`: with the structure that a person gave. `author`: who wants
+    it."""
 
     rewrite: bool = False
     supplier: Supplier | None = None

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Final
 
 from pipeline.batch import TableContent
-from pipeline.changes.layout import mirror_path
+from pipeline.changes.layout import mirror_path, snapshot_path
 from pipeline.changes.merging import FromChangelog, Origin
 from pipeline.decisions import Lease
 from pipeline.errors import (
