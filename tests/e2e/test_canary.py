@@ -316,7 +316,7 @@ def send(mysql: MySqlStand, database: str, *statements: str) -> None:
         *(base64.b64encode(f"{'-' * n}{W}{'-' * n}".encode()) for n in range(4)),
         str(N + 7).encode(),
         (N + 7).to_bytes(8, "little"),
-        gzip.compress(DAY.encode()),
+        gzip.compress(DAY.encode(), mtime=0),
         pa.array([f"{W} of many"] * 10),
         pa.array([N + 1, None]),
         pa.array([Decimal(N + 1), None]),
