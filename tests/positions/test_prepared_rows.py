@@ -8,6 +8,7 @@ from itertools import product
 
 import pytest
 
+from pipeline.errors import SourceUnavailable
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
@@ -124,6 +125,15 @@ BETWEEN = [(False, False), (True, True), pytest.param((True, False), marks=pytes
 """Whether a run comes behind the prepare, and a second one behind the statement."""
 
 
+def run(follower: Follower, stand: MySqlStand) -> None:
+    """A run, and another where the server fell over meanwhile (`MySqlStand.crashes`)."""
+    try:
+        follower.run()
+    except SourceUnavailable:
+        stand.connect().close()
+        follower.run()
+
+
 @pytest.mark.parametrize("runs", BETWEEN, ids=str)
 def test_statements_on_prepared_tables(mysql57: MySqlStand, runs: tuple[bool, bool]) -> None:
     """MySQL 5.7 lets go of a table when the session that prepared is gone: what the commit brings
@@ -136,7 +146,7 @@ def test_statements_on_prepared_tables(mysql57: MySqlStand, runs: tuple[bool, bo
         for shop in shops:
             shop.make(("a", "t", "other"))
             shop.do("insert into t values (3, 3), (4, 4)")
-        follower.run()
+        run(follower, mysql57)
         follower.start = "snapshot"
         for shop in shops:
             prepare(shop, shop.name)
@@ -147,17 +157,17 @@ def test_statements_on_prepared_tables(mysql57: MySqlStand, runs: tuple[bool, bo
                 f"update {shop.name}.other set v = 9 where id = 1",
             )
         if runs[0]:
-            follower.run()
+            run(follower, mysql57)
         for shop, move in zip(shops, MOVES.values(), strict=True):
             shop.do("do sleep(0.1)", *move)
-        follower.run()
+        run(follower, mysql57)
         if runs[1]:
-            follower.run()
+            run(follower, mysql57)
         for shop in shops:
             ends = (f"xa commit '{xid}'" for xid in (shop.name, f"{shop.name}-other"))
             shop.do(*ends, "insert into a values (7, 7)")
-        follower.run()
-        follower.run()
+        run(follower, mysql57)
+        run(follower, mysql57)
         for shop in shops:
             for table in ("a", "t", "tu"):
                 if mysql57.rows(f"show tables in {shop.name} like '{table}'"):
