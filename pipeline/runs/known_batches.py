@@ -1,4 +1,5 @@
-"""Of which batches the ledger still tells everything, and the words for those that are gone.
+"""Of which batches the ledger still tells everything, and the words for those that are gone; of
+which tables more is shown than the settings say.
 
 Before `pruned_through` the ledger has only some batches, those that something else refers to:
 whoever looks for a place among batches looks from there on.
@@ -87,3 +88,8 @@ def less_shown(
         if note.table == table and less and batch <= through:
             return f"less is shown of {note.tightening.told} than up to batch {through}"
     return None
+
+
+def stale_tables(ledger: Ledger, source: str) -> frozenset[TableName]:
+    """Return the tables whose mirrors show more than the settings do."""
+    return frozenset(note.table for note in ledger.in_clear(source) if note.stale)

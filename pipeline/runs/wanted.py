@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, assert_never
 
-from pipeline.batch import Cursor, Prepared, TableContent, Xid
+from pipeline.batch import Batch, Cursor, Prepared, TableContent, Xid
 from pipeline.binlog.search.log_scan import log_between
 from pipeline.changes.layout import application_id, changelog_path, snapshot_path
 from pipeline.changes.lineage import ColumnsRead as ColumnsGiven
@@ -30,6 +30,7 @@ from pipeline.ports.source import ServerFacts
 from pipeline.runs.agreement.lake_logs import foreign_mirrors
 from pipeline.runs.begin import RunStart, read_witness_of
 from pipeline.runs.context import Workplace
+from pipeline.runs.known_batches import stale_tables
 from pipeline.runs.merging.job import lineage_over, versions_between
 from pipeline.runs.mirror_places import meetings, moves, renew, why_elsewhere
 from pipeline.schema.history import Knowledge
@@ -152,10 +153,10 @@ def only_server_supplies(state: TableState) -> bool:
     return state.condition is TableCondition.DROPPED or Need.ROWS in needs_of(state)
 
 
-def _stopped(work: Workplace, state: TableState) -> Have:
-    """What a table has that stopped."""
+def _stopped(state: TableState, stale: Collection[TableName]) -> Have:
+    """What a table has that stopped. `stale`: tables whose mirrors show too much."""
     needs = needs_of(state)
-    if any(n.table == state.table and n.stale for n in work.ledger.in_clear(work.source.name)):
+    if state.table in stale:
         needs |= {Need.SHAPE}
     return Have(state.table, Standing.STOPPED, needs, _why(state))
 
@@ -202,7 +203,7 @@ class StoppedReach:
             )
         since = order.stopped.batch if batch is None else min(batch.id, order.stopped.batch)
         chain = work.ledger.live_batches(work.source.name, since + 1, cursor.batch)
-        if batch is None or any(one.predecessor is None and not one.catches_up for one in chain):
+        if batch is None or _interrupted(chain):
             return "the source was read from another server or another place since it stopped"
         if low == end.at and order.schema is None:
             return None
@@ -426,7 +427,8 @@ def plan_returns(
         return TablePlans()
     cursor, facts = work.ledger.cursors(work.source.name).captured, work.server.facts()
     states = work.ledger.table_states(work.source.name)
-    haves = {order.table: _stopped(work, states[order.table]) for order in orders}
+    stale = stale_tables(work.ledger, work.source.name)
+    haves = {order.table: _stopped(states[order.table], stale) for order in orders}
     reaches = {
         order.table: StoppedReach(work, states[order.table], order, cursor, facts, without_log)
         for order in orders
@@ -505,7 +507,7 @@ def _with_prepared(
     if earliest >= begin:
         return span, {}
     before = work.ledger.live_batches(source, earliest, span.batch.id)
-    if any(batch.predecessor is None and not batch.catches_up for batch in before[1:]):
+    if _interrupted(before[1:]):
         return None
     first = LogSpan(before[0], before[0].start, None, span.low)
     ended += _ended(work, earliest, begin - 1)
@@ -600,8 +602,14 @@ def _gap_since(work: Workplace, run_start: RunStart, batch: int) -> bool:
     """Whether some of the log after a batch was passed over, or read twice."""
     if run_start.decision.predecessor is None:
         return True
-    chain = work.ledger.live_batches(work.source.name, batch + 1, run_start.decision.predecessor)
-    return any(one.predecessor is None and not one.catches_up for one in chain)
+    return _interrupted(
+        work.ledger.live_batches(work.source.name, batch + 1, run_start.decision.predecessor)
+    )
+
+
+def _interrupted(batches: Iterable[Batch]) -> bool:
+    """Whether one of the batches does not begin where the one before it ended."""
+    return any(batch.predecessor is None and not batch.catches_up for batch in batches)
 
 
 def lost_tables(

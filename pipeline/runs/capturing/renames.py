@@ -13,6 +13,7 @@ from pipeline.changes.layout import application_id
 from pipeline.decisions import Continuity
 from pipeline.ports.ledger import contents_of
 from pipeline.runs.capturing.basis import Basis
+from pipeline.runs.known_batches import stale_tables
 from pipeline.schema.consequences import RENAMED, Action, Consequence
 from pipeline.schema.evolving.effects import Effect, Renamed
 from pipeline.schema.history import Knowledge, SchemaVersion
@@ -117,10 +118,8 @@ class Renames:
 
     @cached_property
     def _stale(self) -> frozenset[TableName]:
-        """Tables whose mirrors show more than the settings do; asked once, since nobody else writes
-        while a batch is captured."""
-        work = self._basis.work
-        return frozenset(one.table for one in work.ledger.in_clear(work.source.name) if one.stale)
+        """Asked once, since nobody else writes while a batch is captured."""
+        return stale_tables(self._basis.work.ledger, self._basis.work.source.name)
 
     def _is_written(self, state: TableState | None) -> bool:
         """Whether this ledger knows a version of its mirror, or a batch that is not merged yet says
