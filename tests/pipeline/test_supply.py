@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import Any, cast
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.batch import TableContent
-from pipeline.changes.merging import FromChangelog
-from pipeline.load import Load
 from pipeline.policies import Deletes, LakePolicies, Truncates
-from pipeline.position import Coordinates
 from pipeline.supply.plan import (
     OLDER,
     RULES,
@@ -23,9 +17,7 @@ from pipeline.supply.plan import (
     FromLog,
     FromMirror,
     Have,
-    LogSpan,
     Need,
-    NewColumns,
     Plan,
     Rewritten,
     RowsRead,
@@ -34,26 +26,11 @@ from pipeline.supply.plan import (
     copied,
     plan,
 )
-from pipeline.table import TableName
 from pipeline.table_state import Supplier
+from tests.pages.supply_rules import CHANGELOG, COLUMNS, LOAD, LOG, Reached
+from tests.pages.supply_rules import TABLE as ORDERS
 
-ORDERS = TableName("shop", "orders")
-AT = Coordinates.parse("binlog.000001:40")
-LOG = LogSpan(cast("Any", None), cast("Any", None), None, AT)
-CHANGELOG = FromChangelog((TableContent(7),), 1)
-COLUMNS = NewColumns(3, ("note",))
 STOPPED = Have(ORDERS, Standing.STOPPED, reason="a reason")
-LOAD = Load(1, ORDERS, "ada", "a reason", datetime(2026, 11, 1, tzinfo=UTC))
-
-
-@dataclass(frozen=True)
-class Reached:
-    """How far each supply reaches, told beforehand."""
-
-    log: LogSpan | str | None = None
-    changelog: FromChangelog | str = "it has a gap"
-    goes_on: bool = True
-    columns: NewColumns | str = COLUMNS
 
 
 def kinds(found: Plan) -> list[type]:
