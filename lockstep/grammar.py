@@ -136,8 +136,8 @@ place PLACE     earliest, latest, binlog.000012:4567, a moment such as 2026-11-0
 """,
     ),
     "recover": (
-        "bring a ledger and a lake together again: make a new ledger from the lake, or go on with "
-        "this one where the lake is ahead of it, behind it or gone",
+        "make a ledger and a lake agree again: from the lake where the ledger is lost, or by this "
+        "ledger where the lake has other batches or is gone",
         """\
 | --back-to BATCH  a new ledger goes back to where this batch ended, and undoes the later ones
                 (default: the newest batch that all tables show)

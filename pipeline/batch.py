@@ -207,15 +207,14 @@ class CaptureRecord:
     `events`: of each table in order, never descending in `sequence`. `orders_done`: open
     orders that this capture carries out; their tables are active before `tables`,
     `quarantined` and the rest are recorded. `source_parts`: one at the most for each of the
-    source's own tables. `handovers`: mirrors of before this ledger; `tables` has the states
-    behind that. `extents`: of tables
-    that became partial with this capture, or whole. `set_witnesses`: one
-    for each source of GTIDs that was read, that of the last transaction first. `life`: the
-    server's before it was read. `scope`: the patterns it was captured with; None for a batch
-    that takes only tables which come back. `followed`: loads whose tables are captured from
-    their low on now. `joined`: those whose rows, and the log behind them, are whole with this
-    batch; `snapshots` has the rows. `passed_statements`: statements that stand in the log instead
-    of rows, and change no captured table.
+    source's own tables. `handovers`: mirrors that an earlier ledger made and this one goes on
+    with; `tables` has their states after that. `extents`: of tables that became partial, or
+    complete, with this capture. `set_witnesses`: one for each source of GTIDs that was read, that
+    of the last transaction first. `life`: the server's before it was read. `scope`: the patterns
+    it was captured with; None for a batch that takes only tables which come back. `followed`: loads
+    whose tables are captured from their low on now. `joined`: those whose rows, and the log
+    behind them, are whole with this batch; `snapshots` has the rows. `passed_statements`:
+    statements that stand in the log instead of rows, and change no captured table.
     """
 
     end: Position

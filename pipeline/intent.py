@@ -51,8 +51,8 @@ class SettledWrite:
 @dataclass(frozen=True, slots=True)
 class PinnedVersion:
     """A version of a table's mirror that another one's rows are copied from: what the settled write
-    `write` made, with all changes up to the batch `last_batch`. `mirror` and `table_id`: where it
-    is, and of which Delta table."""
+    `write` made, with all changes up to the batch `last_batch`. `mirror`: its folder; `table_id`:
+    the id of its Delta table."""
 
     write: int
     table: TableName

@@ -7,10 +7,9 @@ a table that was read over several batches lies in the first of them. Behind COP
 another one was before a RENAME: `pipeline.runs.merging.copying` says what that is made of.
 
 A changelog is complete from the last event on behind which the table was empty: its creation,
-a TRUNCATE, or a reading of the source that found no row. What came into the mirror past the
-changelog makes it incomplete again: rows or columns read from the source, rows of another
-table that came with a RENAME. So does a part of the log that nobody read, or that was read
-twice.
+a TRUNCATE, or a reading of the source that found no row. It becomes incomplete again by what
+only the mirror gets: rows or columns read from the source, and rows that a RENAME brought from
+another name. A part of the log that was skipped, or read twice, makes it incomplete too.
 """
 
 from __future__ import annotations

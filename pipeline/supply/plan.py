@@ -349,6 +349,9 @@ def _by_log(have: Have, want: Want, reach: Reach) -> _Steps:
     return _after_log(reach)
 
 
+_DEFAULTS: Final = LakePolicies()
+
+
 @dataclass(frozen=True, slots=True)
 class FormerName:
     """What is known of a table whose rows a RENAME gave to another name. `captured`: the lake
@@ -365,8 +368,8 @@ class FormerName:
     lacks: str | None = None
     written: bool = True
     alike: bool = True
-    policies: LakePolicies = LakePolicies()  # noqa: RUF009 - a frozen value
-    new_policies: LakePolicies = LakePolicies()  # noqa: RUF009 - a frozen value
+    policies: LakePolicies = _DEFAULTS
+    new_policies: LakePolicies = _DEFAULTS
 
 
 def _kept(policies: LakePolicies) -> tuple[object, ...]:

@@ -339,8 +339,8 @@ class CapturedTables:
         return self.files.of(version) or self._first_seen(version)
 
     def copied(self, version: SchemaVersion, at: Coordinates, origin: TableName, why: str) -> None:
-        """The table has the rows that `origin` had behind the last change so far. TableError if it
-        may not be captured as it is."""
+        """A RENAME gave the table the rows of `origin`, after the last change so far. TableError if
+        the table may not be captured as it is."""
         self._read.add(version.table)
         self.opened(version, at)
         self.happened(TableEventKind.COPIED, version, why, origin)

@@ -323,8 +323,8 @@ class Rules:
 @dataclass(frozen=True, slots=True)
 class TakenUp:
     """Tables that a capture takes up again: read from the source, or behind a place of their
-    own. `completed`: those of which what no log tells is read from the server
-    afterwards."""
+    own. `completed`: tables whose rows or columns are read from the server after the log was
+    captured, so that values which no log has stop none of them."""
 
     rereads: Sequence[Reread] = ()
     comebacks: Sequence[Comeback] = ()

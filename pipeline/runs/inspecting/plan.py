@@ -164,8 +164,8 @@ SPACE: Final = "a table's rows are in the lake twice until its mirror is acknowl
 
 
 def loads_take(work: Workplace, facts: ServerFacts, rows: int) -> tuple[str, ...]:
-    """About how long so many rows take to be read, which space, and what the server's log leaves of
-    the time for it, a sentence each."""
+    """Return sentences about a reading of so many rows: how long it takes, how much space it needs,
+    and how much of that time the server keeps its log."""
     plan = work.source.snapshot
     room = LogRoom(kept_for(facts.settings), plan.seconds)
     short = () if room.short is None else (f"{room.short}: {keep_longer(facts.settings)}",)
