@@ -1,7 +1,7 @@
 """What `readers = "any"` costs: merges into mirrors with deletion vectors and without.
 
 Belongs here: seconds and bytes of a merge by where its keys are, and of reading all rows
-afterwards. Does not: which readers need it (docs/lake.md), what was decided
+afterwards. Does not: which readers need it (docs/reading.md), what was decided
 (docs/decisions/readers.md).
 """
 

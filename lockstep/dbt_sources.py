@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _HEAD: Final = """\
 # Printed by `lockstep read --dbt`: mirrors of MySQL tables as sources of a dbt project.
 # external_location is for dbt-duckdb (extensions: [delta]); other adapters find the tables under
-# schema, where a catalog has them: docs/catalogs.md.
+# schema, where a catalog has them: docs/deploy.md#mirrors-in-a-catalog.
 # loaded_at_query is when the newest transaction was committed that was read from the server's log,
 # whichever tables it changed: a mirror that nothing changes is not late. It is DuckDB's SQL.
 """

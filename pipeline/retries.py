@@ -4,7 +4,7 @@ Belongs here: the numbers and the one loop that goes by them; nothing else in th
 product counts tries, or waits for the next one. Does not: what is tried, which errors
 are worth another try, what is told then.
 
-Each is a row of the table in docs/operations.md.
+Each is a row of the table in docs/operating.md.
 """
 
 from __future__ import annotations

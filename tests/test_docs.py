@@ -12,7 +12,7 @@ from pipeline.binlog.rows.table_map import TYPE_NAMES
 from pipeline.binlog.values.table import DECODED_BY
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / "docs/binlog.md").read_text()
+PAGE = (ROOT / "docs/how-it-works.md").read_text()
 SOURCES = ("pipeline", "resources", "assets", "lockstep", "demo", "benchmarks", "tests")
 
 
@@ -143,6 +143,48 @@ def known() -> set[str]:
     files += (ROOT / "docs/deploy").iterdir()
     parts = {part for file in files for part in (*file.relative_to(ROOT).parts, file.stem)}
     return words_of(files) | {word for part in parts for word in part.split(".")}
+
+
+READ = (
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "tests").glob("*.md")),
+    *sorted((ROOT / "benchmarks").glob("*.md")),
+)
+"""Every page that a person reads."""
+
+
+@pytest.mark.parametrize("page", READ, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_to_a_heading(page: Path) -> None:
+    """A link to a page that is gone, or to a chapter that has another name now, leads nowhere."""
+    targets = re.findall(r"\]\((?!https?:)([^)]+)\)", page.read_text())
+    assert [target for target in targets if not leads(page, target)] == []
+
+
+def test_every_page_that_the_product_names_is_there() -> None:
+    """In hints, comments and the example of a configuration."""
+    files = [ROOT / "lockstep.toml"]
+    files += [file for folder in SOURCES for file in (ROOT / folder).rglob("*.py")]
+    named = {
+        (str(file.relative_to(ROOT)), target)
+        for file in files
+        for target in re.findall(r"\bdocs/[\w/-]+\.md(?:#[\w-]+)?", file.read_text())
+    }
+    assert len(named) > 20
+    assert [one for one in named if not leads(ROOT / "README.md", one[1])] == []
+
+
+def leads(page: Path, target: str) -> bool:
+    """Whether a link of the page finds its file, and there the heading that it names."""
+    name, _, anchor = target.partition("#")
+    file = page.parent / name if name else page
+    return file.exists() and (not anchor or anchor in headings(file))
+
+
+def headings(page: Path) -> set[str]:
+    """As GitHub writes them in links: lower case, spaces as dashes, no punctuation."""
+    found = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in found}
 
 
 def test_every_room_of_a_run_is_told() -> None:

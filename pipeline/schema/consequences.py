@@ -102,7 +102,7 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
         Action.QUARANTINED,
         (
             "CREATE TABLE or ALTER TABLE with an engine that is not captured (MEMORY, BLACKHOLE, "
-            "MERGE, FEDERATED, CSV …: check.md lists them all)",
+            "MERGE, FEDERATED, CSV …: reference.md lists them all)",
             "new version",
             "quarantined",
             "ends there",

@@ -1,7 +1,7 @@
 """The decision table: every start rule in its order, in words and as code; taking the decision, and
 writing it down.
 
-Belongs here: the order, which cursor a rule needs, and the words that `docs/positions.md` shows.
+Belongs here: the order, which cursor a rule needs, and the words that `docs/how-it-works.md` shows.
 What else its facts must be, and what an operator is told, is in `chosen`, `resumed`, `configured`.
 """
 

@@ -263,13 +263,13 @@ def require_fit(
     if int(version.partition(".")[0]) < OLDEST:
         raise ConfigurationError(
             f"The Spark at {server} is {version}; Spark {OLDEST} or newer is needed",
-            hint="use a newer one: see docs/spark.md",
+            hint="use a newer one: see docs/deploy.md#where-spark-runs",
         )
     if EXTENSION not in there.get("spark.sql.extensions", ""):
         raise ConfigurationError(
             f"The Spark at {server} has no Delta Lake",
             hint=f'start it with delta-spark and "spark.sql.extensions" = "{EXTENSION}": '
-            "docs/spark.md",
+            "docs/deploy.md#where-spark-runs",
         )
     scheme = "file"
     if isinstance(lake, ObjectPath):
@@ -280,7 +280,8 @@ def require_fit(
         raise ConfigurationError(
             f"The Spark at {server} would write the tables' logs with {found}, which does not stop "
             "a late run from committing",
-            hint=f'start it with "{wanted}" = "{SETTINGS[wanted]}" and our jar: docs/spark.md',
+            hint=f'start it with "{wanted}" = "{SETTINGS[wanted]}" and our jar: '
+            "docs/deploy.md#where-spark-runs",
         )
 
 

@@ -93,7 +93,7 @@ def server_of(user: Mapping[str, str]) -> SparkServer | None:
             f"{match['host']} is Databricks, whose Delta takes no log store of ours: a late run "
             "could commit there",
             hint="let Spark run on this machine (take remote out of [spark]), or use a Spark "
-            "server of yours: docs/spark.md",
+            "server of yours: docs/deploy.md#where-spark-runs",
         )
     if "spark.master" in user:
         raise ConfigurationError(

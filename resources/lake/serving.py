@@ -42,7 +42,7 @@ def server_to_start(user: Mapping[str, str]) -> SparkServer:
         raise ConfigurationError(
             f"{server} is another machine",
             hint="set remote under [spark] to sc://127.0.0.1:15002, or start Spark there: "
-            "docs/spark.md",
+            "docs/deploy.md#where-spark-runs",
         )
     if server.token is None:
         raise ConfigurationError(

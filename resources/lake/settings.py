@@ -159,5 +159,5 @@ def where_to_look(user: Mapping[str, str]) -> str:
         return "see the [spark] table of lockstep.toml and the memory that is free, then run again"
     return (
         f"see what the cluster at {user['spark.master']} says of its executors, and the [spark] "
-        "table of lockstep.toml (docs/spark.md); then run again"
+        "table of lockstep.toml (docs/deploy.md#where-spark-runs); then run again"
     )

@@ -37,7 +37,7 @@ from resources.lake.storage import lake_errors, remove_folder, remove_table
 from resources.lake.writing import commit
 
 _SCHEMA: Final = pa.schema([("id", pa.int64())])
-_PAGE: Final = "docs/spark.md says what a server needs"
+_PAGE: Final = "docs/deploy.md#where-spark-runs says what a server needs"
 
 
 def require_kept(spark: Spark, lake: LakePath, staging: Path) -> None:

@@ -67,5 +67,5 @@ def _other(named: str, place: LakePath) -> ConfigurationError:
     return ConfigurationError(
         f"{named} does not see {place} as this machine does",
         hint="put it on a disk that both have under this path, with the rights of this account: "
-        "docs/spark.md",
+        "docs/deploy.md#where-spark-runs",
     )

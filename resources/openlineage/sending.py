@@ -42,12 +42,12 @@ def open_client(transport: Mapping[str, Any]) -> OpenLineageClient:
     except Exception as error:  # the client raises whatever its transports do
         raise ConfigurationError(
             f"The OpenLineage client refuses its transport: {_said(error)}",
-            hint="correct transport under [lineage]; docs/lineage.md",
+            hint="correct transport under [lineage]; docs/deploy.md#openlineage",
         ) from error
     if client.transport.kind == "console" and transport.get("type") != "console":
         raise ConfigurationError(
             "[lineage] names no transport, and the OpenLineage client finds none by itself",
-            hint="set transport under [lineage], or OPENLINEAGE_URL; docs/lineage.md",
+            hint="set transport under [lineage], or OPENLINEAGE_URL; docs/deploy.md#openlineage",
         )
     return client
 

@@ -1,4 +1,4 @@
-"""docs/consumers.md: its examples run as they stand."""
+"""docs/reading.md: the examples of the chapter about consumers run as they stand."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 import lockstep
 from resources.lake.session import SparkProcess
 from tests.consumers.shop import ORDERS, Shop
-from tests.typed_pages import blocks
+from tests.typed_pages import blocks, chapter
 
 pytestmark = pytest.mark.acceptance
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/consumers.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/reading.md"
 
 
 def test_the_examples_run(
@@ -24,8 +24,9 @@ def test_the_examples_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """From top to bottom, in a folder with a lockstep.toml, twice."""
+    told = chapter(PAGE.read_text(), "Consumers: every change once")
     make, by_arrow, by_spark, whole = (
-        block.replace('"shop"', f'"{shop.source}"') for block in blocks(PAGE.read_text(), "python")
+        block.replace('"shop"', f'"{shop.source}"') for block in blocks(told, "python")
     )
     monkeypatch.chdir(shop.folder)
     names: dict[str, object] = {"spark": spark.session()}

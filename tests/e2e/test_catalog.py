@@ -1,4 +1,4 @@
-"""Mirrors in a real metastore, kept registered by runs: docs/catalogs.md."""
+"""Mirrors in a real metastore, kept registered by runs: docs/deploy.md."""
 
 from __future__ import annotations
 

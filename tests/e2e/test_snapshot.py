@@ -16,7 +16,7 @@ from tests.e2e.points import Point
 from tests.e2e.project import Project
 from tests.e2e.warm import REPOSITORY, WarmProcess
 from tests.fix_mysql import MySqlStand
-from tests.typed_pages import blocks
+from tests.typed_pages import blocks, chapter
 
 DATABASE = "older"
 ROWS = {
@@ -102,12 +102,12 @@ def test_killed_while_it_reads(project: Project, mysql: MySqlStand, drawn: int) 
     assert project.proven() == TABLES
 
 
-def typed(page: str, chapter: str = "") -> Iterator[list[str]]:
+def typed(page: str, heading: str = "") -> Iterator[list[str]]:
     """The words of each command in the blocks of a page, or of a chapter of it, with the names of
     ours."""
     text = (REPOSITORY / "docs" / page).read_text(encoding="utf-8")
-    if chapter:
-        text = text.partition(f"\n## {chapter}\n")[2].partition("\n## ")[0]
+    if heading:
+        text = chapter(text, heading)
     for block in blocks(text, "sh"):
         for line in block.splitlines():
             program, *words = shlex.split(line, comments=True)

@@ -18,9 +18,9 @@ from pipeline.errors import VersionGone
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
-from tests.typed_pages import blocks
+from tests.typed_pages import blocks, chapter
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/versions.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/reading.md"
 TOTAL = 1_000
 ROWS = 5
 
@@ -79,9 +79,11 @@ def test_the_page_is_carried_out_as_typed(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """docs/versions.md from top to bottom, with the names and places of this source."""
+    """The chapter of docs/reading.md from top to bottom, with the names and places of this
+    source."""
     (one,) = listed(project)
-    page = PAGE.read_text().replace("shop.orders", HERE)
+    page = chapter(PAGE.read_text(), "Versions: all tables as of one moment")
+    page = page.replace("shop.orders", HERE)
     page = page.replace("shop.items", THERE).replace("0f3c1d2e", one["run"])
     page = page.replace("2026-11-01T06:00:00Z", "2100-01-01T00:00:00Z")
     (typed,), (code,) = blocks(page, "sh"), blocks(page, "python")

@@ -8,10 +8,12 @@ from typing import Final
 from tests.pages import (
     buffer,
     checks,
+    commands,
     lives,
     passed,
     policies,
     retries,
+    rooms,
     schema_rules,
     shapes,
     start_rules,
@@ -28,9 +30,11 @@ PARTS: Final[tuple[MadePart, ...]] = (
     policies.PART,
     lives.PART,
     checks.PART,
+    commands.PART,
     retries.PART,
     shapes.PART,
     supply_rules.PART,
+    rooms.PART,
 )
 
 

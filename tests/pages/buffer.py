@@ -31,4 +31,4 @@ def _label(event: EventRole, action: BufferAction) -> str:
     return f"{words} / {action.words}"
 
 
-PART: Final = MadePart("buffer", "docs/binlog.md", diagram)
+PART: Final = MadePart("buffer", "docs/how-it-works.md", diagram)

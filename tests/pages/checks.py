@@ -46,4 +46,4 @@ def _code(cure: str) -> str:
     return f"{mark}{found[0]}{mark}{cure[found.end() :]}"
 
 
-PART: Final = MadePart("checks", "docs/check.md", tables)
+PART: Final = MadePart("checks", "docs/reference.md", tables)

@@ -33,4 +33,4 @@ def _row(one: Retry) -> str:
     return row((one.what, one.why, often, between, one.end))
 
 
-PART: Final = MadePart("retries", "docs/operations.md", table)
+PART: Final = MadePart("retries", "docs/operating.md", table)

@@ -21,4 +21,4 @@ def _row(number: int, rule: Row) -> str:
     return row(cells)
 
 
-PART: Final = MadePart("start_rules", "docs/positions.md", table)
+PART: Final = MadePart("start_rules", "docs/how-it-works.md", table)

@@ -1,0 +1,88 @@
+"""The house as a picture, in Mermaid's language, from the imports of its modules.
+
+A room is a folder of `pipeline` or `resources`, or one of the other packages. An arrow is left out
+where a longer way says the same.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import grimp
+
+from tests.pages.made import MadePart
+
+CHECKOUT: Final = Path(__file__).resolve().parents[2]
+FLOORS: Final = ("resources", "pipeline")
+"""Packages whose folders are rooms of their own."""
+
+
+def picture() -> str:
+    """One line a room, with the rooms that it stands on."""
+    below = stands_on()
+    lines = ["```mermaid", "flowchart TD"]
+    for floor in FLOORS:
+        rooms = [room for room in below if room.startswith(f"{floor}.")]
+        names = "; ".join(room.rpartition(".")[2] for room in rooms)
+        lines += [f"    subgraph {floor}", f"        {names}", "    end"]
+    for room, others in below.items():
+        if others:
+            targets = " & ".join(sorted(other.rpartition(".")[2] for other in others))
+            lines.append(f"    {room.rpartition('.')[2]} --> {targets}")
+    return "\n".join([*lines, "```"])
+
+
+@cache
+def stands_on() -> dict[str, set[str]]:
+    """Each room with those that it stands on, but for what another one of these stands on."""
+    all_below = {room: _reached(room) for room in sorted(_imports())}
+    rooms = {room for room in all_below if _is_room(room)}
+    below = {room: (all_below[room] & rooms) - {room} for room in sorted(rooms)}
+    return {
+        room: others - {deeper for other in others for deeper in below[other]}
+        for room, others in below.items()
+    }
+
+
+def _reached(place: str) -> set[str]:
+    """Every place that is imported from there, over others too."""
+    reached: set[str] = set()
+    waiting = [place]
+    while waiting:
+        for other in _imports()[waiting.pop()] - reached:
+            reached.add(other)
+            waiting.append(other)
+    return reached
+
+
+@cache
+def _imports() -> dict[str, set[str]]:
+    """Each room, or module beside rooms, with those whose modules it imports."""
+    settings = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
+    graph = grimp.build_graph(*settings["tool"]["importlinter"]["root_packages"])
+    imports: dict[str, set[str]] = {_place(module): set() for module in graph.modules}
+    for module in graph.modules:
+        others = graph.find_modules_directly_imported_by(module)
+        imports[_place(module)] |= {_place(other) for other in others} - {_place(module)}
+    return imports
+
+
+def _place(module: str) -> str:
+    """`pipeline.schema.types` → `pipeline.schema`, `assets.pages` → `assets`."""
+    package, *inside = module.split(".")
+    if package == "lockstep" and inside and (CHECKOUT / inside[0] / "__init__.py").exists():
+        package, *inside = inside
+    return ".".join([package, *inside[:1]]) if package in FLOORS else package
+
+
+def _is_room(place: str) -> bool:
+    floor, _, folder = place.partition(".")
+    if floor not in FLOORS:
+        return True
+    return folder != "" and (CHECKOUT / floor / folder / "__init__.py").exists()
+
+
+PART: Final = MadePart("rooms", "docs/architecture.md", picture)
