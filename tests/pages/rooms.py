@@ -7,6 +7,7 @@ where a longer way says the same.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -21,18 +22,22 @@ FLOORS: Final = ("resources", "pipeline")
 
 
 def picture() -> str:
-    """One line a room, with the rooms that it stands on."""
+    """Rooms that stand on the same others share a line."""
     below = stands_on()
     lines = ["```mermaid", "flowchart TD"]
     for floor in FLOORS:
         rooms = [room for room in below if room.startswith(f"{floor}.")]
-        names = "; ".join(room.rpartition(".")[2] for room in rooms)
-        lines += [f"    subgraph {floor}", f"        {names}", "    end"]
+        lines += [f"    subgraph {floor}", f"        {_listed(rooms)}", "    end"]
+    arrows: dict[str, list[str]] = {}
     for room, others in below.items():
         if others:
-            targets = " & ".join(sorted(other.rpartition(".")[2] for other in others))
-            lines.append(f"    {room.rpartition('.')[2]} --> {targets}")
+            arrows.setdefault(_listed(others), []).append(room)
+    lines += [f"    {_listed(rooms)} --> {others}" for others, rooms in arrows.items()]
     return "\n".join([*lines, "```"])
+
+
+def _listed(rooms: Iterable[str]) -> str:
+    return " & ".join(sorted(room.rpartition(".")[2] for room in rooms))
 
 
 @cache

@@ -1,4 +1,4 @@
-"""How a table is brought to a place, as a picture and a table: `pipeline.supply.plan`."""
+"""How a table is brought to a place, as a table: `pipeline.supply.plan`."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from pipeline.table_state import Supplier
 from tests.pages.made import MadePart, row
 
 SUPPLIES: Final[dict[type[Supply], str]] = {
-    FromLog: "the log after its place",
-    Rewritten: "its changelog",
-    ColumnsRead: "MySQL: new columns, by key",
-    RowsRead: "MySQL: all rows",
+    FromLog: "log",
+    Rewritten: "changelog",
+    ColumnsRead: "MySQL (columns)",
+    RowsRead: "MySQL",
 }
 
 TABLE: Final = TableName("shop", "orders")
@@ -80,26 +80,13 @@ def supplied() -> dict[str, set[type[Supply]]]:
     return found
 
 
-def picture() -> str:
-    """The rules from the first to the last, and what supplies a table by each, in Mermaid's
-    language."""
-    number = {kind: f"s{at}" for at, kind in enumerate(SUPPLIES)}
-    lines = ["```mermaid", "flowchart LR"]
-    for at, (rule, kinds) in enumerate(supplied().items()):
-        lines.append(f'    r{at}["{at + 1}. {rule}"]')
-        lines += [f"    r{at} --> {number[kind]}" for kind in SUPPLIES if kind in kinds]
-    lines += [f'    {number[kind]}(["{words}"])' for kind, words in SUPPLIES.items()]
-    return "\n".join([*lines, "```"])
-
-
 def table() -> str:
     """One row a rule, in their order: the first that applies decides."""
-    lines = [row(("rule", "the table", "what supplies what it lacks")), "|---" * 3 + "|"]
-    return "\n".join([*lines, *(row((rule.name, *rule.words)) for rule in RULES)])
+    lines = [row(("rule", "the table", "what supplies what it lacks", "from")), "|---" * 4 + "|"]
+    for rule, kinds in zip(RULES, supplied().values(), strict=True):
+        supplies = ", ".join(words for kind, words in SUPPLIES.items() if kind in kinds)
+        lines.append(row((rule.name, *rule.words, supplies)))
+    return "\n".join(lines)
 
 
-def picture_and_table() -> str:
-    return f"{picture()}\n\n{table()}"
-
-
-PART: Final = MadePart("supply_rules", "docs/tables.md", picture_and_table)
+PART: Final = MadePart("supply_rules", "docs/tables.md", table)
