@@ -164,3 +164,17 @@ def test_how_to_read_and_to_verify_tables_as_it_is_written(
         codes.append((words[0], project.run(*words, expect=None).returncode))
     equal, unproven, differs = ("verify", 0), ("verify", 3), ("verify", 4)
     assert codes == [equal, equal, equal, unproven, differs, differs, ("run", 0), equal]
+
+
+@pytest.mark.acceptance
+def test_the_first_day_as_it_is_written(project: Project) -> None:
+    """The chapters of docs/first-day.md that run, prove and read: each command ends well, and what
+    is printed for a table of the page reads one of ours."""
+    said = {
+        " ".join(words): project.run(*words).stdout
+        for heading in ("4. The first run", "5. Read the lake")
+        for words in typed("first-day.md", heading)
+    }
+    assert [words for words, text in said.items() if not text] == []
+    assert f"{DATABASE}/orders" in said[f"read {DATABASE}.orders"]
+    assert project.proven() == TABLES
