@@ -1,6 +1,6 @@
-"""What Arrow cannot do with one table's values is that table's matter.
+"""An error of Arrow about one table's values quarantines that table only.
 
-Not here: memory that is short, which is the machine's.
+Not here: lack of memory, which concerns the whole run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pipeline.errors import TableError
 
 @contextmanager
 def for_one_table(doing: str) -> Iterator[None]:
-    """`doing` completes "Arrow cannot …"."""
+    """Turn errors of Arrow into a `TableError`. `doing` completes the sentence "Arrow cannot …"."""
     try:
         yield
     except (pa.ArrowMemoryError, pa.ArrowCancelled, TableError):

@@ -1,14 +1,14 @@
-"""Named consumers of a source's changelog: values, and how much a delivery holds.
+"""Named consumers of a source's changelog, and the size of a delivery.
 
 A consumer reads the changes of acknowledged batches, in order and in whole batches, hence
-in whole transactions. What it was given is a delivery; deliveries are acknowledged oldest
-first, or rolled back newest first and then given again under new ids.
+in whole transactions. Each portion is a delivery. Deliveries are acknowledged oldest first,
+or rolled back newest first, after which their batches are delivered again under new ids.
 
     get ──▶ out ──ack──▶ acknowledged
              └──rollback──▶ rolled back
 
-The cursor is the end of the newest acknowledged delivery, else where the consumer
-began; it is never stored beside them. Does not belong here: reading any change.
+The cursor is the end of the newest acknowledged delivery, or where the consumer began if
+there is none; it is computed, never stored. Does not belong here: reading changes.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from pipeline.position import Position
 from pipeline.table import TableName
 
 MOST_BATCHES: Final = 1000
-"""Batches of one delivery, whatever was asked for."""
+"""Number of batches in a delivery at most, whatever is asked for."""
 
 ConsumerStart = Literal["earliest", "latest"] | int
-"""Where a new consumer begins: before the first batch, behind the newest acknowledged one,
-or behind that batch, which must be acknowledged."""
+"""Where a new consumer begins: before the first batch, after the newest acknowledged one, or after
+the batch with that id, which must be acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """A consumer as it stands. `cursor` is the newest batch it is done with, None before
-    the first; `behind` counts acknowledged batches after that, `changes` their row
-    images, `out` its deliveries that are neither acknowledged nor rolled back."""
+    """A consumer's state. `cursor`: the newest batch that it acknowledged, or None. `behind`:
+    number of acknowledged batches of the source after that; `changes`: number of their row images.
+    `out`: number of its deliveries that are neither acknowledged nor rolled back."""
 
     source: str
     name: str
@@ -47,8 +47,8 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A range of batches (`start`, `end`] that a consumer was given. `changes` counts
-    their row images; `tables` are those with changes in them, sorted."""
+    """A range (`start`, `end`] of batches that a consumer was given. `changes`: number of their row
+    images. `tables`: the tables with changes in them, sorted."""
 
     id: int
     source: str
@@ -70,7 +70,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryBounds:
-    """At most so many batches and row images, but one batch in any case."""
+    """Limits of a delivery, which has at least one batch in any case. None: no limit."""
 
     max_batches: int | None = None
     max_changes: int | None = None
@@ -91,8 +91,8 @@ class DeliveryBounds:
 def chosen_batches(
     waiting: Iterable[tuple[int, int]], bounds: DeliveryBounds
 ) -> tuple[tuple[int, int], ...]:
-    """The next delivery's batches of those that wait, each (id, row images), oldest
-    first. Empty only if none wait."""
+    """Return the batches of the next delivery. `waiting` has (id, number of row images) per batch,
+    oldest first. The result is empty only if no batch waits."""
     chosen: list[tuple[int, int]] = []
     changes = 0
     for batch, more in waiting:

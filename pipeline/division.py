@@ -1,15 +1,15 @@
-"""Where a moment lies in a sequence of things whose times may not ascend.
+"""The place of a moment in a sequence of items whose times need not ascend.
 
-Not here: the things that have them: transactions (`pipeline.binlog.search.moments`),
-batches (`pipeline.replay`).
+Not here: the items: transactions (`pipeline.binlog.search.moments`), batches (`pipeline.replay`).
 
-A moment lies where the fewest things are on its wrong side: before the place, things whose time is
-the moment or later; after it, things whose time is earlier. Of several such places it is the first.
-Where times only ascend, this is the place before the first thing at or after the moment. A single
-time that is wrong, however far ahead or behind, moves the place past one other thing at most.
+A place in the sequence has misplaced items: those before it whose time is the moment or
+later, and those after it whose time is earlier. The moment lies at the place with the
+fewest misplaced items; if several have equally few, at the first. If times ascend, this
+is the place before the first item at or after the moment. A single wrong time, however
+far off, moves the place by at most one other item.
 
-A time later than `latest`, when the things were read, is not believed: such a thing
-counts with the one before it.
+A time later than `latest`, the time at which the items were read, is not believed: such
+an item counts like the one before it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _NEVER: Final = int(np.iinfo(np.int64).max)
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """`place`: number of things before the moment. `late`: how many of those have the moment or a
-    later one as their time; `early`: how many of the others have an earlier one. `last`: number of
-    things before the last of the places that are equally good."""
+    """`place`: number of items before the moment. `late`: number of these whose time is the moment
+    or later; `early`: number of the other items whose time is earlier. `last`: number of items
+    before the last of the equally good places."""
 
     place: int
     late: int
@@ -39,7 +39,7 @@ class Division:
 
 
 class Divider:
-    """The search for a moment in a sequence that is given piece by piece; times are in microseconds
+    """The search for a moment in a sequence that arrives piece by piece. Times are microseconds
     since the epoch."""
 
     def __init__(self, moment: int, latest: int | None = None) -> None:
@@ -53,8 +53,8 @@ class Divider:
         self.place = 0
         self._last_place = 0
         self.balance = 0
-        """Number of things so far that count as earlier than the moment, minus the number of those
-        that do not."""
+        """Number of items so far that count as earlier than the moment, minus the number of the
+        others."""
 
     def restarted(self) -> Divider:
         return Divider(self.moment, self.latest)
@@ -79,9 +79,9 @@ class Divider:
     def _believed(
         self, times: npt.NDArray[np.int64], earlier: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.bool_]:
-        """Return `earlier`, with the answer of the thing before wherever a time is not believed."""
-        known = np.where(times <= self.latest, np.arange(len(times)), -1)
-        source = np.maximum.accumulate(known)
+        """Return `earlier`, with the answer of the item before wherever a time is not believed."""
+        credible = np.where(times <= self.latest, np.arange(len(times)), -1)
+        source = np.maximum.accumulate(credible)
         believed = np.where(source >= 0, earlier[source], self._last)
         self._last = bool(believed[-1])
         return believed
@@ -103,7 +103,7 @@ def divided(
 def divided_after(
     times: Sequence[datetime], moment: datetime, latest: datetime | None = None
 ) -> Division:
-    """Return where the end of the moment lies: things at the moment itself come before it."""
+    """Return the place of the moment's end: items at the moment itself come before it."""
     return divided(times, moment + timedelta(microseconds=1), latest)
 
 

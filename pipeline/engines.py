@@ -1,10 +1,10 @@
-"""Storage engines by name: whose tables are captured, and why the others are not.
+"""The storage engines whose tables are captured, and the reason why those of the others are not.
 
-Not here: which engine a table has, which the server says (`resources.mysql`), or a
-statement in the log (`pipeline.schema`).
+A table is captured if its engine stores exactly the rows that the log records. Tables of
+an engine that is not listed here are not captured, because it was never tested.
 
-A table is captured if what its engine keeps is what the log says, no more and no less.
-An engine that is not named here is not captured: nobody tried what it does.
+Not here: the engine of a table, which the server (`resources.mysql`) or a statement in the
+log (`pipeline.schema`) says.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _ELSEWHERE: Final = "its rows are on other servers, whose changes this log does 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """`name` as people write it. `level`: "ok", "warning" or "refusal"; tables of a refused
-    one are quarantined."""
+    """An engine, by its usual `name`. `level`: "ok", "warning" or "refusal"; tables of a refused
+    engine are quarantined."""
 
     name: str
     level: str
@@ -67,7 +67,7 @@ ENGINES: Final[Mapping[str, Engine]] = {engine.name.upper(): engine for engine i
 
 
 def engine_of(name: str) -> Engine:
-    """What is known of an engine; "" is a table that its server cannot open."""
+    """Return the engine of that name. "" stands for a table that the server cannot open."""
     upper = name.strip().upper()
     known = ENGINES.get(_OTHER_NAMES.get(upper, upper))
     if known is not None:
@@ -78,16 +78,16 @@ def engine_of(name: str) -> Engine:
 
 
 def why_refused(name: str) -> str | None:
-    """Why tables of an engine are quarantined; None where they are captured."""
+    """Return why tables of the engine are quarantined, or None if they are captured."""
     engine = engine_of(name)
     return f"its engine is {engine.name}: {engine.why}" if engine.level == "refusal" else None
 
 
 def is_merge(name: str) -> bool:
-    """Whether rows of a table of that engine are rows of other tables."""
+    """Return whether a table of that engine shows the rows of other tables (MERGE)."""
     return _OTHER_NAMES.get(name.upper(), name.upper()) == "MERGE"
 
 
 def is_part(name: str) -> bool:
-    """Whether a MERGE table may have tables of that engine as its parts."""
+    """Return whether a MERGE table may be made of tables of that engine."""
     return name.upper() == "MYISAM" or is_merge(name)

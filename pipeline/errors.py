@@ -1,8 +1,7 @@
-"""Every way in which Lockstep refuses, fails or stops.
+"""All errors of Lockstep, one class per situation that an operator can tell apart.
 
-One leaf per situation an operator can tell apart. A leaf knows who has to act
-(`recovery`) and what to type (`hint`); the driver's exception travels as its cause.
-No driver's exception crosses a port: adapters translate.
+A class says who has to act (`recovery`), an error what to type next (`hint`). A driver's
+exception never crosses a port: the adapter raises one of these with the exception as its cause.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from pipeline.shown import shown
 
 
 class Recovery(Enum):
-    """Who has to act; decides Dagster's retry policy and is the exit code. The ledger keeps it by
-    its name with what failed."""
+    """Who has to act. The value is the exit code, and it decides whether Dagster retries. The
+    ledger keeps the name with each failed attempt."""
 
     CONFIGURATION = 2
     RETRY = 3
@@ -30,12 +29,11 @@ class Recovery(Enum):
 
 
 class LockstepError(Exception):
-    """Base of all refusals; never raised itself.
+    """Base of all errors; never raised itself.
 
-    `message` is one sentence that names the thing concerned; `hint` is what to do or
-    type next; `listed`: what the sentence ends with, a line each. None of them ever
-    holds a secret or a row's value. `recorded`: the ledger keeps it
-    already, as a decision that a run was refused by.
+    `message` is one sentence that names what is concerned, `hint` says what to do or type next,
+    and `listed` are lines that follow the message. None of them ever contains a secret or a row's
+    value. `recorded`: the ledger already has the error, as the decision that refused a run.
     """
 
     json_keys: ClassVar = ("kind", "message", "hint")
@@ -72,11 +70,11 @@ class NotYet(LockstepError):
 
 
 class SecretMissing(ConfigurationError):
-    """An env: or file: reference leads nowhere."""
+    """The variable or file of an env: or file: reference does not exist."""
 
 
 class AccessDenied(ConfigurationError):
-    """The server knows us not, or not with this password."""
+    """The server does not accept the account or its password."""
 
 
 class HostUnknown(ConfigurationError):
@@ -88,15 +86,15 @@ class NothingMatches(ConfigurationError):
 
 
 class SpanRefused(ConfigurationError):
-    """A span of the past lies outside of what was captured, or ends before it begins."""
+    """A span of the past lies outside the captured batches, or ends before it begins."""
 
 
 class ConditionRefused(ConfigurationError):
-    """Rows of a table cannot be read again by a condition: it is none, or the table allows none."""
+    """A condition for rows to read again is invalid, or the table does not allow one."""
 
 
 class PastRefused(ConfigurationError):
-    """What is asked for of the past cannot be told: not any more, not yet, or never."""
+    """The lake cannot show what was asked for: not any more, not yet, or never."""
 
 
 class ConsumerUnknown(ConfigurationError):
@@ -108,7 +106,7 @@ class JavaMissing(ConfigurationError):
 
 
 class SetupIncomplete(ConfigurationError):
-    """Something that `lockstep setup` provides is not there (Delta's jars, say)."""
+    """Something that `lockstep setup` provides is missing, such as Delta's jars."""
 
 
 class TlsRefused(ConfigurationError):
@@ -119,7 +117,7 @@ class TlsRefused(ConfigurationError):
 
 
 class TemporaryTrouble(LockstepError):
-    """Base of what a later try may get past; never raised itself."""
+    """Base of errors that may be gone at a later try; never raised itself."""
 
     recovery = Recovery.RETRY
 
@@ -137,23 +135,23 @@ class SourceBusy(TemporaryTrouble):
 
 
 class BatchesWait(TemporaryTrouble):
-    """What was captured is not merged yet, and what is asked for begins behind that."""
+    """Captured batches are not merged yet, and the command needs them merged."""
 
 
 class RowsNotRead(TemporaryTrouble):
-    """The rows of a condition could not be read just now, or not joined with the log."""
+    """The rows of a condition could not be read now, or could not be related to the log."""
 
 
 class LeaseLost(TemporaryTrouble):
-    """Another run took the source over; nothing of this run was recorded after that."""
+    """Another run took over the source. Nothing of this run was recorded after that."""
 
 
 class CommitConflict(TemporaryTrouble):
-    """Somebody else committed to the same Delta table first."""
+    """Another writer committed to the same Delta table first."""
 
 
 class LakeUnavailable(TemporaryTrouble):
-    """The lake's storage cannot be written or read (full, read-only, gone)."""
+    """The lake's storage cannot be written or read: it is full, read-only or not reachable."""
 
 
 class DiskFull(TemporaryTrouble):
@@ -165,7 +163,7 @@ class CatalogUnavailable(TemporaryTrouble):
 
 
 class CatalogRefused(TemporaryTrouble):
-    """The catalog does not do what it is asked about one entry."""
+    """The catalog refuses a request about one entry."""
 
 
 class StreamEndedEarly(TemporaryTrouble):
@@ -173,18 +171,18 @@ class StreamEndedEarly(TemporaryTrouble):
 
 
 class SourceMoving(TemporaryTrouble):
-    """A comparison needs the source and the lake to stand still."""
+    """A comparison found the source or the lake changing while neither may."""
 
 
 class StructureMoved(TemporaryTrouble):
-    """A table is not, or no longer, built as whoever wants to read it thinks."""
+    """A table to be read does not have the expected structure, or no longer has it."""
 
 
 # -- an operator must decide -----------------------------------------------------
 
 
 class OperatorNeeded(LockstepError):
-    """Base of the decisions only a person can take; never raised itself."""
+    """Base of errors that only a person can resolve; never raised itself."""
 
     recovery = Recovery.OPERATOR
 
@@ -202,7 +200,7 @@ class NotAnEventBoundary(OperatorNeeded):
 
 
 class MomentOutOfRange(OperatorNeeded):
-    """A moment that the server's log does not reach back to, or that has not come yet."""
+    """A moment lies before the beginning of the server's log, or in the future."""
 
 
 class EndNotReached(OperatorNeeded):
@@ -214,7 +212,7 @@ class HistoryRewritten(OperatorNeeded):
 
 
 class HistoryUnproven(OperatorNeeded):
-    """The server's log cannot show that its history is the one that was read."""
+    """Nothing in the server's log proves that its history is the one that was read."""
 
 
 class SourceChanged(OperatorNeeded):
@@ -222,11 +220,11 @@ class SourceChanged(OperatorNeeded):
 
 
 class SourceDiverged(OperatorNeeded):
-    """The server lacks transactions that were read, or that a chosen start names."""
+    """The server lacks transactions that were read, or that the chosen start includes."""
 
 
 class StartBehindCursor(OperatorNeeded):
-    """The chosen start lies before what is acknowledged or captured."""
+    """The chosen start lies before the end of an acknowledged or captured batch."""
 
 
 class PreparedBeforeStart(OperatorNeeded):
@@ -234,20 +232,20 @@ class PreparedBeforeStart(OperatorNeeded):
 
 
 class TransactionsWithoutGtid(OperatorNeeded):
-    """The log holds anonymous transactions where a GTID set tells what was read, or where
+    """The log has anonymous transactions, and either only a GTID set says what was read, or
     `gtid_mode` keeps the server from sending them."""
 
 
 class SegmentsLost(OperatorNeeded):
-    """Captured files are damaged or missing, and part of their batch is merged."""
+    """Files of a batch are damaged or missing, and part of the batch is merged already."""
 
 
 class NoRuleApplies(OperatorNeeded):
-    """The facts fit no rule of the start table: a defect, reported as a refusal."""
+    """The facts match no rule of the start table, which is a defect of Lockstep."""
 
 
 class ServerSettings(OperatorNeeded):
-    """The server's settings cannot give what a run needs."""
+    """A run cannot work with the server's settings."""
 
 
 class PrivilegeMissing(OperatorNeeded):
@@ -255,9 +253,11 @@ class PrivilegeMissing(OperatorNeeded):
 
 
 class LogStops(OperatorNeeded):
-    """Base of what stands in the log and lets no run by; never raised itself. `at`: where, as
-    far as its hint does not say yet what to type to go on behind it. `before`: the end of the
-    last transaction before it, up to which the log can be captured; "" if that is unknown."""
+    """Base of errors about an event or statement that no run can pass; never raised itself.
+
+    `at`: its place, unless the hint already says what to type to continue after it. `before`: the
+    end of the last transaction before it, up to which the log can be captured, or "" if unknown.
+    """
 
     def __init__(self, message: str, *, hint: str, at: str = "", before: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -270,7 +270,7 @@ class SourceRefused(OperatorNeeded):
 
 
 class UnsupportedStatement(LogStops):
-    """A statement in the log changes a captured table in a way not followed."""
+    """A statement in the log changes a captured table in a way that Lockstep cannot follow."""
 
 
 class UnsupportedEvent(LogStops):
@@ -278,32 +278,32 @@ class UnsupportedEvent(LogStops):
 
 
 class PreparedElsewhere(LogStops):
-    """An XA transaction is committed whose prepare lies before the source's start."""
+    """The log commits an XA transaction that was prepared before the source's start."""
 
 
 class DamagedEvent(LogStops):
-    """Bytes that are not what the log's grammar or checksum demands."""
+    """Bytes of the log violate its grammar or do not match their checksum."""
 
 
 class TransactionsMissing(OperatorNeeded):
-    """The server had executed transactions that its log did not show."""
+    """The server has executed transactions that its log does not have."""
 
 
 class ForeignCommit(OperatorNeeded):
-    """A lake table holds a commit that is not ours, or lacks one that was."""
+    """A table in the lake has a commit that Lockstep did not make, or lacks one that it made."""
 
 
 class TableQuarantined(OperatorNeeded):
-    """All changes of a table are wanted, and from some place on it has none."""
+    """All changes of a table are asked for, but it is quarantined from some position on."""
 
 
 class LedgerRefused(OperatorNeeded):
-    """The ledger's constraints refused a step out of order; nothing was changed."""
+    """A constraint of the ledger refused a step that was out of order. Nothing was changed."""
 
 
 class ConsumerRefused(LedgerRefused):
-    """A step of a changelog's consumer is out of order, a second time or unknown; nothing
-    was changed. `rule`: which one it breaks, for programs."""
+    """A step of a consumer is unknown, repeated or out of order. Nothing was changed. `rule`: the
+    name of the broken rule, for programs."""
 
     def __init__(self, message: str, *, hint: str, rule: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -315,20 +315,20 @@ class LedgerNewer(OperatorNeeded):
 
 
 class PositionPurged(OperatorNeeded):
-    """The log file the cursor stands in is no longer on the server."""
+    """The log file of the cursor is no longer on the server."""
 
 
 class SchemaUnknownAt(OperatorNeeded):
-    """Rows of a captured table lie at a place where nobody knows how it was built."""
+    """The log has rows of a captured table at a position where its structure is unknown."""
 
 
 class VersionSetUnknown(OperatorNeeded):
-    """Nothing was acknowledged that shows a source, or a table of it, as of a place."""
+    """No acknowledged batch shows the source, or one of its tables, as of the place."""
 
 
 class VersionGone(OperatorNeeded):
-    """A version of a mirror cannot be read any more: its log or its files were cleaned up, or
-    another table has its folder."""
+    """A version of a mirror can no longer be read: its log or files were deleted, or its folder
+    belongs to another table."""
 
 
 # -- one table -------------------------------------------------------------------
@@ -358,10 +358,10 @@ BY_ITSELF: Final = (Remedy.RESNAPSHOT, Remedy.BACKFILL)
 
 
 class TableError(Exception):
-    """Concerns one table only: it is quarantined, the others go on.
+    """An error that concerns one table: the table is quarantined, and the others continue.
 
-    Caught by the steps of a run and recorded in the ledger; never reaches a user as
-    an exception. `reason` is one sentence, `hint` the cure in words, `remedy` as a value.
+    The steps of a run catch it and record it in the ledger, so a user never sees the exception.
+    `reason` is one sentence, `hint` the cure in words, and `remedy` the cure as a value.
     """
 
     def __init__(self, reason: str, *, hint: str, remedy: Remedy = Remedy.CATCH_UP) -> None:
@@ -372,22 +372,22 @@ class TableError(Exception):
 
 
 class StructureUnknown(TableError):
-    """Nobody knows how a table is built whose rows are in the log."""
+    """The log has rows of a table whose structure is unknown."""
 
 
 class ValueLeftOut(TableError):
-    """A row has a value that the log does not tell: reading the table from the source does."""
+    """The log does not contain a value of a row, so the table has to be read from the source."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason, hint="read it from the source")
 
 
 class TableBusy(TableError):
-    """Others keep a table from being read now: it waits for the next run."""
+    """Other sessions keep a table from being read now, so it waits for the next run."""
 
 
 class MirrorRefused(TableError):
-    """A table's mirror cannot be read or written as it is: writing it anew is the cure."""
+    """A table's mirror cannot be read or written and has to be replaced by a new one."""
 
 
 _START_AT: Final = re.compile(r"`(lockstep\x20start-at (?![^`]*--source)[^`]*?)( --reason [^`]*)`")
@@ -396,15 +396,15 @@ Named = TypeVar("Named", bound=LockstepError)
 
 
 def named(error: Named, source: str) -> Named:
-    """The same error; `lockstep start-at` in its hint says which source is meant: without it the
-    command is refused where there are several."""
+    """Return the error with `--source` added to each `lockstep start-at` of its hint, which is
+    refused without it if there are several sources."""
     error.hint = _START_AT.sub(rf"`\1 --source {source}\2`", error.hint)
     return error
 
 
 @contextmanager
 def naming(source: str) -> Iterator[None]:
-    """What is refused inside says in its hint which source its commands are for."""
+    """Add the source to the commands in the hints of errors that are raised inside."""
     try:
         yield
     except LockstepError as error:

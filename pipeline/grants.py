@@ -1,8 +1,8 @@
-"""The privileges of an account, read from the lines of SHOW GRANTS, and the GRANT that is missing.
+"""The privileges of an account, as SHOW GRANTS prints them, and the GRANT that is missing.
 
-Not here: asking for them, what a missing privilege means for a run (`preflight.account`). The lines
-include privileges that come from a role if the role is active (MySQL manual, "SHOW GRANTS
-Statement"); MariaDB lists the roles' own grants as well, and those of PUBLIC.
+The lines include the privileges of active roles (MySQL manual, "SHOW GRANTS Statement");
+MariaDB also lists the roles' own grants and those of PUBLIC. Not here: querying the server,
+what a missing privilege means for a run (`preflight.account`).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _EVERYTHING: Final = frozenset({"ALL", "ALL PRIVILEGES"})
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Privileges on `database`.`table`; a database is a LIKE pattern, "*" is everything. `revoked`:
-    they are taken away from a wider grant (partial_revokes). `columns`: there are also privileges
-    on single columns of the table."""
+    """Privileges on `database`.`table`. The database is a LIKE pattern; "*" matches everything.
+    `revoked`: the privileges are taken away from a wider grant (partial_revokes). `columns`: the
+    line also has privileges on single columns of the table."""
 
     privileges: frozenset[str]
     database: str
@@ -43,8 +43,8 @@ class Grant:
 
 
 def read_grants(lines: tuple[str, ...]) -> tuple[Grant, ...]:
-    """Return the grants on tables, databases and everything. Grants of routines, proxies and roles
-    are left out; of privileges on single columns only their existence is kept."""
+    """Return the grants on tables, databases and everything. Grants on routines, proxies and roles
+    are left out; privileges on single columns only set `columns`."""
     return tuple(grant for line in lines for grant in _grant(line))
 
 
@@ -52,10 +52,10 @@ def _grant(line: str) -> Iterator[Grant]:
     match = _LINE.match(line)
     if match is None:
         return
-    whole = _COLUMNS.sub("", match["what"])
-    privileges = frozenset(part.strip().upper() for part in whole.split(",") if part.strip())
+    on_table = _COLUMNS.sub("", match["what"])
+    privileges = frozenset(part.strip().upper() for part in on_table.split(",") if part.strip())
     database, table = _bare(match["database"]), _bare(match["table"])
-    yield Grant(privileges, database, table, line.startswith("REVOKE"), whole != match["what"])
+    yield Grant(privileges, database, table, line.startswith("REVOKE"), on_table != match["what"])
 
 
 def _bare(quoted: str) -> str:
@@ -64,47 +64,48 @@ def _bare(quoted: str) -> str:
 
 def covers(grants: tuple[Grant, ...], privilege: str, table: TableName) -> bool:
     """Return whether the account has the privilege on the whole table."""
-    meant = [
+    matching = [
         grant
         for grant in grants
         if grant.gives(privilege)
         and _like(grant.database, table.database)
         and grant.table in ("*", table.name)
     ]
-    given = [grant for grant in meant if not grant.revoked]
-    # A partial revoke only takes away from what is granted on `*.*`.
-    narrow = any(grant.database != "*" for grant in given)
-    return bool(given) and (narrow or len(given) == len(meant))
+    granted = [grant for grant in matching if not grant.revoked]
+    # A partial revoke restricts grants on `*.*` only, not those on a database or a table.
+    narrow = any(grant.database != "*" for grant in granted)
+    return bool(granted) and (narrow or len(granted) == len(matching))
 
 
 def _like(pattern: str, database: str) -> bool:
-    """Match a GRANT's database: `%` and `_` are wildcards unless a backslash comes before them."""
+    """Return whether a GRANT's database pattern matches. `%` and `_` are wildcards unless a
+    backslash precedes them."""
     if pattern == "*":
         return True
     parts = re.findall(r"\\.|.", pattern, re.DOTALL)
-    meant = {"%": "*", "_": "?", "*": "[*]", "?": "[?]", "[": "[[]"}
-    shell = "".join(meant.get(part, part[1:] if len(part) > 1 else part) for part in parts)
+    wildcards = {"%": "*", "_": "?", "*": "[*]", "?": "[?]", "[": "[[]"}
+    shell = "".join(wildcards.get(part, part[1:] if len(part) > 1 else part) for part in parts)
     return re.fullmatch(translate(shell), database) is not None
 
 
 def shown_whole(grants: Iterable[Grant], tables: Iterable[TableName]) -> frozenset[TableName]:
-    """Return the tables that the account may certainly read as a whole. Tables with a grant on
-    single columns are left out. Others may be shown as a whole too: a role, or the server's own
-    rules, may give what no line says."""
+    """Return the tables that the account can certainly read with all columns. Tables with a grant
+    on single columns are left out. The account may be able to read other tables too, for example
+    through an inactive role."""
     wide, own = list[Grant](), defaultdict[str, list[Grant]](list)
     for grant in grants:
         (wide if grant.table == "*" else own[grant.table]).append(grant)
-    found = set[TableName]()
+    readable = set[TableName]()
     for table in tables:
-        meant = (*wide, *own[table.name])
-        on_columns = any(grant.columns and grant.database == table.database for grant in meant)
-        if not on_columns and covers(meant, "SELECT", table):
-            found.add(table)
-    return frozenset(found)
+        candidates = (*wide, *own[table.name])
+        on_columns = any(grant.columns and grant.database == table.database for grant in candidates)
+        if not on_columns and covers(candidates, "SELECT", table):
+            readable.add(table)
+    return frozenset(readable)
 
 
 def account_name(account: str) -> str:
-    """Return the answer of CURRENT_USER() as GRANT takes it: 'user'@'host'."""
+    """Return the value of CURRENT_USER() in the form that GRANT takes: 'user'@'host'."""
     user, _, host = account.rpartition("@")
     return "@".join("'" + part.replace("'", "''") + "'" for part in (user, host))
 

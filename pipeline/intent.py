@@ -1,6 +1,6 @@
-"""Writes to mirrors, as the ledger keeps them: intended, settled, read together.
+"""Writes to mirrors as the ledger keeps them: intents, settled writes, and version sets.
 
-Not here: what is written (`ports.mirror_writes`).
+Not here: the data that is written (`ports.mirror_writes`).
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from typing import Final
 from pipeline.table import TableName
 
 REPLAY: Final = "replay"
-"""The step of a write that heals a mirror: it brings nothing that the mirror lacks by the books."""
+"""The step of a write that corrects a mirror after a replay. It adds no batch to the mirror."""
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A write to one mirror that the ledger committed to before it was tried.
+    """A write to one mirror, recorded before it is tried.
 
-    `batches` are the captured batches it merges, never regrouped; `txn_version` is
-    unique per application id and ascends. Until settled, it is the table's next write. `copies`:
-    the settled write of another table's mirror whose version has rows that this one begins with.
+    It merges the captured batches from `first_batch` to `last_batch`, which never change.
+    `txn_version` is unique per application id and ascends. The table has no other write until this
+    one is settled. `copies`: the settled write of another table's mirror whose rows are copied
+    first.
     """
 
     id: int
@@ -37,9 +38,8 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class SettledWrite:
-    """A settled intent: the Delta version that its commit made, when it was intended and when
-    the commit was read back. `reason`: why it was written the way it was; None where that is not
-    known."""
+    """An intent whose commit was made, as `delta_version`, and read back at `settled_at`. `reason`:
+    why it was written the way it was, or None if unknown."""
 
     intent: Intent
     delta_version: int
@@ -50,9 +50,9 @@ class SettledWrite:
 
 @dataclass(frozen=True, slots=True)
 class PinnedVersion:
-    """A version of a table's mirror that another one's rows are copied from: what the settled write
-    `write` made, with all changes up to the batch `last_batch`. `mirror`: its folder; `table_id`:
-    the id of its Delta table."""
+    """A version of a mirror from which rows are copied into another mirror. The settled write
+    `write` made it, with all changes up to the batch `last_batch`. `mirror`: its folder.
+    `table_id`: the id of its Delta table."""
 
     write: int
     table: TableName
@@ -64,8 +64,8 @@ class PinnedVersion:
 
 @dataclass(frozen=True, slots=True)
 class NewestWrites:
-    """Of an application id: the newest write that was settled, None before the first, and the
-    highest transaction that was ever intended, 0 for none."""
+    """The newest settled write of an application id, or None, and the highest transaction version
+    that was ever intended for it, or 0."""
 
     settled: SettledWrite | None
     intended: int
@@ -73,10 +73,10 @@ class NewestWrites:
 
 @dataclass(frozen=True, slots=True)
 class VersionSetEntry:
-    """Read `mirror` (a path in the lake) at `delta_version` for the batch's position.
+    """The version of a mirror (a path in the lake) that shows its table as of a batch.
 
-    `table_id`: the `metaData.id` of the Delta table that was written: a version of another one
-    in that folder shows something else. None if the lake did not tell it.
+    `table_id`: the `metaData.id` of the Delta table, because the same version of another table in
+    that folder would show something else. None if it is unknown.
     """
 
     table: TableName
@@ -87,7 +87,8 @@ class VersionSetEntry:
 
 @dataclass(frozen=True, slots=True)
 class ShownVersion:
-    """The first acknowledged batch whose end a version shows; so it does until the next one's."""
+    """The first acknowledged batch that a version shows. It also shows the following batches, up to
+    the one of the mirror's next version."""
 
     batch: int
     entry: VersionSetEntry
@@ -97,14 +98,14 @@ class Missing(StrEnum):
     """Why a table of the source cannot be read as of a batch."""
 
     TOGETHER = "together"
-    """Its changes were merged together with those of a later batch."""
+    """Its changes were merged in one write with those of a later batch."""
     LATER = "later"
-    """It came back with a later batch, which was captured before this one was done."""
+    """It was resumed by a later batch, which was captured before this one was merged."""
     LOADING = "loading"
     QUARANTINED = "quarantined"
     PAUSED = "paused"
     BEHIND = "behind"
-    """It is active again, and its mirror lacks batches that the others have."""
+    """It is active again, but its mirror lacks batches that the others have."""
     UNWRITTEN = "unwritten"
     """Nothing of it was merged yet."""
 
@@ -120,9 +121,9 @@ class MissingTable:
 
 @dataclass(frozen=True, slots=True)
 class VersionSet:
-    """What to read together to see the source as it was at an acknowledged batch's end: of each
-    table that can be read so, the newest settled write up to it; and the tables that cannot, but
-    for those that the source did not have any more. Both by name; nothing for any other batch."""
+    """The versions that together show the source as of the end of an acknowledged batch: per table
+    the newest settled write up to it. `missing`: tables of the source that cannot be read so. Both
+    are sorted by name, and empty if the batch is not acknowledged."""
 
     shown: list[VersionSetEntry]
     missing: list[MissingTable]

@@ -1,12 +1,12 @@
-"""How long versions of a mirror stay readable: what was promised, and what a table keeps.
+"""How long versions of a mirror stay readable: what is promised, and a table's properties for it.
 
-Not here: reading or writing them (`resources.lake`), judging a mirror's
+Not here: reading or writing the properties (`resources.lake`), judging those of a mirror
 (`pipeline.preflight.keeping`).
 
 Format: Delta documentation, "Table properties". VACUUM deletes files that were replaced
-longer ago than `delta.deletedFileRetentionDuration`. With each checkpoint, commits that
-are older than `delta.logRetentionDuration` go, also of a version that was the newest
-until now: so the log is kept longer.
+longer ago than `delta.deletedFileRetentionDuration`. Each checkpoint deletes commits older
+than `delta.logRetentionDuration`, even if their version was the newest until just now.
+Therefore the log is kept longer than the files.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from datetime import timedelta
 from typing import Final
 
 KEEP: Final = timedelta(days=30)
-"""What is promised unless `keep` under [lake] says otherwise."""
+"""The promise if `keep` under [lake] is not set."""
 
 LOG_LONGER: Final = timedelta(days=30)
-"""So much longer the log is kept than files: the time between two checkpoints, and that for which
-a version may have been the newest before it was replaced."""
+"""How much longer the log is kept than replaced files. It has to cover the time between two
+checkpoints and the time for which a version was the newest before it was replaced."""
 
 FILES: Final = "delta.deletedFileRetentionDuration"
 LOG: Final = "delta.logRetentionDuration"
@@ -31,20 +31,21 @@ _PART: Final = re.compile(r"(\d+)\s+(second|minute|hour|day|week)s?", re.IGNOREC
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """`files`: how long replaced files stay, `log`: how long commits do."""
+    """How long a table keeps replaced `files`, and commits in its `log`."""
 
     files: timedelta
     log: timedelta
 
     @classmethod
     def promising(cls, keep: timedelta) -> Retention:
-        """What a mirror has from its creation on."""
+        """Return the retention with which a mirror is created."""
         return cls(keep, keep + LOG_LONGER)
 
     @classmethod
     def of(cls, properties: dict[str, str]) -> Retention | None:
-        found = {name: _span(properties[name]) for name in (FILES, LOG) if name in properties}
-        files, log = found.get(FILES, _DEFAULTS[FILES]), found.get(LOG, _DEFAULTS[LOG])
+        """Return the retention that a table's properties set, or None if one is unreadable."""
+        spans = {name: _span(properties[name]) for name in (FILES, LOG) if name in properties}
+        files, log = spans.get(FILES, _DEFAULTS[FILES]), spans.get(LOG, _DEFAULTS[LOG])
         return None if files is None or log is None else cls(files, log)
 
     def properties(self) -> dict[str, str]:
@@ -55,9 +56,9 @@ class Retention:
 
 
 def _span(text: str) -> timedelta | None:
-    told = text.strip().lower().removeprefix("interval").strip()
-    parts = _PART.findall(told)
-    if not parts or _PART.sub("", told).strip():
+    interval = text.strip().lower().removeprefix("interval").strip()
+    parts = _PART.findall(interval)
+    if not parts or _PART.sub("", interval).strip():
         return None
     return sum((timedelta(**{f"{unit}s": int(number)}) for number, unit in parts), timedelta())
 

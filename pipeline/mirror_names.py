@@ -1,11 +1,12 @@
-"""Under which names the tables of a source are mirrored: their own, or what `into` makes of them.
+"""The names of mirrors: the names of their tables, or what the setting `into` makes of them.
 
-Belongs here: reading such a text, filling it in, and which tables would meet under one name. Does
-not: where a name lies in the lake (`pipeline.changes.layout`), which names a catalog takes.
+Belongs here: parsing the setting, filling in its placeholders, and finding tables whose mirrors
+would have the same name. Does not: the path of a name in the lake (`pipeline.changes.layout`), the
+names that a catalog accepts.
 
-A name is that of a database and a table, as at the source. Placeholders stand for parts of the
-source's name, which may hold anything: they are escaped as any name is. What a person writes beside
-them is plain, so that no name has to be escaped which need not be.
+Placeholders stand for parts of the source table's name, which may hold any character and is
+escaped wherever it becomes a path. The text around them is restricted to plain characters, so
+that it never needs escaping.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pipeline.tables import TablePatterns
 _PLACEHOLDER: Final = re.compile(r"\{(source|database|table)\}")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_-]*")
 _LONGEST: Final = 128
-"""A Hive metastore takes no longer name."""
+"""Length of the longest name that a Hive metastore takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Into:
 
     @classmethod
     def parse(cls, text: str) -> Into:
-        """ValueError for what is no such name, or one that is not to be in a lake."""
+        """Return the name that the setting describes. Raise ValueError if it is none."""
         database, dot, table = text.partition(".")
         for part in (database, table):
             words = _PLACEHOLDER.sub("", part)
@@ -56,14 +57,15 @@ class Into:
         values = {"source": source, "database": table.database, "table": table.name}
 
         def filled(template: str) -> str:
-            return _PLACEHOLDER.sub(lambda found: values[found[1]], template)
+            return _PLACEHOLDER.sub(lambda placeholder: values[placeholder[1]], template)
 
         return TableName(filled(self.database), filled(self.table))
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorNames:
-    """The names of one source. `rules`: for tables that match; the last one counts."""
+    """The mirror names of one source. `rules`: of those that match a table, the last one
+    applies."""
 
     source: str
     rules: tuple[tuple[TablePatterns, Into], ...] = ()
@@ -77,29 +79,31 @@ class MirrorNames:
         return self._into(table) is not None
 
     def folded(self, table: TableName) -> TableName:
-        """The name of its mirror where large letters are not told from small ones."""
+        """Return the mirror's name in lower case, as a case-insensitive file system compares it."""
         name = self.of(table)
         return TableName(name.database.lower(), name.name.lower())
 
     def meet(self, one: TableName, other: TableName) -> bool:
-        """Return whether the mirrors of two tables may not both be there. Two that differ in case
-        alone may, where the source calls them so and the settings say nothing."""
+        """Return whether the mirrors of two tables cannot both exist. Mirrors whose names differ
+        only in case can, if these are the names at the source and no setting names either of
+        them."""
         if self.folded(one) != self.folded(other):
             return False
         return self.of(one) == self.of(other) or self.given(one) or self.given(other)
 
     def meetings(self, tables: Iterable[TableName]) -> dict[TableName, TableName]:
-        """Tables that would meet an earlier one, each with that one."""
+        """Return the tables whose mirror would have the name of an earlier one's, each with that
+        one."""
         first: dict[TableName, TableName] = {}
-        found = {}
+        clashes = {}
         for table in tables if self.rules else ():
             other = first.setdefault(self.folded(table), table)
             if other != table and self.meet(table, other):
-                found[table] = other
-        return found
+                clashes[table] = other
+        return clashes
 
     def called(self, name: TableName, tables: Iterable[TableName]) -> list[TableName]:
-        """The tables that are meant by a name: their own, or that of their mirror."""
+        """Return the tables whose own name, or whose mirror's name, is `name`."""
         return [table for table in tables if name in (table, self.of(table))]
 
     def _into(self, table: TableName) -> Into | None:

@@ -1,15 +1,15 @@
-"""The one grammar wherever a person may name a place in time.
+"""The grammar of places in time, as a person may write them in settings and commands.
 
     2026-11-01T06:00:00Z                     a moment; an offset is required
     binlog.000012:4567                       a file and an offset in bytes
     binlog.000012@2026-11-01T06:00:00Z       a moment inside one file
-    gtid:<set>                               behind every transaction of the set
+    gtid:<set>                               after all transactions of the set
     run:<id>                                 where that run ended
-    earliest, latest                         the oldest log's beginning, the log's end
-    snapshot                                 only where a start is asked for
+    earliest, latest                         the beginning of the oldest log, the end of the log
+    snapshot                                 only as the start of a source
 
-Not here: finding the place in a log (`pipeline.binlog`), deciding whether it may be
-used (`pipeline.start`).
+Not here: finding the place in a log (`pipeline.binlog`), deciding whether a run may start
+there (`pipeline.start`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Earliest:
 
 @dataclass(frozen=True, slots=True)
 class Latest:
-    """The end of the log, when it is asked for."""
+    """The end of the log at the moment of the question."""
 
     def __str__(self) -> str:
         return "latest"
@@ -59,7 +59,7 @@ class Latest:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A start by reading the tables, and then the log from there on."""
+    """A start that reads the tables first, and then the log from there on."""
 
     def __str__(self) -> str:
         return "snapshot"
@@ -67,7 +67,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class AtCoordinates:
-    """A file and an offset, not yet proven to lie between two transactions."""
+    """A file and an offset that need not lie between two transactions."""
 
     at: Coordinates
 
@@ -90,8 +90,8 @@ class AtMoment:
 
 @dataclass(frozen=True, slots=True)
 class InFile:
-    """The first transaction of one file at or after a moment; where there is none, a start
-    is the file's beginning and an end is its end."""
+    """The first transaction of one file at or after a moment. If the file has none, a start is the
+    beginning of the file and an end is its end."""
 
     file: LogFile
     moment: datetime
@@ -105,7 +105,7 @@ class InFile:
 
 @dataclass(frozen=True, slots=True)
 class AfterGtids:
-    """Behind every transaction of a set, which is not empty."""
+    """After all transactions of a set that is not empty."""
 
     gtids: GtidSet
 
@@ -115,7 +115,7 @@ class AfterGtids:
 
 @dataclass(frozen=True, slots=True)
 class OfRun:
-    """Where a run ended; `run` is its id, or as much of the beginning as is unique."""
+    """The place where a run ended. `run` is its id, or a unique beginning of it."""
 
     run: str
 
@@ -131,10 +131,10 @@ _WORDS: Mapping[str, Earliest | Latest | Snapshot] = MappingProxyType(
 
 
 def parse_place(text: str, *, as_start: bool = True) -> Place:
-    """What a person wrote → a place; white space around it does not count.
+    """Return the place that a person wrote, without regard to white space around it.
 
-    `snapshot` is a place only where a start is asked for. ValueError: one sentence that
-    names the form which the text seems to have been meant for, else all forms.
+    `snapshot` is accepted only if `as_start`. Raise ValueError with one sentence that names the
+    form that the text resembles, or else all forms.
     """
     text = text.strip()
     word = _WORDS.get(text)
@@ -146,7 +146,7 @@ def parse_place(text: str, *, as_start: bool = True) -> Place:
 
 
 def parse_end(text: str) -> Place:
-    """What a person wrote for the end of a run: `parse_place`, of what can be an end."""
+    """Return the place that a person wrote for the end of a run, as `parse_place` does."""
     place = parse_place(text, as_start=False)
     if place == Earliest():
         raise ValueError(
@@ -157,8 +157,8 @@ def parse_end(text: str) -> Place:
 
 
 def _in_log(text: str) -> Place | None:
-    """`file:offset`, `file@moment` or a moment, also a mistaken one; None for what is
-    neither. Files come first: their base names may look like anything else."""
+    """Return the place for `file:offset`, `file@moment` or a moment, and None for any other form.
+    Files are tried first, because their base names may look like any of the other forms."""
     before, colon, _ = text.rpartition(":")
     if colon and _FILE_END.search(before):
         return AtCoordinates(Coordinates.parse(text))
@@ -180,7 +180,7 @@ def _by_name(text: str) -> Place | None:
 
 
 def _guessed(text: str, *, as_start: bool) -> Place:
-    """Never a place: ValueError with the form that the text is nearest to."""
+    """Raise ValueError with the form that the text resembles most."""
     shown = repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
     if _FILE_END.search(text):
         raise ValueError(
@@ -205,7 +205,7 @@ def parse_moment(text: str) -> datetime:
 
 
 def moment_text(moment: datetime) -> str:
-    """A moment as the grammar writes it: UTC, a fraction only where there is one."""
+    """Return a moment in the grammar's form: UTC, with a fraction only if it has one."""
     return moment.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
 
 

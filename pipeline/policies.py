@@ -1,9 +1,9 @@
-"""What a person decides beforehand about a source: where its runs start, and how its lake follows.
+"""The policies of a source in lockstep.toml: where its runs start, and how its lake follows.
 
-Belongs here: the words that lockstep.toml has for such a policy, what they mean, and the default:
-what loses nothing; each once. Does not: what follows from them (`pipeline.schema.consequences`,
-`pipeline.start.rules`, `pipeline.changes`), reading the file (`resources.config`), what is decided
-about files and versions (`pipeline.upkeep.decide`, `pipeline.keeping`) or about proofs
+Belongs here: the words of each policy, their meaning, and the default, which never loses
+data. Does not: the consequences of a policy (`pipeline.schema.consequences`,
+`pipeline.start.rules`, `pipeline.changes`), reading the file (`resources.config`), settings for
+files and versions (`pipeline.upkeep.decide`, `pipeline.keeping`) and for proofs
 (`pipeline.source_plan`).
 """
 
@@ -18,7 +18,8 @@ from typing import Final
 
 
 class Policy(StrEnum):
-    """The words of one key of a source. The docstring is the page's sentence."""
+    """The words that one key of a source may have. A policy's docstring is its sentence in the
+    documentation."""
 
 
 # -- where a run starts ---------------------------------------------------------------------
@@ -40,7 +41,8 @@ class OnSourceChanged(Policy):
 
 @dataclass(frozen=True, slots=True)
 class StartPolicies:
-    """`fallback_interval`: how far before the time in question a search by commit time begins."""
+    """Where a source's runs start. `fallback_interval`: how long before the wanted commit time a
+    search by commit time begins."""
 
     on_position_lost: OnPositionLost = OnPositionLost.REFUSE
     on_source_changed: OnSourceChanged = OnSourceChanged.REFUSE
@@ -114,14 +116,14 @@ class ForeignKeys(Policy):
 
 
 MOST_CLUSTERING_COLUMNS: Final = 4
-"""Delta clusters a table by no more."""
+"""Number of columns by which Delta can cluster a table at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class LakePolicies:
-    """How a source's lake follows. `updated_columns`: changelogs say which columns an update
-    changed. `stamps`: the columns of `pipeline.stamps` that a mirror has besides the table's.
-    `cluster_by`: the columns that upkeep clusters a mirror's files by."""
+    """How a source's lake follows. `updated_columns`: a changelog lists the columns that an update
+    changed. `stamps`: columns of `pipeline.stamps` that a mirror has in addition to the table's.
+    `cluster_by`: the columns by which upkeep clusters a mirror's files."""
 
     on_rewrite: OnRewrite = OnRewrite.QUARANTINE
     dropped_columns: DroppedColumns = DroppedColumns.KEEP
@@ -136,27 +138,27 @@ class LakePolicies:
 
     @property
     def words(self) -> str:
-        """Those that are not the default, as they would be written."""
-        told = ((field, getattr(self, field.name)) for field in fields(self))
-        return written({field.name: value for field, value in told if value != field.default})
+        """The policies that differ from the default, as lockstep.toml has them."""
+        policies = ((field, getattr(self, field.name)) for field in fields(self))
+        return written({field.name: value for field, value in policies if value != field.default})
 
     @property
     def keeps_rows(self) -> bool:
-        """Whether rows that the source has no longer stay in the mirror."""
+        """Return whether rows that were deleted at the source stay in the mirror."""
         return keeps_rows(self.deletes, self.truncates)
 
     @property
     def ignores_truncates(self) -> bool:
-        """Whether rows stay, unmarked, when their table is truncated. Where this or the like holds,
-        nothing in the mirror tells some rows that are gone from those that the source has."""
+        """Return whether rows stay, unmarked, when their table is truncated. Then the mirror does
+        not show which of its rows the source still has."""
         return self.deletes is Deletes.IGNORE or self.truncates is Truncates.IGNORE
 
 
 def written(policies: Mapping[str, object]) -> str:
-    """Policies by their names, as they would be written in lockstep.toml."""
+    """Return the policies as lockstep.toml has them."""
     return ", ".join(f"{name} = {json.dumps(value)}" for name, value in policies.items())
 
 
 def keeps_rows(deletes: Deletes, truncates: Truncates) -> bool:
-    """Whether rows that the source has no longer stay in a mirror."""
+    """Return whether rows that were deleted at the source stay in a mirror."""
     return deletes is not Deletes.REMOVE or truncates is Truncates.IGNORE

@@ -1,10 +1,8 @@
-"""Whatever is tried again: how often, how long between, why, and what happens at the end.
+"""All retries of the product: how often, with which pauses, why, and what follows the last failure.
 
-Belongs here: the numbers and the one loop that goes by them; nothing else in the
-product counts tries, or waits for the next one. Does not: what is tried, which errors
-are worth another try, what is told then.
-
-Each is a row of the table in docs/operating.md.
+Belongs here: the numbers, and the only loop that counts tries and waits between them.
+Does not: the operations that are tried, the errors that are worth another try, and the
+messages. Each retry is a row of the table in docs/operating.md.
 """
 
 from __future__ import annotations
@@ -17,11 +15,11 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """`what` is tried again, `why`, and what comes of the last failure (`end`).
+    """An operation (`what`) that is tried again, `why`, and what follows the last failure (`end`).
 
-    It ends with the try number `most`, or with the first that begins `seconds` after the first
-    one; without either, only with what is waited for. `pauses`: seconds between two tries; the
-    last is repeated.
+    The last try is number `most`, or the first one that begins `seconds` or more after the
+    first; without either limit it is tried until it succeeds. `pauses`: seconds between two
+    tries; the last value is used for all further ones.
     """
 
     what: str
@@ -32,7 +30,7 @@ class Retry:
     pauses: tuple[float, ...] = (0.0,)
 
     def tries(self, pause: Callable[[float], object] = sleep) -> Iterator[float | None]:
-        """One element for each try: the pause behind it, None for the last one."""
+        """Yield once per try: the pause in seconds that follows it, or None for the last try."""
         begun, number = monotonic(), 0
         while True:
             number += 1
@@ -47,7 +45,7 @@ class Retry:
 
 
 def a_tenth(seconds: float) -> None:
-    """The pause of somebody who only looks."""
+    """Pause for a tenth of the time: commands that only look do not wait as long as a run."""
     sleep(seconds / 10)
 
 

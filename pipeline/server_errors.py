@@ -1,16 +1,16 @@
-"""What a server's error packet or warning means, by its number, and how much may be told of it.
+"""The meaning of MySQL's errors and warnings by number, and their text without values of rows.
 
-Not here: errors of a dump, which one number stands for (`pipeline.binlog.stream.dump_refusals`),
-which driver reported them (`resources.mysql.connection`).
+Not here: the errors of a dump, which all have one number (`pipeline.binlog.stream.dump_refusals`),
+the driver's exceptions (`resources.mysql.connection`).
 
-A server that answers is there, whatever it answers: only the numbers below say that it
-has no time or room, or is about to go. Numbers from 2000 to 2999 are the client's own
-(MySQL manual, "Client Error Message Reference"): it lost the connection or had none.
+A server that answers with an error is available, unless the number is one of those below
+which say that it has no capacity or is shutting down. Numbers from 2000 to 2999 are the
+client's (MySQL manual, "Client Error Message Reference"): it has no connection.
 
-While rows are read, a value may be changed on its way to the reader by a limit of the session or by
-a conversion, with a warning and no error. A warning that is in neither table stands for one of
-those. The harmless ones come from an expression of the table itself, a generated column's mostly:
-what it gives is what the source shows to everybody.
+While rows are read, a limit of the session or a conversion may change a value, and the
+server only warns of it. A warning in neither table below may be such a case. The harmless
+warnings come from expressions of the table itself, mostly of generated columns: every
+reader of the source gets the same value.
 
 Sources: MySQL manual, "Server Error Message Reference"; MariaDB documentation, "Error Codes".
 """
@@ -28,20 +28,20 @@ from pipeline.table import TableName
 
 
 class Meaning(StrEnum):
-    """What an error number says of whom."""
+    """The class of an error number."""
 
     LOST = "lost"
-    """The client's own: there is no connection."""
+    """An error of the client: it has no connection."""
     NOT_NOW = "not now"
-    """The server has no time or room for anybody, or is about to go."""
+    """The server has no capacity for anybody, or is shutting down."""
     BUSY = "busy"
-    """Others keep this one statement from its answer, or ended it."""
+    """Other sessions blocked or ended this statement."""
     ACCESS = "access"
-    """The account is not let in."""
+    """The account cannot log in."""
     PRIVILEGE = "privilege"
-    """The account may not do that."""
+    """The account lacks a privilege."""
     REFUSED = "refused"
-    """An answer: it cannot be done."""
+    """Any other error: the statement is refused."""
 
 
 _MEANINGS: Final = {
@@ -103,23 +103,23 @@ _BY_NUMBER: Final = {
     number: meaning for meaning, numbers in _MEANINGS.items() for number in numbers
 }
 _NAMES_ALONE: Final = frozenset({1153, 1203, 1226})
-"""Numbers whose texts quote an account and a limit, and no value of a row."""
+"""Errors whose texts quote an account and a limit, but no value of a row."""
 
 _CLIENT: Final = range(2000, 3000)
 _QUOTED: Final = re.compile(r"'([^']*)'")
 
 
 def meaning_of(number: int) -> Meaning:
-    """By an error's number; 0 is one that has none."""
+    """Return the class of an error number. 0 stands for an error without a number."""
     if number <= 0 or number in _CLIENT:
         return Meaning.LOST
     return _BY_NUMBER.get(number, Meaning.REFUSED)
 
 
 def told(number: int, text: str, names: Collection[str] = ()) -> str:
-    """The number and the text, without a row's value: of what is quoted only `names` stay.
+    """Return number and text without values of rows: of the quoted parts only `names` are kept.
 
-    A value is printed as it is, quotes in it included, so everything from the first that is
+    The server does not escape quotes in a value, so everything from the first quoted part that is
     not a name up to the last quote is left out.
     """
     line = " ".join(text.split())
@@ -132,15 +132,15 @@ def told(number: int, text: str, names: Collection[str] = ()) -> str:
 
 
 def names_of(table: TableName, columns: Collection[str]) -> frozenset[str]:
-    """How a server quotes a table and its columns."""
+    """Return the names by which a server's messages quote a table and its columns."""
     database, name = table.database, table.name
-    whole = {database, name, f"{database}.{name}", *columns}
-    return frozenset(whole | {f"{name}.{c}" for c in columns} | {f"{table}.{c}" for c in columns})
+    names = {database, name, f"{database}.{name}", *columns}
+    return frozenset(names | {f"{name}.{c}" for c in columns} | {f"{table}.{c}" for c in columns})
 
 
 KEPT: Final = 65_535
-"""So many warnings a session keeps at most (MySQL manual, "max_error_count"), and so many the
-protocol counts: of more nobody knows what they are."""
+"""Number of warnings that a session keeps at most (MySQL manual, "max_error_count"), and that the
+protocol can count. The others cannot be read."""
 
 HARMLESS: Final = {
     1003: "a note, of a statement",
@@ -165,7 +165,7 @@ LIMITS: Final = {
     1301: "raise max_allowed_packet",
     4164: "raise max_allowed_packet",
 }
-"""Values that a server's limit made empty, short or NULL, and what helps."""
+"""Warnings that a limit of the server cut a value or made it NULL, each with the cure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +187,8 @@ def require_harmless(
     shown: Sequence[SourceWarning],
     names: Collection[str] = (),
 ) -> None:
-    """TableError where some of a reading's `count` warnings may stand for values that are not
-    the table's. `shown`: those that the server kept; `names`: what a message may quote."""
+    """Raise TableError if one of a read's `count` warnings may mean that a value was changed.
+    `shown`: the warnings that the server kept. `names`: the names that a message may quote."""
     for warning in shown:
         if not harmless(warning):
             raise TableError(

@@ -1,8 +1,8 @@
-"""Names and statements of others' making, as they are put into sentences and pages.
+"""How names and statements that come from users are shown in sentences and pages.
 
-MySQL takes any character but NUL in a name, a line break and a terminal's commands
-among them. Of a statement no literal is shown. Not here: names as paths
-(`pipeline.changes.layout`), HTML, whose template escapes all that is put in.
+MySQL allows any character but NUL in a name, line breaks and terminal escape sequences
+included. Literals of a statement are never shown. Not here: names as paths
+(`pipeline.changes.layout`), HTML (its template escapes every value).
 """
 
 from __future__ import annotations
@@ -12,36 +12,38 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
-_DOES_SOMETHING: Final = ("Cc", "Cf", "Zl", "Zp", "Cs")
-"""Categories of Unicode: control characters, invisible ones that change the order of letters, and
-what breaks a line."""
+_CONTROLS: Final = ("Cc", "Cf", "Zl", "Zp", "Cs")
+"""Unicode categories of control characters, invisible formatting characters, line separators and
+surrogates."""
 
 NAMED: Final = 5
-"""The most names that a sentence has."""
+"""Number of names that a sentence lists at most."""
 
 _MARKDOWN: Final = frozenset("\\`*_[]<>|#~&!{}")
 
 
 def shown(text: str, keep: str = "") -> str:
-    """The text with each character that does something as Python writes it (`\\n`, `\\x1b`), but
-    for those to `keep`."""
+    """Return the text with control characters escaped as in a Python literal (`\\n`, `\\x1b`),
+    except those in `keep`."""
     if text.isprintable():
         return text
     return "".join(
-        ascii(letter)[1:-1]
-        if unicodedata.category(letter) in _DOES_SOMETHING and letter not in keep
-        else letter
-        for letter in text
+        ascii(character)[1:-1]
+        if unicodedata.category(character) in _CONTROLS and character not in keep
+        else character
+        for character in text
     )
 
 
 def in_markdown(text: str) -> str:
-    """The text as Markdown, which shows it and takes nothing in it for markup."""
-    return "".join(f"\\{letter}" if letter in _MARKDOWN else letter for letter in shown(text))
+    """Return Markdown that displays the text literally."""
+    return "".join(
+        f"\\{character}" if character in _MARKDOWN else character for character in shown(text)
+    )
 
 
 def listed(names: Sequence[object]) -> str:
-    """The first names, and how many more there are: `a, b, c, d, e and 2 more`."""
+    """Return the first names and the number of the others: `a, b, c, d, e and 2 more`."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(map(str, names[:NAMED])) + more
 
@@ -63,20 +65,20 @@ _TOKEN: Final = re.compile(
 
 
 def first_words(statement: str, count: int = 12) -> str:
-    """How a statement begins, on one line: so many words and symbols, each literal (and
-    what may be one) a `?`; `…` where it goes on."""
+    """Return the first `count` words and symbols of a statement on one line, followed by `…` if
+    there are more. Literals, and tokens that may be literals, are replaced by `?`."""
     matches = list(_TOKEN.finditer(statement))
     if any(match["symbol"] in ("'", '"') for match in matches):
-        count = min(count, 2)  # quotes that do not pair: what is a literal nobody knows
-    found = [shown for match in matches if (shown := _shown(match)) is not None]
-    text = " ".join(found[:count])
+        count = min(count, 2)  # an unpaired quote: anything behind it may be a literal
+    words = [word for match in matches if (word := _shown(match)) is not None]
+    text = " ".join(words[:count])
     for loose, tight in ((" . ", "."), (" ,", ","), (" (", "("), ("( ", "("), (" )", ")")):
         text = text.replace(loose, tight)
-    return text + (" …" if len(found) > count else "")
+    return text + (" …" if len(words) > count else "")
 
 
 def _shown(match: re.Match[str]) -> str | None:
-    """A token as it may be shown; None for what is left out."""
+    """Return a token as it may be shown, or None for white space and comments."""
     text = match[0]
     match match.lastgroup:
         case "space" | "comment" | "opening" | "closing":

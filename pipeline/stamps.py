@@ -1,4 +1,4 @@
-"""Which change a row of a mirror shows: its stamps, and what they are where no image says it."""
+"""The stamps of a mirror's rows: columns that say which change a row shows."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ STAMPS = pa.schema(
         pa.field("_gtid", pa.string()),
     ]
 )
-"""A mirror's own columns where `stamps` asks for them: what the changelog says of the last change
-of the row. They are columns of the mirror like the table's, so that every write brings them."""
+"""The columns that the setting `stamps` adds to a mirror. They have the values that the changelog
+has for the last change of the row, and every write sets them like the table's own columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """A change of all rows of a table, by its number: they were read from the source, or they went.
-    `committed_at`: the moment of that; `gtid`: None where the server gave it none."""
+    """The stamps of a change that concerns all rows of a table: they were read from the source, or
+    deleted. `sequence` is the change's number; `gtid` is None if the server gave it none."""
 
     sequence: int
     committed_at: datetime | None = None
     gtid: str | None = None
 
     def value(self, name: str) -> pa.Scalar:
-        """Return what a column of `STAMPS` is in such a row."""
+        """Return the value of a column of `STAMPS`."""
         values = {
             "_committed_at": self.committed_at,
             "_sequence": self.sequence,

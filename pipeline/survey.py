@@ -1,7 +1,7 @@
-"""What a source's server says of itself when it is looked at closely, before any run.
+"""A survey of a source's server: the facts that `lockstep check` judges.
 
-Values only, as the server gave them: global variables, grants, replicas, tables. What
-they mean is `pipeline.preflight`; asking is `resources.mysql.survey`.
+Values only, as the server reports them: global variables, grants, replicas, tables. They are
+gathered by `resources.mysql.survey` and judged by `pipeline.preflight`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pipeline.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """Who answered one connection. The greeting is what was said before the login, by
-    whatever listens at the address; the rest is what SQL says afterwards."""
+    """The server that answered one connection. The greeting comes from whatever listens at the
+    address, before the login; the other values are read by SQL after it."""
 
     greeted_as: str
     greeted_id: int
@@ -25,12 +25,12 @@ class Answering:
     connection_id: int
     version_comment: str
     identity: tuple[str, ...]
-    """What no two servers share: hostname, port, server id, and server_uuid if it has one."""
+    """Values that distinguish servers: hostname, port, server id, and server_uuid if it has one."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredReplica:
-    """A replica of this server, as it registered."""
+    """A replica that registered at this server."""
 
     server_id: int
     host: str
@@ -38,8 +38,8 @@ class RegisteredReplica:
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """One channel through which this server itself replicates. `lag` is its own estimate
-    of seconds; None while it does not apply."""
+    """A channel through which this server itself replicates. `lag`: its own estimate in seconds, or
+    None while it applies nothing."""
 
     source: str
     receives: bool
@@ -49,7 +49,7 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class LogFilters:
-    """Databases the log is limited to, and databases it leaves out."""
+    """The databases to which the log is limited, and those that it leaves out."""
 
     only: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class LogFilters:
 
 @dataclass(frozen=True, slots=True)
 class SurveyedTable:
-    """A table of any kind but views. `kind` is information_schema's table_type."""
+    """A table that is not a view. `kind` is the table_type of information_schema."""
 
     name: TableName
     kind: str
@@ -67,7 +67,7 @@ class SurveyedTable:
 
 @dataclass(frozen=True, slots=True)
 class SurveyedForeignKey:
-    """A foreign key. The actions are None where the account may not see them."""
+    """A foreign key. The actions are None if the account may not see them."""
 
     name: str
     child: TableName
@@ -78,7 +78,7 @@ class SurveyedForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class OddSession:
-    """How many sessions have a value of their own for a variable at this moment."""
+    """The number of sessions that currently have a value of their own for a variable."""
 
     variable: str
     value: str
@@ -87,7 +87,7 @@ class OddSession:
 
 @dataclass(frozen=True, slots=True)
 class ReadReplica:
-    """The replica that tables are read from, and why it may not be, with what cures that."""
+    """The replica from which tables are read. `fault`: why it cannot be used, and its `cure`."""
 
     name: str
     fault: str | None = None
@@ -96,12 +96,12 @@ class ReadReplica:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """One look at a server. `settings` are all global variables by lower-case name.
+    """All facts about one server. `settings`: all global variables by lower-case name.
 
-    `account` is CURRENT_USER() (user@host); `grants` are the lines of SHOW GRANTS
-    without passwords. `dump_server_ids` are those our own dumps carry. `unanswered` names
-    what the account may not see or the server does not know, by field; those fields are
-    then empty. `clock_ahead` is the server's clock minus ours.
+    `account`: CURRENT_USER() (user@host). `grants`: the lines of SHOW GRANTS without passwords.
+    `dump_server_ids`: the server ids that Lockstep's own dumps use. `unanswered`: names of the
+    fields that are empty because the account may not see them or the server does not have them.
+    `clock_ahead`: the server's clock minus ours.
     """
 
     flavour: str
@@ -127,7 +127,7 @@ class Survey:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address can only be this machine."""
+    """Return whether a host name or address always means this machine."""
     if host.lower() == "localhost":
         return True
     try:

@@ -1,7 +1,7 @@
-"""What a source table is called and how it is built.
+"""The name of a source table, and its structure as the log describes it.
 
-Values only. How a column becomes an Arrow type is `pipeline.schema.types`; how a
-TABLE_MAP becomes a structure is `pipeline.binlog.rows.table_map`.
+Not here: a column's Arrow type (`pipeline.schema.types`), reading a TABLE_MAP event
+(`pipeline.binlog.rows.table_map`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class TableName:
         return f"{self.database}.{self.name}"
 
     def __format__(self, spec: str) -> str:
-        """In a sentence a name breaks no line; `str` is the name itself."""
+        """In an f-string, escape control characters; `str` returns the name itself."""
         return format(shown(str(self)), spec)
 
 
@@ -50,7 +50,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TableStructure:
-    """A table's columns in the order of the row images, and its primary key's names."""
+    """A table's columns in the order of its row images, and the column names of its primary key."""
 
     name: TableName
     columns: tuple[Column, ...]

@@ -1,8 +1,9 @@
-"""Which tables of a source are captured: `database.table` patterns, and which tables those of
-earlier batches left out: a hole in what the lake could know.
+"""The `database.table` patterns that choose a source's tables, and the holes that earlier patterns
+left.
 
-A table that is captured again after a time outside the patterns must not go on as if
-nothing had happened there. The ledger keeps what each batch was captured with.
+The ledger keeps the patterns with which each batch was captured. A table that no pattern
+matched for a time has a hole: its changes of that time were not read, so it cannot just
+continue when a pattern matches it again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Final
 from pipeline.table import TableName
 
 SYSTEM_DATABASES = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
-"""Never captured, whatever a pattern says."""
+"""Databases that are never captured, whatever the patterns are."""
 
 _HELPER: Final = re.compile(
     r"_.+_(?:gho|ghc|ghk|del|new|old|chkpnt)"  # also with a moment or `rev` before `del`
@@ -28,16 +29,16 @@ _HELPER: Final = re.compile(
 
 
 def is_helper(table: TableName) -> bool:
-    """Whether a table has the name of one that a tool for online schema changes makes beside
-    the table it changes. The name alone decides, so a table is one at every place of the log.
+    """Return whether the table's name is one that a tool for online schema changes gives to its
+    helper tables. Only the name decides, so the answer is the same at every position of the log.
 
     gh-ost 1.1.9 (go/base/context.go): `_t_gho`, `_t_ghc`, `_t_ghk`, `_t_del`,
     `_t_<moment>_del`, `_t_rev_del`. spirit 0.16 (pkg/utils/tablename.go,
     pkg/sentinel/sentinel.go): `_t_new`, `_t_old`, `_t_old_<moment>`, `_t_chkpnt`,
     `_spirit_checkpoint`, `_spirit_sentinel`. pt-online-schema-change 3.2
-    (`create_new_table`, `swap_tables`): `_t_new` and `_t_old`, with up to ten `_` in front
-    where the name is taken. It cuts names off behind 64 characters: a helper of a table
-    whose name has 60 or more is not known by its name.
+    (`create_new_table`, `swap_tables`): `_t_new` and `_t_old`, with up to ten more `_` at the
+    beginning if the name is taken. It cuts names off after 64 characters, so the helper of a
+    table whose name has 60 or more is not recognised.
     """
     return _HELPER.fullmatch(table.name) is not None
 
@@ -46,10 +47,10 @@ def is_helper(table: TableName) -> bool:
 class TablePatterns:
     """Shell patterns (`*`, `?`, `[…]`) over `database.table`; the first dot divides.
 
-    Names are compared as the server spells them, case and all. `mysql`,
+    Names are compared as the server spells them, including case. `mysql`,
     `information_schema`, `performance_schema` and `sys` never match. A helper table of an
-    online schema change matches only a pattern whose table begins with `_`, written out: that
-    asks for it (`shop._orders_old`, `shop._*`), `shop.*` does not.
+    online schema change is only matched by a pattern whose table part begins with `_`:
+    `shop._orders_old` and `shop._*` match it, `shop.*` does not.
     """
 
     include: tuple[str, ...]
@@ -59,7 +60,7 @@ class TablePatterns:
         return self.reason(table) is None
 
     def reason(self, table: TableName) -> str | None:
-        """Why a table is not captured, in a few words; None when it is."""
+        """Return why a table is not captured, or None if it is."""
         if table.database.lower() in SYSTEM_DATABASES:
             return "a system database"
         matching = [
@@ -77,16 +78,16 @@ class TablePatterns:
         return None
 
     def idle(self, tables: Iterable[TableName]) -> list[str]:
-        """Patterns of `include` that match none of `tables`, but for those of helper tables, which
-        come and go."""
-        known = [table for table in tables if table.database.lower() not in SYSTEM_DATABASES]
+        """Return the patterns of `include` that match none of `tables`. Patterns for helper tables
+        are left out, because those tables come and go."""
+        captured = [table for table in tables if table.database.lower() not in SYSTEM_DATABASES]
         return [
             text
             for text, pattern in zip(self.include, self._included, strict=True)
             if not (_asks_for_helpers(text) and set("*?") & set(text))
             and not any(
                 pattern.fullmatch(str(table))
-                for table in known
+                for table in captured
                 if _asks_for_helpers(text) or not is_helper(table)
             )
         ]
@@ -102,8 +103,8 @@ class TablePatterns:
 
 @dataclass(frozen=True)
 class NamePatterns:
-    """Shell patterns over `database.table`, of any database; `%` stands for any characters too, as
-    in a GRANT."""
+    """Shell patterns over `database.table` of any database. `%` matches any characters, as in a
+    GRANT."""
 
     texts: tuple[str, ...] = ()
 
@@ -121,8 +122,8 @@ def _asks_for_helpers(pattern: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CaptureScope:
-    """The patterns that a live batch was captured with, and those behind it up to the next
-    scope; `begins` is the batch's start in the log."""
+    """The patterns with which a batch and its successors were captured, up to the next scope.
+    `begins` is the position at which the batch starts."""
 
     batch: int
     begins: str
@@ -131,8 +132,8 @@ class CaptureScope:
 
 @dataclass(frozen=True, slots=True)
 class PastRange:
-    """Batches up to `last` that were read with these patterns; `end` is the place in the
-    log where the next range begins."""
+    """The batches up to `last` that were captured with these patterns. `end` is the position at
+    which the next range begins."""
 
     last: int
     end: str
@@ -140,7 +141,7 @@ class PastRange:
 
 
 def past_ranges(scopes: Sequence[CaptureScope], batch: int, place: str) -> list[PastRange]:
-    """Ranges read before `batch`, which begins at `place`; both oldest first."""
+    """Return the ranges before `batch`, which begins at `place`. Scopes and ranges ascend."""
     before = [scope for scope in scopes if scope.batch < batch]
     ends = [*((scope.batch, scope.begins) for scope in before[1:]), (batch, place)]
     return [
@@ -150,12 +151,15 @@ def past_ranges(scopes: Sequence[CaptureScope], batch: int, place: str) -> list[
 
 
 def hole(table: TableName, first_batch: int | None, past: Sequence[PastRange]) -> str | None:
-    """The end of the last earlier range in which the table's changes were not read;
-    None where there is none. Ranges that ended before the batch in which the table was
-    first seen count only if it was never seen: nobody knows whether it had rows."""
+    """Return the end of the last past range in which the table's changes were not read, or None.
+
+    Ranges that ended before the first batch with the table do not count. If no batch has it, all
+    ranges count, because the table may have had rows in any of them.
+    """
     missed = [
-        one.end
-        for one in past
-        if not one.patterns.matches(table) and (first_batch is None or first_batch <= one.last)
+        past_range.end
+        for past_range in past
+        if not past_range.patterns.matches(table)
+        and (first_batch is None or first_batch <= past_range.last)
     ]
     return missed[-1] if missed else None
