@@ -221,13 +221,12 @@ tables TABLE*   database.table (default: all)
 """,
     ),
     "rebuild": (
-        "a table as of any transaction of the past, or make the live mirror again",
+        "a table as of any transaction of the past, at a path of its own",
         """\
 table TABLE     database.table
---as-of PLACE   as it was after the last transaction there: a moment such as 2026-11-01T06:00:00Z,
+--as-of PLACE!  as it was after the last transaction there: a moment such as 2026-11-01T06:00:00Z,
                 binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>, latest
-                (default: make the live mirror again, in its place)
---into PATH     where a table of the past goes (default: a folder beside the lake, which is shown)
+--into PATH     where the table goes (default: a folder beside the lake, which is shown)
 --dry-run       show what it would be made from, and where it would be; read no row
 @one-source
 """,

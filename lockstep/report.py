@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lockstep.context import CommandContext
+from pipeline.json_values import parts
 from pipeline.shown import NAMED, listed, shown
 from pipeline.table_state import Extent, Quarantine
 
 if TYPE_CHECKING:
+    from pipeline.changes.merging import FromChangelog
     from pipeline.replay.rows import ReplayDifference
+    from pipeline.runs.rebuilding.origin import RebuildOrigin
     from pipeline.runs.reports import RowDifference, TableDifference
 
 
@@ -112,6 +115,17 @@ def _cell(value: object) -> str:
 def counted(count: int, thing: str, things: str = "") -> str:
     """`1 row`, `2,000 rows`; `things` where it is more than an s."""
     return f"{count:,} {thing if count == 1 else things or f'{thing}s'}"
+
+
+def origin_values(origin: FromChangelog | RebuildOrigin) -> dict[str, Any]:
+    """Return what a mirror is written from without MySQL: the version that it begins with, None if
+    the table was empty there, and the batches of its changelog."""
+    base = "mirror", "delta_version", "last_batch as batch"
+    return {
+        "base": origin.base and parts(origin.base, *base),
+        "batches": [part.batch for part in origin.parts],
+        "row_images": origin.images,
+    }
 
 
 def lines(pairs: Mapping[str, str]) -> str:

@@ -22,8 +22,7 @@ class Intent:
 
     It merges the captured batches from `first_batch` to `last_batch`, which never change.
     `txn_version` is unique per application id and ascends. The table has no other write until this
-    one is settled. `copies`: the settled write of another table's mirror whose rows are copied
-    first.
+    one is settled. `copies`: the settled write whose version of a mirror is copied first.
     """
 
     id: int
@@ -49,17 +48,20 @@ class SettledWrite:
 
 
 @dataclass(frozen=True, slots=True)
-class PinnedVersion:
-    """A version of a mirror from which rows are copied into another mirror. The settled write
-    `write` made it, with all changes up to the batch `last_batch`. `mirror`: its folder.
+class MirrorVersion:
+    """A version of a mirror with all changes up to the batch `last_batch`. `write`: the settled write
+    that made it, or None if this ledger did not write it. `mirror`: its folder;
     `table_id`: the id of its Delta table."""
 
-    write: int
+    write: int | None
     table: TableName
     mirror: str
     delta_version: int
     last_batch: int
     table_id: str | None = None
+
+    def __str__(self) -> str:
+        return f"version {self.delta_version} of {self.mirror}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +85,6 @@ class VersionSetEntry:
     mirror: str
     delta_version: int
     table_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ShownVersion:
-    """The first acknowledged batch that a version shows. It also shows the following batches, up to
-    the one of the mirror's next version."""
-
-    batch: int
-    entry: VersionSetEntry
 
 
 class Missing(StrEnum):

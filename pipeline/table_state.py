@@ -223,7 +223,8 @@ class TableEventKind(StrEnum):
     REFRESHED = "refreshed"
     """Some of its rows were read from the source: its changelog has them, marked as derived."""
     REBUILT = "rebuilt"
-    """Its mirror is written anew, from all that its changelog has since it was empty."""
+    """Its mirror is written again, from its changelog, which may begin with an earlier version of
+    the mirror."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +233,8 @@ class TableEvent:
 
     `version`: the table's schema version from here on. `place`: behind the statement.
     `reason`: a sentence, for COPIED, REREAD, REFRESHED and REBUILT. `origin`: for COPIED, the table
-    whose rows they were, as of that change and before that place.
+    whose rows they were, as of that change and before that place; for REBUILT, the table itself if
+    it begins with an earlier version of its mirror.
     """
 
     table: TableName

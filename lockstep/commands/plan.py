@@ -10,7 +10,7 @@ from typing import Any, Final, assert_never
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import place_argument
-from lockstep.report import counted, show_quarantined, show_table
+from lockstep.report import counted, origin_values, show_quarantined, show_table
 from pipeline.errors import LockstepError, LogStops
 from pipeline.json_values import parts
 from pipeline.places import Place
@@ -98,6 +98,7 @@ def _supplies(plans: TablePlans) -> list[dict[str, Any]]:
                     "from": _SUPPLIES[type(step.supply)],
                     **parts(step, "reason"),
                     **parts(step.price, "rows", "bytes", "log_bytes"),
+                    **_origin(step.supply),
                 }
                 for step in plan.steps
             ],
@@ -105,6 +106,10 @@ def _supplies(plans: TablePlans) -> list[dict[str, Any]]:
         }
         for table, plan in sorted(plans.plans.items())
     ]
+
+
+def _origin(supply: Supply) -> dict[str, Any]:
+    return origin_values(supply.origin) if isinstance(supply, Rewritten) else {}
 
 
 _SUPPLIES: Final[Mapping[type[Supply], str]] = {
@@ -241,10 +246,10 @@ def _step_line(table: TableName, step: Step, order: TableOrder | None, end: str)
                 f"back    {table} catches up through the log, from {span.low} to {end}: "
                 f"{step.price.log_bytes:,} bytes"
             )
-        case Rewritten():
+        case Rewritten(origin):
             return (
-                f"back    the mirror of {table} is rewritten {step.reason}{moved}; no row is read "
-                "from the source"
+                f"back    the mirror of {table} is rewritten {step.reason}: {origin.size}{moved}; "
+                "no row is read from the source"
             )
         case RowsRead(load):
             done = f", {load.rows:,} of them are read" if load is not None and load.rows else ""

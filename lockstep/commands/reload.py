@@ -10,7 +10,7 @@ from typing import Any
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, author, reason, table_name
-from lockstep.report import counted
+from lockstep.report import counted, origin_values
 from lockstep.running import run_sources
 from pipeline.errors import NothingMatches
 from pipeline.json_values import parts
@@ -63,7 +63,10 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         {
             "source": source,
             "tables": {
-                reload.table: parts(reload, "order.id as order, load, next, rows as estimated_rows")
+                reload.table: {
+                    **parts(reload, "order.id as order, load, next, rows as estimated_rows"),
+                    **(origin_values(reload.origin) if reload.origin else {}),
+                }
                 for reload in reloads
             },
         },

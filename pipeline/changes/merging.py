@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pipeline.batch import TableContent
+from pipeline.intent import MirrorVersion
 from pipeline.segment import Segment
 from pipeline.table_state import SnapshotPart, TableEvent, TableEventKind
 
@@ -190,15 +191,31 @@ def _final(parts: Sequence[TableContent]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class FromChangelog:
-    """`parts`: those with something of the table since it was empty, oldest first; the empty
-    table had schema version `version`."""
+    """The changes that make up a table. It begins empty, or with the rows of its mirror's version
+    `base`, and has schema version `version` there; `parts`: what batches have of it since, oldest
+    first."""
 
     parts: tuple[TableContent, ...]
     version: int
+    base: MirrorVersion | None = None
+
+    @property
+    def images(self) -> int:
+        """Number of row images in the changelog's files, at most as many as are merged."""
+        segments = (segment for part in self.parts for segment in part.segments)
+        return sum(file.images for segment in segments for file in segment.files)
+
+    @property
+    def size(self) -> str:
+        batches = f"{len(self.parts):,} batch{'' if len(self.parts) == 1 else 'es'}"
+        return f"{batches}, {self.images:,} row image{'' if self.images == 1 else 's'}"
 
     @property
     def told(self) -> str:
-        return f"from its changelog, since batch {self.parts[0].batch}"
+        since = f"its changelog, since batch {self.parts[0].batch}" if self.parts else ""
+        if self.base is None:
+            return f"from {since}"
+        return f"from {self.base} and {since or 'nothing else, for it did not change since'}"
 
 
 Origin = FromChangelog | str
@@ -251,6 +268,18 @@ def reload_origin(
     if any(one.kind is TableEventKind.REBUILT for part in again for one in part.events):
         return "a mirror could not be written from its changelog"
     return FromChangelog(since, event.version)
+
+
+def whole_since(parts: Sequence[TableContent], before: int) -> int:
+    """Return the last batch with which a changelog can go on from a version of the mirror only if
+    that shows it: it settled what the table holds, or brought values from the source, or, if it
+    lies before the batch `before`, the mirror was written again with it. 0 for none."""
+    return max((part.batch for part in parts if _must_be_shown(part, before)), default=0)
+
+
+def _must_be_shown(part: TableContent, before: int) -> bool:
+    whole = SETTLES | ({TableEventKind.REBUILT} if part.batch < before else set())
+    return part.snapshot is not None or any(event.kind in whole for event in part.events)
 
 
 def since_emptied(parts: Sequence[TableContent]) -> Sequence[TableContent]:

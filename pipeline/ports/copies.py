@@ -12,9 +12,8 @@ class Copies(Protocol):
     """Places aside. Nothing stays of one whose context does not end well, however its process
     ends."""
 
-    def begun(self, name: str, into: str | None) -> AbstractContextManager[Mirrors]:
+    def begun(self, name: str, into: str) -> AbstractContextManager[Mirrors]:
         """What writes and reads tables there, by any name; `path` answers for the lake's own files,
         of which the tables are made. `into`: an absolute path, in a folder that may be made, where
-        the table `name` is once the context ended, at once and durably; None for one that goes with
-        the context. `ConfigurationError` where something is there, or came to be there
-        meanwhile."""
+        the table `name` is once the context ended, at once and durably. `ConfigurationError` where
+        something is there, or came to be there meanwhile."""

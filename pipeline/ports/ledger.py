@@ -37,10 +37,9 @@ from pipeline.errors import Remedy
 from pipeline.gaps import Gap
 from pipeline.intent import (
     Intent,
+    MirrorVersion,
     NewestWrites,
-    PinnedVersion,
     SettledWrite,
-    ShownVersion,
     VersionSet,
 )
 from pipeline.life.events import MirrorEvent
@@ -501,18 +500,19 @@ class Ledger(Protocol):
 
     def newest_before(
         self, source: str, applications: Collection[str], batch: int
-    ) -> PinnedVersion | None:
+    ) -> MirrorVersion | None:
         """The newest version that a settled write of these applications made, and that shows
         nothing of the batch, or of a later one."""
 
-    def pinned(self, source: str, write: int) -> PinnedVersion | None:
+    def pinned(self, source: str, write: int) -> MirrorVersion | None:
         """What that settled write made, which an intent recorded; None where it is forgotten."""
 
     def version_set(self, source: str, batch: int) -> VersionSet: ...
 
-    def mirror_versions(self, source: str, table: TableName, last: int) -> list[ShownVersion]:
-        """The versions of a table's mirrors that show it as of the ends of acknowledged batches
-        up to `last`, newest first; each once, at the first of the batches."""
+    def mirror_versions(self, source: str, table: TableName, last: int) -> list[MirrorVersion]:
+        """Return the versions of a table's mirrors that show it as of the ends of acknowledged
+        batches up to `last`, newest first; each once, with the first of the batches. A version
+        before which somebody else had committed to the mirror is not among them."""
 
     # -- upkeep -----------------------------------------------------------------------------
 

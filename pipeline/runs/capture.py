@@ -40,7 +40,6 @@ from pipeline.runs.reshaping import reshape
 from pipeline.runs.wanted import TablePlans, due, plan_readings, plan_returns
 from pipeline.schema.model import TableSchema
 from pipeline.source_plan import PartOrder
-from pipeline.supply.plan import Rewritten
 from pipeline.table import TableName
 
 
@@ -286,7 +285,7 @@ def _capture(
     for table, error in misread.errors.items():
         if not segmenter.following.joining.waits(table):
             segmenter.following.quarantine(table, run_start.start.at, error)
-    capture.rebuild(plans.supplied(Rewritten))
+    capture.rewrite(plans.rewritten)
     if part is not None:
         put_part(part, basis.tables, basis.structures, work.clock())
     reading.run()

@@ -119,7 +119,8 @@ def _caught_up(
         table, error = next(iter(proof.misread.items()))
         raise SchemaUnknownAt(f"{table}: {error.reason}", hint=error.hint)
     note_unproven(work, lease, proof, left_open)
-    capture.rebuild(_wanting(returns, Rewritten))
+    rewritten = returns.rewritten
+    capture.rewrite({t: rewritten[t] for t in rewritten.keys() & returns.spans.keys()})
     record = capture.record(
         end=cursor.position,
         witness=cursor.witness,

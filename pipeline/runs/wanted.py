@@ -31,7 +31,13 @@ from pipeline.runs.agreement.lake_logs import foreign_mirrors
 from pipeline.runs.begin import RunStart, read_witness_of
 from pipeline.runs.context import Workplace
 from pipeline.runs.known_batches import stale_tables
-from pipeline.runs.merging.job import lineage_over, versions_between
+from pipeline.runs.merging.job import (
+    lineage_of_copy,
+    lineage_over,
+    require_copyable,
+    versions_between,
+)
+from pipeline.runs.merging.origin import from_earlier_version
 from pipeline.runs.mirror_places import meetings, moves, renew, why_elsewhere
 from pipeline.schema.history import Knowledge
 from pipeline.start.question import StartRule, WitnessReading
@@ -229,6 +235,10 @@ class StoppedReach:
         return origin_of(self.work, self.state)
 
     @cached_property
+    def earlier_version(self) -> Origin:
+        return earlier_version_of(self.work, self.state)
+
+    @cached_property
     def goes_on(self) -> bool:
         """Whether the mirror was written, and nothing since settles anew what the table holds."""
         work, state, source = self.work, self.state, self.work.source.name
@@ -276,6 +286,7 @@ class ReadingReach:
 
     log: None = None
     changelog: str = ""
+    earlier_version: str = ""
     goes_on: bool = False
     columns: str = ""
 
@@ -287,16 +298,13 @@ def origin_of(
     files: bool = True,
     contents: Sequence[TableContent] | None = None,
 ) -> Origin:
-    """Return where the rows of a mirror come from that is written again. `files`: whether the
-    changelog's are looked at, byte by byte; `contents`: what batches have of it, if that was asked
-    already."""
+    """Return where the rows of a mirror come from that is written again: its changelog since the
+    table was empty, or a sentence. `files`: whether the changelog's are looked at, byte by byte;
+    `contents`: what batches have of it, if that was asked already."""
     source, table = work.source.name, state.table
-    newest = work.ledger.cursors(source).captured
     gone = work.ledger.forgotten(source, table)
-    if contents is None and newest is not None:
-        contents = contents_of(work.ledger, source, table, 1, newest.batch)
     origin = reload_origin(
-        contents or [],
+        _contents(work, table) if contents is None else contents,
         adopted=state.adopted is not None,
         gaps=[gap.batch for gap in work.ledger.gaps(source)],
         overlaps=[
@@ -306,6 +314,30 @@ def origin_of(
         forgotten=gone.through,
         why="" if gone.newest is None else gone.newest.why,
     )
+    return _usable(work, table, origin, files=files)
+
+
+def earlier_version_of(
+    work: Workplace,
+    state: TableState,
+    *,
+    files: bool = True,
+    contents: Sequence[TableContent] | None = None,
+) -> Origin:
+    """Return the same where the changelog begins with an earlier version of the mirror."""
+    table = state.table
+    parts = _contents(work, table) if contents is None else contents
+    return _usable(work, table, from_earlier_version(work, table, parts), files=files)
+
+
+def _contents(work: Workplace, table: TableName) -> Sequence[TableContent]:
+    source = work.source.name
+    newest = work.ledger.cursors(source).captured
+    return [] if newest is None else contents_of(work.ledger, source, table, 1, newest.batch)
+
+
+def _usable(work: Workplace, table: TableName, origin: Origin, *, files: bool) -> Origin:
+    """Return the origin, or why the mirror cannot be written from it."""
     if isinstance(origin, str):
         return origin
     why = _not_followed(work, table, origin) or (_damage(work, table, origin) if files else None)
@@ -317,12 +349,18 @@ def _not_followed(work: Workplace, table: TableName, origin: FromChangelog) -> s
     history = work.ledger.schema_versions(work.source.name, table)
     if not history or history[-1].knowledge is not Knowledge.KNOWN:
         return "its present structure is not known"
+    segments = [segment for part in origin.parts for segment in part.segments]
     try:
-        last = history[-1].version
-        line = lineage_over(work, versions_between(work, table, origin.version, last))
+        versions = versions_between(work, table, origin.version, history[-1].version)
+        if origin.base is None:
+            line = lineage_over(work, versions)
+        else:
+            numbers = [part.batch for part in origin.parts]
+            require_copyable(work, table, f"it would begin with {origin.base}", numbers, segments)
+            line = lineage_of_copy(work, origin.base, versions)
     except TableError as error:
         return error.reason
-    written = {segment.schema_version for part in origin.parts for segment in part.segments}
+    written = {segment.schema_version for segment in segments}
     if line.reread or line.asked:
         return (*line.reread, f"values of {', '.join(line.asked)} are not in it")[0]
     if line.key_of((written & line.versions.keys()) | {history[-1].version}) is None:
@@ -406,6 +444,13 @@ class TablePlans:
             for table, plan in sorted(self.plans.items())
             if plan.besides is not None and isinstance(plan.besides.supply, kind)
         }
+
+    @property
+    def rewritten(self) -> dict[TableName, FromChangelog]:
+        """Return the tables whose mirrors are written again from their changelogs, and from what
+        part of them."""
+        supplies = {t: plan.besides.supply for t, plan in self.plans.items() if plan.besides}
+        return {t: one.origin for t, one in supplies.items() if isinstance(one, Rewritten)}
 
     @property
     def rows(self) -> int:

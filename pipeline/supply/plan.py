@@ -117,7 +117,12 @@ class Reach(Protocol):
 
     @property
     def changelog(self) -> FromChangelog | str:
-        """The changes since the table was last known to be empty."""
+        """All changes since the table was last known to be empty."""
+        ...
+
+    @property
+    def earlier_version(self) -> FromChangelog | str:
+        """An earlier version of the table's mirror, and the changes since."""
         ...
 
     @property
@@ -140,7 +145,8 @@ class FromLog:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """The mirror is written again from all that its changelog has."""
+    """The mirror is written again from its changelog: from all that this has, or from an earlier
+    version of the mirror and all changes since."""
 
     origin: FromChangelog
 
@@ -324,9 +330,14 @@ def _written_again(have: Have, want: Want, reach: Reach) -> _Steps:
     if want.supplier is Supplier.SOURCE:
         return _read(f"{want.author} has it reloaded from there")
     origin = reach.changelog
+    if isinstance(origin, str) and want.supplier is not Supplier.CHANGELOG:
+        # A version of the mirror may have what the person wants to be rid of.
+        return _read(f"{want.author} has it reloaded, and {origin}")
     if isinstance(origin, str):
-        said = want.supplier is Supplier.CHANGELOG
-        return _read(origin if said else f"{want.author} has it reloaded, and {origin}")
+        earlier = reach.earlier_version
+        origin = f"{origin}, and {earlier}" if isinstance(earlier, str) else earlier
+    if isinstance(origin, str):
+        return _read(origin)
     return _after_log(reach, Step(Rewritten(origin), origin.told))
 
 
@@ -447,8 +458,9 @@ RULES: Final[tuple[Rule, ...]] = (
         _written_again,
         (
             "a person has it reloaded, or its mirror is to lie elsewhere",
-            "the log after its place, and its mirror from its changelog; all rows from MySQL if "
-            "that is not complete, unless the person asks for the changelog alone: then it waits",
+            "the log after its place, and its mirror from its changelog; if that is not complete, "
+            "all rows from MySQL, unless the person asks for the changelog alone: then an earlier "
+            "version of its mirror and its changelog since, and without one it waits",
         ),
     ),
     Rule(

@@ -22,7 +22,7 @@ _ASIDE: Final = ".lockstep-rebuild"
 
 
 class FolderCopies:
-    """`pipeline.ports.Copies`. `staging`: where tables are made that go nowhere."""
+    """`pipeline.ports.Copies`. `staging`: where the lake's writes are staged."""
 
     def __init__(self, lake: LakePath, *, staging: Path, spark: Spark) -> None:
         self._lake = lake
@@ -30,29 +30,26 @@ class FolderCopies:
         self._spark = spark
 
     @contextmanager
-    def begun(self, name: str, into: str | None) -> Iterator[SparkMirrors]:
-        place = None if into is None else Path(into)
-        beside = self._staging if place is None else place.parent / _ASIDE
-        if place is not None:
-            with lake_errors(place):
-                _require_free(place)
-                place.parent.mkdir(parents=True, exist_ok=True)
+    def begun(self, name: str, into: str) -> Iterator[SparkMirrors]:
+        place = Path(into)
+        beside = place.parent / _ASIDE
+        with lake_errors(place):
+            _require_free(place)
+            place.parent.mkdir(parents=True, exist_ok=True)
         staging = Staging(beside)
         try:
             with staging.folder() as folder:
                 yield SparkMirrors(
                     Path(folder), files=self._lake, staging=self._staging, spark=self._spark
                 )
-                if place is not None:
-                    with lake_errors(place):
-                        _require_free(place)
-                        (Path(folder) / name).rename(place)
-                        sync_folder(place.parent)
+                with lake_errors(place):
+                    _require_free(place)
+                    (Path(folder) / name).rename(place)
+                    sync_folder(place.parent)
         finally:
             staging.end()
-            if place is not None:
-                with suppress(OSError):
-                    beside.rmdir()
+            with suppress(OSError):
+                beside.rmdir()
 
 
 def _require_free(place: Path) -> None:

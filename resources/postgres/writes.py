@@ -11,12 +11,11 @@ from pipeline.claim import BatchSpan
 from pipeline.decisions import Lease
 from pipeline.intent import (
     Intent,
+    MirrorVersion,
     Missing,
     MissingTable,
     NewestWrites,
-    PinnedVersion,
     SettledWrite,
-    ShownVersion,
     VersionSet,
     VersionSetEntry,
 )
@@ -101,14 +100,14 @@ class PostgresWrites(Books):
 
     def newest_before(
         self, source: str, applications: Collection[str], batch: int
-    ) -> PinnedVersion | None:
+    ) -> MirrorVersion | None:
         asked = {"applications": sorted(applications), "batch": batch}
         rows = self._all("newest_before", source=source, **asked)
-        return _pinned(rows[0]) if rows else None
+        return _mirror_version(rows[0]) if rows else None
 
-    def pinned(self, source: str, write: int) -> PinnedVersion | None:
+    def pinned(self, source: str, write: int) -> MirrorVersion | None:
         rows = self._all("pinned", source=source, write=write)
-        return _pinned(rows[0]) if rows else None
+        return _mirror_version(rows[0]) if rows else None
 
     def version_set(self, source: str, batch: int) -> VersionSet:
         rows = self._all("version_set", source=source, batch=batch)
@@ -121,11 +120,9 @@ class PostgresWrites(Books):
             ],
         )
 
-    def mirror_versions(self, source: str, table: TableName, last: int) -> list[ShownVersion]:
-        return [
-            ShownVersion(row["batch"], _entry(row))
-            for row in self._all("mirror_versions", source=source, last=last, **of_table(table))
-        ]
+    def mirror_versions(self, source: str, table: TableName, last: int) -> list[MirrorVersion]:
+        rows = self._all("mirror_versions", source=source, last=last, **of_table(table))
+        return [_mirror_version(row) for row in rows]
 
     # -- upkeep --------------------------------------------------------------------------------
 
@@ -258,8 +255,8 @@ def _of_intent(value: Intent) -> tuple[Any, ...]:
     return (value.app_id, value.first_batch, value.last_batch, value.step, value.copies)
 
 
-def _pinned(row: Row) -> PinnedVersion:
-    return filled(PinnedVersion, row, table=table(row))
+def _mirror_version(row: Row) -> MirrorVersion:
+    return filled(MirrorVersion, row, table=table(row))
 
 
 def settled_write(row: Row) -> SettledWrite:

@@ -180,12 +180,22 @@ where t.source = %(source)s and exists (
 order by v.database, v.name
 
 -- name: mirror_versions
-select database, name, mirror, table_id, batch,
-    lockstep.newest_same(source, mirror, delta_version) as delta_version
-from lockstep.version_sets
-where source = %(source)s and database = %(database)s and name = %(name)s
-  and batch <= %(last)s and missing is null
-order by batch desc
+select w.id as write, v.database, v.name, v.mirror, v.table_id, v.batch as last_batch,
+    lockstep.newest_same(v.source, v.mirror, v.delta_version) as delta_version
+from lockstep.version_sets v
+left join lateral (
+    select x.id from lockstep.writes x
+    where (x.source, x.database, x.name, x.mirror, x.delta_version)
+        = (v.source, v.database, v.name, v.mirror, v.delta_version)
+      and x.table_id is not distinct from v.table_id and x.settled_at is not null
+    order by x.id desc limit 1
+) w on true
+where v.source = %(source)s and v.database = %(database)s and v.name = %(name)s
+  and v.batch <= %(last)s and v.missing is null
+  and not exists (
+    select from lockstep.looked l
+    where (l.source, l.folder) = (v.source, v.mirror) and l.delta_version < v.delta_version)
+order by v.batch desc
 
 -- -- upkeep -----------------------------------------------------------------------------------
 

@@ -236,7 +236,7 @@ class Past:
             ],
             "sets": [ledger.version_set(source, one.id).shown for one in some],
             "mirrors": [
-                [one for one in ledger.mirror_versions(source, table, _END) if one.batch > through]
+                [v for v in ledger.mirror_versions(source, table, _END) if v.last_batch > through]
                 for table in TABLES
             ],
             "segments": [content_of(ledger, source, one.id).segments for one in live[1:]],

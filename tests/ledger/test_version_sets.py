@@ -78,7 +78,7 @@ def test_a_set_names_the_newest_version_with_its_rows(ledger: Ledger, lease: Lea
     }
     assert [shown[first.id][0].delta_version, shown[second.id][0].delta_version] == [3, 4]
     found = ledger.mirror_versions(lease.source, ORDERS, second.id)
-    assert [one.entry.delta_version for one in found] == [4, 3]
+    assert [one.delta_version for one in found] == [4, 3]
     assert ledger.upkept(lease.source) == {mirror: 3}
 
 

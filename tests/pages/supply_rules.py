@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 
 from pipeline.batch import TableContent
 from pipeline.changes.merging import FromChangelog
+from pipeline.intent import MirrorVersion
 from pipeline.load import Load
 from pipeline.position import Coordinates
 from pipeline.supply.plan import (
@@ -34,7 +35,7 @@ from tests.pages.made import MadePart, row
 
 SUPPLIES: Final[dict[type[Supply], str]] = {
     FromLog: "log",
-    Rewritten: "changelog",
+    Rewritten: "changelog, or version of its mirror and changelog",
     ColumnsRead: "MySQL (columns)",
     RowsRead: "MySQL",
 }
@@ -42,6 +43,9 @@ SUPPLIES: Final[dict[type[Supply], str]] = {
 TABLE: Final = TableName("shop", "orders")
 LOG: Final = LogSpan(cast("Any", None), cast("Any", None), None, Coordinates.parse("a.000001:4"))
 CHANGELOG: Final = FromChangelog((TableContent(7),), 1)
+BASED: Final = FromChangelog(
+    (TableContent(9),), 2, MirrorVersion(3, TABLE, "shop/shop/orders", 5, 8)
+)
 COLUMNS: Final = NewColumns(3, ("note",))
 LOAD: Final = Load(1, TABLE, "ada", "a reason", datetime(2026, 11, 1, tzinfo=UTC))
 
@@ -52,6 +56,7 @@ class Reached:
 
     log: LogSpan | str | None = None
     changelog: FromChangelog | str = "it has a gap"
+    earlier_version: FromChangelog | str = "no version is left"
     goes_on: bool = True
     columns: NewColumns | str = COLUMNS
 
@@ -66,8 +71,11 @@ def every_case() -> Iterator[tuple[Have, Want, Reached]]:
     wants = [Want(rewrite, supplier) for rewrite in (False, True) for supplier in (None, *Supplier)]
     logs: tuple[LogSpan | str | None, ...] = (None, LOG, "purged")
     changelogs: tuple[FromChangelog | str, ...] = (CHANGELOG, "a gap")
+    earlier: tuple[FromChangelog | str, ...] = (BASED, "no version is left")
     columns: tuple[NewColumns | str, ...] = (COLUMNS, "more")
-    reaches = [Reached(*reached) for reached in product(logs, changelogs, (True, False), columns)]
+    reaches = [
+        Reached(*reached) for reached in product(logs, changelogs, earlier, (True, False), columns)
+    ]
     return product(haves, wants, reaches)
 
 

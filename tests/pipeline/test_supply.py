@@ -27,7 +27,7 @@ from pipeline.supply.plan import (
     plan,
 )
 from pipeline.table_state import Supplier
-from tests.pages.supply_rules import CHANGELOG, COLUMNS, LOAD, LOG, Reached
+from tests.pages.supply_rules import BASED, CHANGELOG, COLUMNS, LOAD, LOG, Reached
 from tests.pages.supply_rules import TABLE as ORDERS
 
 STOPPED = Have(ORDERS, Standing.STOPPED, reason="a reason")
@@ -41,6 +41,7 @@ reaches = st.builds(
     Reached,
     log=st.sampled_from([None, LOG, "it was purged"]),
     changelog=st.sampled_from([CHANGELOG, "it has a gap"]),
+    earlier_version=st.sampled_from([BASED, "no version is left"]),
     goes_on=st.booleans(),
     columns=st.sampled_from([COLUMNS, "there are more"]),
 )
@@ -157,6 +158,26 @@ CASES: list[tuple[str, Have, Want, Reached, list[tuple[type, str]]]] = [
         Want(rewrite=True, author="ada"),
         Reached(LOG, CHANGELOG),
         [(FromLog, ""), (Rewritten, "from its changelog, since batch 7")],
+    ),
+    (
+        "a reload from the changelog alone, which begins with a version of the mirror",
+        STOPPED,
+        Want(rewrite=True, supplier=Supplier.CHANGELOG, author="ada"),
+        Reached(LOG, earlier_version=BASED),
+        [
+            (FromLog, ""),
+            (
+                Rewritten,
+                "from version 5 of shop/shop/orders and its changelog, since batch 9",
+            ),
+        ],
+    ),
+    (
+        "a reload that nobody wants from an earlier version",
+        STOPPED,
+        Want(rewrite=True, author="ada"),
+        Reached(LOG, earlier_version=BASED),
+        rows("ada has it reloaded, and it has a gap"),
     ),
     (
         "a reload from the server",

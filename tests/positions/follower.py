@@ -21,12 +21,13 @@ from pipeline.ports.source import SourceServer
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched, Workplace
+from pipeline.runs.inspecting.table_commands import Asked, Reload, foresee_reload, give_reload
 from pipeline.runs.merge import merge
 from pipeline.runs.reports import CaptureReport
 from pipeline.segment import Segment
 from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan, TableSettings
 from pipeline.table import TableName
-from pipeline.table_state import Extent, OrderKind, TableState
+from pipeline.table_state import Extent, OrderKind, Supplier, TableState
 from pipeline.tables import NamePatterns, TablePatterns
 from tests.fix_ledger import Content, LedgerOfTest
 from tests.twins.changelog import MemoryChangelog
@@ -127,6 +128,13 @@ class Follower:
         """What a person orders of a table."""
         with self.leased() as lease:
             self.ledger.order_table(lease, table, kind, author="ada", reason="because")
+
+    def reload(self, table: TableName, supplier: Supplier | None = None) -> Reload:
+        """What `lockstep reload`, with `--from`, records."""
+        work = self.work()
+        with self.leased() as lease:
+            asked = Asked(table, "ada", "because")
+            return give_reload(work, lease, foresee_reload(work, asked, supplier))
 
     def choose(self, place: str, reason: str = "because") -> None:
         """What `lockstep start-at` records."""

@@ -36,8 +36,8 @@ from pipeline.replay.spans import Span
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.schema_history import show_schema
 from pipeline.runs.inspecting.span_report import report_of_span
-from pipeline.runs.inspecting.table_commands import Asked, give_order
 from pipeline.runs.inspecting.version_sets import version_set_at
+from pipeline.runs.rebuilding.origin import origin_at
 from pipeline.runs.rebuilding.rebuild import rebuild_as_of
 from pipeline.runs.recovering.recover import recover
 from pipeline.runs.replaying.replay import replay
@@ -45,7 +45,7 @@ from pipeline.runs.upkeeping.changes import let_go, plan_changes
 from pipeline.schema.history import Knowledge
 from pipeline.segment import SegmentFile
 from pipeline.table import TableName
-from pipeline.table_state import OrderKind
+from pipeline.table_state import Supplier
 from pipeline.upkeep.changes import ChangesPlan
 from tests.fix_ledger import LedgerOfTest
 from tests.fix_mysql import MySqlStand
@@ -243,13 +243,8 @@ class Kept:
             table, self.number = self.random.choice(TABLES), self.number + 1
             into = f"/past/{self.number}"
             try:
-                rebuild_as_of(
-                    self.work(),
-                    MemoryCopies(self.follower.lake),
-                    TableName(self.name, table),
-                    parse_place(place),
-                    into,
-                )
+                origin = origin_at(self.work(), TableName(self.name, table), parse_place(place))
+                rebuild_as_of(self.work(), MemoryCopies(self.follower.lake), origin, into)
             except PastRefused as error:
                 assert GONE in error.message, (place, error)
                 assert self.lies_before(place)
@@ -281,11 +276,11 @@ class Kept:
         assert before
 
     def reload(self) -> None:
-        """From its changelog, or from the source where that does not go back any more."""
+        """From its changelog, which may have to begin with an earlier version of the mirror; or
+        from the source where a person does not mind and the changelog does not go back any more."""
         table = TableName(self.name, self.random.choice(TABLES))
-        with self.follower.leased() as lease:
-            asked = Asked(table, "somebody", "because")
-            give_order(self.work(), lease, OrderKind.RELOAD, asked, lambda _: None)
+        with suppress(PastRefused):
+            self.follower.reload(table, self.random.choice((None, Supplier.CHANGELOG)))
         self.run()
 
     def shown(self, table: str) -> Rows:

@@ -18,11 +18,12 @@ from pipeline.runs.inspecting.plan import make_plan
 from pipeline.runs.inspecting.status import stand
 from pipeline.runs.inspecting.version_sets import version_set_at
 from pipeline.runs.mirror_places import former_places
-from pipeline.runs.rebuilding.rebuild import rebuild_as_of, rebuild_live
+from pipeline.runs.rebuilding.origin import origin_at
+from pipeline.runs.rebuilding.rebuild import rebuild_as_of
 from pipeline.runs.upkeeping.former import let_former_go, plan_former
 from pipeline.snapshot.pace import Pace
 from pipeline.source_plan import SnapshotPlan, TableSettings
-from pipeline.table_state import OrderKind, TableCondition, TableEventKind
+from pipeline.table_state import OrderKind, Supplier, TableCondition, TableEventKind
 from pipeline.tables import TablePatterns
 from tests.fix_ledger import LedgerOfTest
 from tests.fix_mysql import MySqlStand
@@ -465,13 +466,14 @@ def _work_on(shop: Shop, seen: Mapping[str, list[dict[str, Any]]]) -> None:
     replayed(follower, "earliest", "latest")
     for number, (at, rows) in enumerate(seen.items()):
         into = f"/past/{len(follower.lake.tables)}/{number}"
-        rebuild_as_of(follower.work(), copies, table, parse_place(at), into)
+        origin = origin_at(follower.work(), table, parse_place(at))
+        rebuild_as_of(follower.work(), copies, origin, into)
         assert follower.lake.tables[into][-1].rows.sort_by("id").to_pylist() == rows
     right = follower.lake.tables[shop.state("a").mirror][-1]
     folder = _damaged(shop, "a")
     assert not verify(follower.work()).equal
-    with follower.leased() as lease:
-        rebuild_live(follower.work(), lease, copies, table)
+    follower.reload(table, Supplier.CHANGELOG)
+    shop.run()
     assert verify(follower.work()).equal
     commits = follower.lake.tables[folder]
     commits[-2] = right

@@ -1,7 +1,7 @@
 """Random histories with DDL, made again as of any transaction: what MySQL showed then.
 
-MySQL itself is asked for its rows behind every few statements. The lake is written by whole runs,
-runs that die, replays and rebuilds of the live mirror; it is asked for each of those places in one
+MySQL itself is asked for its rows after every few statements. The lake is written by whole runs,
+runs that die, replays and reloads from the changelog; it is asked for each of those places in one
 of the ways there are to name it.
 """
 
@@ -21,14 +21,10 @@ from pipeline.errors import ConfigurationError, PastRefused, SpanRefused
 from pipeline.places import moment_text, parse_place
 from pipeline.policies import Deletes, DroppedColumns, LakePolicies
 from pipeline.runs.inspecting.table_commands import Asked, give_order
-from pipeline.runs.rebuilding.rebuild import (
-    RebuildReport,
-    plan_rebuild,
-    rebuild_as_of,
-    rebuild_live,
-)
+from pipeline.runs.rebuilding.origin import origin_at
+from pipeline.runs.rebuilding.rebuild import RebuildReport, rebuild_as_of
 from pipeline.table import TableName
-from pipeline.table_state import OrderKind, TableCondition
+from pipeline.table_state import OrderKind, Supplier, TableCondition
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
@@ -151,28 +147,23 @@ class Past:
             replayed(self.follower, "earliest", "latest")
 
     def damaged(self) -> None:
-        """A row of the live mirror is wrong, and it is made again, maybe at the second try."""
+        """Rows of the live mirror are wrong, and it is written again from its changelog, maybe at
+        the second try. Rows that are kept are in no changelog."""
         self.run()
         table = TableName(self.name, self.random.choice(TABLES[:2]))
         state = self.follower.ledger.table_states(SOURCE).get(table)
-        if state is None or state.condition is not TableCondition.ACTIVE:
+        kept = self.follower.lake_policies.keeps_rows
+        if kept or state is None or state.condition is not TableCondition.ACTIVE:
             return
         commits = self.follower.lake.tables[state.mirror]
         at, right = len(commits) - 1, commits[-1]
         rows = [{**row, "v": -1} for row in right.rows.to_pylist()]
         wrong = pa.Table.from_pylist(rows, schema=right.rows.schema)
         commits[at] = replace(right, rows=wrong)
-        try:
-            if self.random.random() < 0.5:
-                step = self.random.choice(("intend", "settle", "note_looked", "decide"))
-                with mortal(self.follower, step, after=False), suppress(Crash):
-                    self.rebuilt(table.name)
-            self.rebuilt(table.name)
-        except PastRefused:
-            # What kept rows are is not in the changelog.
-            assert self.follower.lake_policies.keeps_rows
-            commits[at] = right
-            return
+        self.follower.reload(table, Supplier.CHANGELOG)
+        if self.random.random() < 0.5:
+            self.killed()
+        self.follower.run()
         commits[at] = right
         assert _ordered(self.follower.mirror(str(table))) == _ordered(right.rows.to_pylist())
 
@@ -194,12 +185,6 @@ class Past:
         with follower.leased() as lease:
             asked = Asked(table, "somebody", "because")
             give_order(follower.work(), lease, kind, asked, lambda _: None)
-
-    def rebuilt(self, table: str) -> RebuildReport:
-        follower = self.follower
-        with follower.leased() as lease:
-            copies = MemoryCopies(follower.lake)
-            return rebuild_live(follower.work(), lease, copies, TableName(self.name, table))
 
     # -- what MySQL has ------------------------------------------------------------------
 
@@ -255,10 +240,7 @@ class Past:
 
     def made(self, table: TableName, place: Any, into: str) -> RebuildReport:
         work, copies = self.follower.work(), MemoryCopies(self.follower.lake)
-        planned = plan_rebuild(work, table, place)
-        done = rebuild_as_of(work, copies, table, place, into)
-        assert done.origin == planned.origin
-        return done
+        return rebuild_as_of(work, copies, origin_at(work, table, place), into)
 
 
 def _ordered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

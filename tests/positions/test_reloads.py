@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from pipeline.errors import PastRefused, Remedy
-from pipeline.runs.inspecting.table_commands import Asked, Reload, foresee_reload, give_reload
+from pipeline.runs.inspecting.table_commands import Reload
 from pipeline.snapshot.pace import Pace
 from pipeline.source_plan import SnapshotPlan
 from pipeline.table_state import Supplier, TableCondition, TableEventKind
 from tests.fix_mysql import MySqlStand
-from tests.positions.follower import SOURCE
+from tests.mysql.reading import server
+from tests.positions.follower import SOURCE, Follower
+from tests.positions.interrupted import Crash, drawn, mortal, noted
 from tests.positions.paused import Shop
 from tests.positions.stories import stories_in, tell
 
@@ -28,17 +33,57 @@ def test_stories_of_reloads_of_tables_that_are_read(mysql: MySqlStand) -> None:
     tell(mysql, [_a_reload_of_a_table_that_is_read], more=rows, start="snapshot", snapshot=slow)
 
 
+def test_stories_of_reloads_from_an_earlier_version(mysql: MySqlStand) -> None:
+    """Of tables whose rows were read from MySQL before the log that is read."""
+    tell(mysql, [_a_version_and_what_came_since, _no_version_that_helps], start="snapshot")
+
+
+STEPS = ("begin_batch", "record_capture", "intend", "settle", "mark_merged", "acknowledge")
+
+
+def test_a_reload_from_an_earlier_version_that_is_killed(mysql: MySqlStand, database: str) -> None:
+    """A second try writes the version, and the batches, that were recorded with the first."""
+    shop = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"], "snapshot"))
+    shop.make(("a",), ("create table k (v int)", "insert into k values (1), (1)"))
+    shop.run()
+    for number, (step, after) in enumerate(drawn(STEPS), start=2):
+        with noted(f"{step}, after: {after}"):
+            for _ in range(2):
+                shop.do(
+                    f"insert into a values ({number}, 1) on duplicate key update v = v + 1",
+                    f"insert into k values ({number}), (1)",
+                    f"delete from k where v = {number - 1}",
+                )
+                shop.run()
+            for table in "ak":
+                wrong(shop, table)
+                assert reload(shop, table, Supplier.CHANGELOG).supplier is Supplier.CHANGELOG
+            shop.do("update a set v = v + 10", "insert into k values (5)")
+            with mortal(shop.follower, step, after=after), suppress(Crash):
+                shop.run()
+            shop.run()
+            for table in "ak":
+                assert shop.events(table).count(TableEventKind.REBUILT) == number - 1
+                assert shop.events(table).count(TableEventKind.REREAD) == 1
+                shop.require_same(table)
+
+
 def reload(shop: Shop, table: str, supplier: Supplier | None = None) -> Reload:
-    work = shop.follower.work()
-    with shop.follower.leased() as lease:
-        asked = Asked(shop.table(table), "ann", "because")
-        return give_reload(work, lease, foresee_reload(work, asked, supplier))
+    return shop.follower.reload(shop.table(table), supplier)
 
 
 def damage(shop: Shop, table: str) -> None:
     """One of its changelog's files is lost."""
     files = shop.follower.lake.files
     del files[next(path for path in files if f"/_changes/{shop.name}/{table}/" in path)]
+
+
+def wrong(shop: Shop, table: str) -> None:
+    """The newest version of its mirror shows another value in each row."""
+    commits = shop.follower.lake.tables[shop.state(table).mirror]
+    rows = [{**row, "v": -1} for row in commits[-1].rows.to_pylist()]
+    schema = commits[-1].rows.schema
+    commits[-1] = replace(commits[-1], rows=pa.Table.from_pylist(rows, schema=schema))
 
 
 def notes(shop: Shop, table: str) -> list[str]:
@@ -114,6 +159,45 @@ def it_stops_again_where_it_stopped(shop: Shop) -> Iterator[None]:
     shop.resume("p")
     yield
     shop.require_whole("p", rereads=1)
+
+
+def _a_version_and_what_came_since(shop: Shop) -> Iterator[None]:
+    """It is the earliest version that has the rows which were read, and MySQL is asked for none."""
+    yield
+    shop.do("insert into a values (2, 2)", "delete from a where id = 1")
+    yield
+    shop.do("alter table a add column w int default 7", "insert into a values (3, 3, 3)")
+    yield
+    wrong(shop, "a")
+    found = reload(shop, "a", Supplier.CHANGELOG)
+    mirror = shop.state("a").mirror
+    assert f", from version 0 of {mirror} and its changelog, since batch " in found.next
+    assert "2 batches, 3 row images; no row is read from the source" in found.next
+    shop.do("update a set v = 9 where id = 3")
+    yield
+    assert shop.events("a").count(TableEventKind.REBUILT) == 1
+    assert shop.events("a").count(TableEventKind.REREAD) == 1
+    shop.require_same("a")
+    # Nobody who does not say so gets rows of an earlier version again.
+    found = reload(shop, "a")
+    assert (found.supplier, found.rows is None) == (Supplier.SOURCE, False)
+    yield
+    assert shop.events("a").count(TableEventKind.REREAD) == 2
+
+
+def _no_version_that_helps(shop: Shop) -> Iterator[None]:
+    """What is wrong with the newest version stays wrong if it is all that there is."""
+    yield
+    with pytest.raises(PastRefused, match="its newest, is the earliest that can be read"):
+        reload(shop, "a", Supplier.CHANGELOG)
+    shop.do("insert into a values (2, 2)")
+    yield
+    lake, mirror = shop.follower.lake, shop.state("a").mirror
+    lake.vacuumed[mirror] = len(lake.tables[mirror])
+    with pytest.raises(PastRefused, match="no version of its mirror can be read that shows batch"):
+        reload(shop, "a", Supplier.CHANGELOG)
+    del lake.vacuumed[mirror]
+    yield
 
 
 def _a_reload_of_a_table_that_is_read(shop: Shop) -> Iterator[None]:

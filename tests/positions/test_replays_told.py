@@ -13,6 +13,7 @@ from pipeline.errors import BatchesWait, PastRefused, SourceBusy
 from pipeline.places import parse_place
 from pipeline.replay.spans import Span
 from pipeline.runs.inspecting.table_commands import Asked, give_order
+from pipeline.runs.rebuilding.origin import origin_at
 from pipeline.runs.rebuilding.rebuild import rebuild_as_of
 from pipeline.runs.replaying.replay import ReplayReport, plan_replay, replay
 from pipeline.runs.replaying.segments_found import SegmentStanding
@@ -159,7 +160,8 @@ def test_tables_of_a_broken_past(pair: Pair) -> None:
     name = TableName("shop", "t")
     for number, (place, rows) in enumerate(seen):
         copies, into = MemoryCopies(follower.lake), f"/past/{number}"
-        rebuild_as_of(follower.work(), copies, name, parse_place(place), into)
+        origin = origin_at(follower.work(), name, parse_place(place))
+        rebuild_as_of(follower.work(), copies, origin, into)
         assert follower.lake.tables[into][-1].rows.sort_by("id").to_pylist() == rows, place
     done = replayed(follower)
     assert not done.differs
@@ -194,12 +196,13 @@ def test_a_table_of_the_past_has_the_name_of_then(mysql: MySqlStand, database: s
     for number, (name, place, count) in enumerate(places):
         for asked in "ac":
             copies, into = MemoryCopies(follower.lake), f"/past/{number}/{asked}"
-            asks = (follower.work(), copies, TableName(database, asked), parse_place(place), into)
+            asks = (follower.work(), TableName(database, asked), parse_place(place))
             if asked == name:
-                assert rebuild_as_of(*asks).rows == count
+                made = rebuild_as_of(follower.work(), copies, origin_at(*asks), into)
+                assert made.rows == count
             else:
                 with pytest.raises(PastRefused):
-                    rebuild_as_of(*asks)
+                    origin_at(*asks)
 
 
 def test_captured_batches_that_wait(mysql: MySqlStand, database: str) -> None:

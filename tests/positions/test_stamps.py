@@ -18,7 +18,8 @@ from pipeline.places import parse_place
 from pipeline.policies import Deletes, DroppedColumns, LakePolicies, OnRewrite
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.inspecting.plan import make_plan
-from pipeline.runs.rebuilding.rebuild import rebuild_as_of, rebuild_live
+from pipeline.runs.rebuilding.origin import origin_at
+from pipeline.runs.rebuilding.rebuild import rebuild_as_of
 from pipeline.stamps import STAMPS
 from pipeline.table_state import OrderKind, TableEventKind
 from tests.fix_mysql import MySqlStand
@@ -132,12 +133,9 @@ def brought_again(shop: Shop) -> Iterator[None]:
     commits[at] = right
     assert len(commits) > at + 1
     assert require_stamps(shop) == rows
-    with follower.leased() as lease:
-        rebuild_live(follower.work(), lease, MemoryCopies(follower.lake), table)
-    assert require_stamps(shop) == rows
-    report = rebuild_as_of(
-        follower.work(), MemoryCopies(follower.lake), table, parse_place("latest"), f"x/{shop.name}"
-    )
+    origin = origin_at(follower.work(), table, parse_place("latest"))
+    copies = MemoryCopies(follower.lake)
+    report = rebuild_as_of(follower.work(), copies, origin, f"x/{shop.name}")
     assert report.rows == len(rows)
     again = follower.lake.tables[f"x/{shop.name}"][-1].rows.sort_by("id").to_pylist()
     assert again == rows

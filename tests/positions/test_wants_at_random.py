@@ -12,7 +12,6 @@ import pytest
 from pipeline.errors import LedgerRefused, PastRefused
 from pipeline.ports.ledger import content_of
 from pipeline.runs.inspecting.plan import make_plan
-from pipeline.runs.inspecting.table_commands import Asked, foresee_reload, give_reload
 from pipeline.supply.plan import ColumnsRead, Rewritten, RowsRead
 from pipeline.table_state import Supplier, TableCondition, TableEventKind
 from tests.fix_mysql import MySqlStand
@@ -111,11 +110,9 @@ class Chance:
 
     def reload(self, table: str) -> None:
         """From wherever its rows may come, or from where a person says."""
-        follower = self.shop.follower
         supplier = self.random.choice([None, *Supplier])
-        with suppress(PastRefused, LedgerRefused), follower.leased() as lease:
-            asked = Asked(self.shop.table(table), "ann", "because")
-            give_reload(follower.work(), lease, foresee_reload(follower.work(), asked, supplier))
+        with suppress(PastRefused, LedgerRefused):
+            self.shop.follower.reload(self.shop.table(table), supplier)
 
     def purge(self, _: str) -> None:
         """The log that stopped tables lack is lost; what runs have to read is not."""

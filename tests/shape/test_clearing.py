@@ -22,7 +22,7 @@ from pipeline.runs.capture import capture
 from pipeline.runs.clear import clear
 from pipeline.runs.context import Workplace
 from pipeline.runs.merge import merge
-from pipeline.runs.rebuilding.origin import cut_at, origin_at
+from pipeline.runs.rebuilding.origin import origin_at
 from pipeline.runs.recovering.recover import recover, undone_run
 from pipeline.runs.replaying.replay import replay
 from pipeline.runs.reshaping import remaining
@@ -217,7 +217,7 @@ def test_a_time_before_does_not_come_back(cleared: Cleared) -> None:
     with cleared.follower.leased() as lease, pytest.raises(SpanRefused):
         replay(work, lease, span, only=frozenset({cleared.table}))
     with pytest.raises(PastRefused):
-        origin_at(work, cleared.table, cut_at(work, parse_place(str(cursor.position.at))))
+        origin_at(work, cleared.table, parse_place(str(cursor.position.at)))
     cleared.follower.order(OrderKind.RELOAD, cleared.table)
     cleared.follower.run()
     assert cleared.found() == []

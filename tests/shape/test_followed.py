@@ -23,19 +23,17 @@ from pipeline.errors import (
 from pipeline.places import parse_place
 from pipeline.policies import DroppedColumns, LakePolicies
 from pipeline.replay.spans import Span
-from pipeline.runs.rebuilding.rebuild import rebuild_live
 from pipeline.runs.replaying.replay import replay
 from pipeline.snapshot.pace import Pace
 from pipeline.source_plan import SnapshotPlan
 from pipeline.table import TableName
-from pipeline.table_state import GOING, OrderKind, TableCondition
+from pipeline.table_state import GOING, OrderKind, Supplier, TableCondition
 from tests.fix_mysql import MySqlStand
 from tests.outside import repair, verify
 from tests.positions.interrupted import Crash, mortal
 from tests.shape import reference
 from tests.shape.follower import KEY, ShapedFollower
 from tests.shape.random_traffic import ROLES, SECRET, Traffic, rules_of, settings_of
-from tests.twins.copies import MemoryCopies
 
 STEPS = (
     *("begin_load", "plan_chunk", "record_chunk", "begin_batch", "record_capture"),
@@ -78,7 +76,7 @@ class Followed:
             *(self.killed,) * 3,
             *(self.pause, self.resume) * 2,
             *(self.prepare, self.traffic.end, self.traffic.end),
-            *(self.reload, self.replayed, self.rebuilt, self.verified, self.repaired),
+            *(self.reload, self.replayed, self.verified, self.repaired),
             self.tightened,
         )
         act = self.chance.choice(acts)
@@ -117,7 +115,11 @@ class Followed:
                 self.ordered(OrderKind.RESUME, table)
 
     def reload(self) -> None:
-        self.ordered(OrderKind.RELOAD, self.some())
+        """From wherever its rows may come, or from its changelog and nowhere else."""
+        table = self.some()
+        if table is not None:
+            with suppress(LedgerRefused, PastRefused):
+                self.follower.reload(table, self.chance.choice((None, Supplier.CHANGELOG)))
 
     def replayed(self) -> None:
         span = Span(parse_place("earliest"), parse_place("latest"))
@@ -129,14 +131,6 @@ class Followed:
         self.run()
         with suppress(SourceMoving):
             verify(self.follower.work())
-
-    def rebuilt(self) -> None:
-        table = self.some()
-        if table is None:
-            return
-        with suppress(*REFUSED), self.follower.leased() as lease:
-            copies = MemoryCopies(self.follower.lake)
-            rebuild_live(self.follower.work(), lease, copies, table)
 
     def repaired(self) -> None:
         """Rows that changed without a word in the log are read from the source by the next run."""

@@ -22,14 +22,13 @@ class MemoryCopies:
     lake: MemoryLake
 
     @contextmanager
-    def begun(self, name: str, into: str | None) -> Iterator[MemoryMirrors]:
+    def begun(self, name: str, into: str) -> Iterator[MemoryMirrors]:
         self._require_free(into)
         aside = MemoryLake(files=self.lake.files)
         yield MemoryMirrors(aside)
         self._require_free(into)
-        if into is not None:
-            self.lake.tables[into] = aside.tables.pop(name)
+        self.lake.tables[into] = aside.tables.pop(name)
 
-    def _require_free(self, into: str | None) -> None:
+    def _require_free(self, into: str) -> None:
         if into in self.lake.tables:
             raise ConfigurationError(f"{into} is there already", hint="name another place")

@@ -7,6 +7,7 @@ from functools import partial
 from time import perf_counter
 
 from pipeline.batch import Batch, CaptureRecord
+from pipeline.changes.merging import FromChangelog
 from pipeline.errors import StructureMoved, StructureUnknown, TableError
 from pipeline.position import Position, Witness
 from pipeline.runs.capturing.basis import Basis
@@ -62,11 +63,11 @@ class BatchCapture:
         )
         self.reading = LogReading(basis, self.segmenter, keeps=True)
 
-    def rebuild(self, rebuilds: Mapping[TableName, str]) -> None:
-        """Mirrors that are written anew from their changelogs, and why."""
-        for table, why in sorted(rebuilds.items()):
-            self._basis.work.progress.note(f"the mirror of {table} is rewritten {why}")
-            self.segmenter.following.rebuild(table, why)
+    def rewrite(self, origins: Mapping[TableName, FromChangelog]) -> None:
+        """Record that mirrors are written again from their changelogs."""
+        for table, origin in sorted(origins.items()):
+            self._basis.work.progress.note(f"the mirror of {table} is rewritten {origin.told}")
+            self.segmenter.following.rewrite(table, origin)
 
     def record(
         self, *, end: Position, witness: Witness, by_gtid: bool, orders_done: tuple[int, ...]

@@ -19,6 +19,7 @@ import numpy as np
 
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.ring import Integers, TransactionGroup
+from pipeline.changes.merging import FromChangelog
 from pipeline.errors import Remedy, StructureUnknown, TableError, ValueLeftOut
 from pipeline.load import LoadFollowed, LoadJoined
 from pipeline.policies import ForeignKeys
@@ -426,12 +427,13 @@ class Following:
             else:
                 self._counts_from(reread, version, whole=passed.whole)
 
-    def rebuild(self, table: TableName, why: str) -> None:
-        """Its mirror is written anew from its changelog. One that was quarantined or dropped
-        meanwhile has no use for that."""
+    def rewrite(self, table: TableName, origin: FromChangelog) -> None:
+        """Record that a table's mirror is written again from its changelog. One that was
+        quarantined or dropped meanwhile has no use for that."""
         version = self._structures.version(table)
         if version is not None and version.schema is not None and self.wanted(table):
-            self._tables.happened(TableEventKind.REBUILT, version, why)
+            itself = None if origin.base is None else table
+            self._tables.happened(TableEventKind.REBUILT, version, origin.told, itself)
 
     def quarantine(self, table: TableName, at: Coordinates, error: TableError) -> None:
         """The table goes no further than `at`; where its rows are whole at the source alone, the

@@ -37,6 +37,7 @@ from pipeline.runs.inspecting.schema_history import unknown_table
 from pipeline.runs.mirror_places import meetings
 from pipeline.runs.wanted import (
     TablePlans,
+    earlier_version_of,
     needs_of,
     only_server_supplies,
     origin_of,
@@ -145,7 +146,8 @@ class Reload:
     what that comes to today, and `why`, where that is MySQL and nobody said so. `next`: what the
     next run does, a sentence; `rows`: how many it reads from MySQL, as the server estimates, None
     for none. `stopped`: the table has stopped, and goes on by this; `reading`: its rows are being
-    read already, and nothing has to be recorded. Once it is recorded: the `order` of a table that
+    read already, and nothing has to be recorded; `origin`: what it is written from without MySQL,
+    None where its rows are read. Once it is recorded: the `order` of a table that
     stops for it, or the number of the `load` of one that does not."""
 
     asked: Asked
@@ -156,6 +158,7 @@ class Reload:
     rows: int | None = None
     stopped: bool = False
     reading: bool = False
+    origin: FromChangelog | None = None
     order: TableOrder | None = None
     load: int | None = None
 
@@ -210,7 +213,12 @@ class Reloading:
         if needs_of(state) - {Need.MIRROR}:
             return "rows of it are missing that only MySQL has"
         # The run looks at its files.
-        return origin_of(self.work, state, files=False, contents=self._contents[asked.table])
+        contents = self._contents[asked.table]
+        origin = origin_of(self.work, state, files=False, contents=contents)
+        if not isinstance(origin, str) or supplier is not Supplier.CHANGELOG:
+            return origin
+        earlier = earlier_version_of(self.work, state, files=False, contents=contents)
+        return f"{origin}, and {earlier}" if isinstance(earlier, str) else earlier
 
 
 def _on_return(
@@ -263,8 +271,9 @@ def foresee_reload(
     goes_on = "; it goes on by this" if stopped else ""
     told = f"the next run rewrites the mirror of {table}"
     if supplier is not Supplier.SOURCE and isinstance(origin, FromChangelog):
-        told += f", {origin.told}{goes_on or '; until then it stops'}"
-        return Reload(asked, supplier, Supplier.CHANGELOG, told, stopped=stopped)
+        told += f", {origin.told}: {origin.size}; no row is read from the source"
+        told += goes_on or "; until then it stops"
+        return Reload(asked, supplier, Supplier.CHANGELOG, told, stopped=stopped, origin=origin)
     why = "" if supplier is Supplier.SOURCE else str(origin)
     told += f", from the source{why and f': {why}'}{goes_on}"
     if table in known.foreign:

@@ -27,7 +27,7 @@ from pipeline.batch import TableContent
 from pipeline.changes.layout import application_id
 from pipeline.changes.lineage import is_stamp
 from pipeline.changes.merging import MergePlan, before_copy, plan_merge, since_emptied
-from pipeline.intent import Intent, PinnedVersion
+from pipeline.intent import Intent, MirrorVersion
 from pipeline.ports.ledger import contents_of
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import owed
@@ -43,14 +43,14 @@ _RECENT: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class CopiedRows:
-    """What a table had under its former names. `origin`: the last of them. `pinned`: the version of
-    a mirror that it begins with, where rows count from the change `above` on; None if it was empty
-    there. `segments`: the changes since, up to the change `through`; `links`: for each former name,
-    the oldest first, the versions between which its structure went. `batches`: those of which
-    changes count."""
+    """What a table had under its former names, or had earlier. `origin`: the last of the names, or
+    the table itself. `pinned`: the version of a mirror that it begins with, where rows count from
+    the change `above` on; None if it was empty there. `segments`: the changes since under former
+    names, up to the change `through`; `links`: for each former name, the oldest first, the versions
+    between which its structure went. `batches`: those of which changes count."""
 
     origin: TableName
-    pinned: PinnedVersion | None
+    pinned: MirrorVersion | None
     above: int
     through: int
     segments: tuple[Segment, ...]
@@ -59,10 +59,11 @@ class CopiedRows:
 
     @property
     def told(self) -> str:
+        if not self.links:
+            return f"its mirror is written again from {self.pinned} and its changelog since"
         if self.pinned is None:
             return f"its rows were those of {self.origin}, whose changelog has all of them"
-        mirror, version = self.pinned.mirror, self.pinned.delta_version
-        return f"its rows were those of {self.origin}, copied from version {version} of {mirror}"
+        return f"its rows were those of {self.origin}, copied from {self.pinned}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class _Link:
     table: TableName
     plan: MergePlan
     parts: tuple[TableContent, ...]
-    base: PinnedVersion | None
+    base: MirrorVersion | None
     end: int
 
 
@@ -125,7 +126,7 @@ def _link(work: Workplace, intent: Intent, event: TableEvent, batch: int) -> _Li
     return _Link(table, plan, parts, None if plan.replaces else base, event.sequence)
 
 
-def _base(work: Workplace, intent: Intent, table: TableName, batch: int) -> PinnedVersion | None:
+def _base(work: Workplace, intent: Intent, table: TableName, batch: int) -> MirrorVersion | None:
     """The newest version of the table's mirror that shows nothing of that batch; the recorded one
     where the write was begun before."""
     ledger, source = work.ledger, work.source.name
@@ -203,11 +204,13 @@ def own_columns(mirror: pa.Schema, version: SchemaVersion) -> pa.Schema:
     )
 
 
-def require_readable(work: Workplace, rows: CopiedRows, pinned: PinnedVersion) -> None:
+def require_readable(work: Workplace, rows: CopiedRows) -> None:
     """TableError if the version that they begin with is gone."""
+    pinned = rows.pinned
+    if pinned is None:
+        return
     why = work.mirrors.lacking(
         pinned.mirror, pinned.delta_version, table_id=pinned.table_id, batch=pinned.last_batch
     )
     if why is not None:
-        version = f"version {pinned.delta_version} of {pinned.mirror}"
-        raise owed(f"its rows were those of {rows.origin}, and {version} cannot be read: {why}")
+        raise owed(f"{rows.told}, and {pinned} cannot be read: {why}")

@@ -35,9 +35,16 @@ from pipeline.batch import Batch, BatchState, TableContent
 from pipeline.changes.evolution import steps
 from pipeline.changes.layout import DELETED_AT, changelog_path, snapshot_path
 from pipeline.changes.lineage import ColumnLineage, ColumnsRead, lineage
-from pipeline.changes.merging import SETTLES, Emptied, MergePlan, plan_merge, since_emptied
+from pipeline.changes.merging import (
+    SETTLES,
+    Emptied,
+    FromChangelog,
+    MergePlan,
+    plan_merge,
+    since_emptied,
+)
 from pipeline.decisions import Continuity
-from pipeline.intent import Intent, NewestWrites
+from pipeline.intent import Intent, MirrorVersion, NewestWrites
 from pipeline.lake_commit import WriteKind
 from pipeline.policies import Deletes, DroppedColumns, LakePolicies
 from pipeline.ports.ledger import contents_of
@@ -53,6 +60,7 @@ from pipeline.runs.merging.copying import (
     require_readable,
     spliced,
 )
+from pipeline.runs.merging.origin import origin_of_write
 from pipeline.schema.context import zone_of
 from pipeline.schema.fills import StatementMoment
 from pipeline.schema.history import Knowledge, SchemaStatement, SchemaVersion, VersionOrigin
@@ -212,16 +220,20 @@ def task_of(
     covered = [batch for batch in batches if intent.first_batch <= batch.id <= intent.last_batch]
     if not covered:
         raise owed("a write of it was begun, and its changes are gone")
-    parts = _parts(work, books, covered, intent.table)
+    parts, origin = _parts(work, books, covered, intent)
     plan = plan_merge(parts)
     if plan.dropped and plan.copied is not None:
         # It is gone again before anybody saw its rows.
         plan = replace(plan, segments=(), copied=None)
     made = None
-    if intent.id and plan.copied is not None:
+    if intent.id and (plan.copied is not None or origin is not None):
         made = work.mirrors.recorded(state.mirror, intent.app_id, intent.txn_version)
     # A commit that is there has the rows, whatever became since of what they were made of.
     copied = copied_rows(work, intent, plan, parts) if made is None else None
+    if origin is not None:
+        plan = replace(plan, replaces=True, first=origin.version)
+        numbers = tuple(part.batch for part in parts)
+        copied = CopiedRows(intent.table, origin.base, 0, 0, (), (), numbers)
     if copied is not None and copied.pinned is not None:
         intent = replace(intent, copies=copied.pinned.write)
     if plan.dropped:
@@ -258,17 +270,24 @@ def _without_lost(
 
 
 def _parts(
-    work: Workplace, books: TableBooks, covered: Sequence[Batch], table: TableName
-) -> Sequence[TableContent]:
-    """What the batches have of the table; where it is rebuilt in them, all that there is since
-    it was empty."""
+    work: Workplace, books: TableBooks, covered: Sequence[Batch], intent: Intent
+) -> tuple[Sequence[TableContent], FromChangelog | None]:
+    """Return what the batches have of the table. Where its mirror is written again in them, that is
+    all there is since it was empty; or since an earlier version of the mirror, which the second
+    value has."""
     numbers = {batch.id for batch in covered}
     parts = [part for part in books.parts if part.batch in numbers]
-    kinds = {event.kind for part in parts for event in part.events}
-    if TableEventKind.REBUILT not in kinds or not kinds.isdisjoint(SETTLES):
-        return parts
-    before = contents_of(work.ledger, work.source.name, table, 1, covered[0].id - 1)
-    return since_emptied([*before, *parts])
+    events = [event for part in parts for event in part.events]
+    rebuilt = [event for event in events if event.kind is TableEventKind.REBUILT]
+    if not rebuilt or any(event.kind in SETTLES for event in events):
+        return parts, None
+    first = covered[0].id
+    before = contents_of(work.ledger, work.source.name, intent.table, 1, first - 1)
+    everything = [*before, *parts]
+    if rebuilt[-1].origin is None:
+        return since_emptied(everything), None
+    origin = origin_of_write(work, intent, everything, first)
+    return origin.parts, origin
 
 
 def _last_known(books: TableBooks) -> int:
@@ -301,7 +320,13 @@ def prepare_job(work: Workplace, books: TableBooks, task: Task) -> Job:
     _require_files(work, task, segments, folders)
     again = reads_again(work, task.batches)
     if task.copied is not None:
-        _require_copyable(work, task, task.copied, again=again)
+        require_copyable(
+            work,
+            state.table,
+            task.copied.told,
+            sorted({*task.copied.batches, *(batch.id for batch in task.batches)}),
+            segments,
+        )
     # Behind a gap a row may be inserted whose deletion nobody read; in an overlap, again.
     return Job(
         task=task,
@@ -357,7 +382,8 @@ def _lineage(
     after: int,
 ) -> ColumnLineage:
     if task.copied is not None:
-        return _lineage_of_copy(work, task.copied, versions)
+        require_readable(work, task.copied)
+        return lineage_of_copy(work, task.copied.pinned, versions)
     mirror = None
     if after >= 0 and not task.plan.replaces:
         mirror = work.mirrors.schema(task.state.mirror, _readable(work, books, task, after))
@@ -370,19 +396,19 @@ def _lineage(
     return line
 
 
-def _lineage_of_copy(
-    work: Workplace, copied: CopiedRows, versions: Sequence[SchemaVersion]
+def lineage_of_copy(
+    work: Workplace, pinned: MirrorVersion | None, versions: Sequence[SchemaVersion]
 ) -> ColumnLineage:
-    """From the version that rows are copied from; columns that only that mirror has stay behind."""
+    """Return the lineage from a version that rows are copied from, which can be read; columns that
+    only that mirror has stay behind."""
     mirror, policies = None, work.source.policies_of(versions[-1].table)
-    if copied.pinned is not None:
-        require_readable(work, copied, copied.pinned)
-        there = work.mirrors.schema(copied.pinned.mirror, copied.pinned.delta_version)
-        mirror = own_columns(there, versions[0])
-        more = {*there.names} - {*mirror.names}
+    if pinned is not None:
+        columns = work.mirrors.schema(pinned.mirror, pinned.delta_version)
+        mirror = own_columns(columns, versions[0])
+        more = {*columns.names} - {*mirror.names}
         if DELETED_AT.name in more and policies.deletes is not Deletes.SOFT:
             # It may be a column that the table had: nothing says which rows it marks.
-            raise owed(f"{copied.pinned.mirror} has {DELETED_AT.name}, and `deletes` is not soft")
+            raise owed(f"{pinned.mirror} has {DELETED_AT.name}, and `deletes` is not soft")
     behind = replace(policies, dropped_columns=DroppedColumns.DROP)
     line = replace(lineage_over(work, versions, behind, mirror=mirror), policies=policies)
     if line.reread:
@@ -408,16 +434,22 @@ def _with_former(
     return history, (*former, *segments)
 
 
-def _require_copyable(work: Workplace, task: Task, copied: CopiedRows, *, again: bool) -> None:
-    if copied.batches and not again:
-        live = work.ledger.live_batches(work.source.name, copied.batches[0], copied.batches[-1])
-        again = reads_again(work, [batch for batch in live if batch.id in copied.batches])
-    if again:
-        raise owed(f"its rows were those of {copied.origin}, and part of the log was read twice")
-    soft = work.source.policies_of(task.state.table).deletes is Deletes.SOFT
-    segments = (*copied.segments, *task.plan.segments)
+def require_copyable(
+    work: Workplace,
+    table: TableName,
+    told: str,
+    numbers: Sequence[int],
+    segments: Iterable[Segment],
+) -> None:
+    """TableError where changes cannot be put on rows that are copied from a mirror. `told`: what is
+    copied, a sentence; `numbers`: the batches that the changes are from, ascending."""
+    live = work.ledger.live_batches(work.source.name, numbers[0], numbers[-1]) if numbers else []
+    batches = [batch for batch in live if batch.id in numbers]
+    if batches and reads_again(work, batches):
+        raise owed(f"{told}, and part of the log was read twice")
+    soft = work.source.policies_of(table).deletes is Deletes.SOFT
     if soft and any(file.partial for segment in segments for file in segment.files):
-        raise owed(f"its rows were those of {copied.origin}, and row images leave columns out")
+        raise owed(f"{told}, and row images leave columns out")
 
 
 def _readable(work: Workplace, books: TableBooks, task: Task, after: int) -> int:

@@ -260,8 +260,10 @@ def _snapshot(work: Workplace, job: Job) -> Snapshot:
     part, copied = job.task.plan.snapshot, job.task.copied
     if copied is not None and copied.pinned is not None:
         path, version = work.mirrors.path(copied.pinned.mirror), copied.pinned.delta_version
-        assert job.read is not None, "its rows came as a change"
-        return (MirrorRows(path, version, job.lineage.stamped(job.lineage.mirror, job.read)),)
+        columns = job.lineage.mirror
+        if job.read is not None:
+            columns = job.lineage.stamped(columns, job.read)
+        return (MirrorRows(path, version, columns),)
     if part is None:
         return ()
     return (job.lineage.part(part.version, snapshot_paths(work, part), read=job.read),)

@@ -1,1 +1,1 @@
-"""A mirror made again: as of a transaction of the past, or in the place of the live one."""
+"""A table as of a transaction of the past, at a path of its own."""

@@ -1,14 +1,13 @@
 """Where the past is cut, and what a table's rows as of there are made from: a version of its
-mirror, or nothing, and changes.
+mirror, or nothing, and the changes since.
 
-The newest version of the mirror in front of the cut is the least to read; a mirror that is made
-again begins as early as it can. What came past the changelog, rows read from the source, cannot be
-made from it: such a table begins with a version behind that.
+The newest version of the mirror before the cut is chosen, because it is the least to read. Rows
+that were read from the source are in no changelog, so such a table begins with a later version.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
@@ -17,12 +16,12 @@ from typing import Final
 import pyarrow as pa
 
 from pipeline.batch import Batch, TableContent
-from pipeline.changes.lineage import ColumnLineage, is_stamp
+from pipeline.changes.lineage import ColumnLineage
 from pipeline.changes.merging import SETTLES, MergePlan, plan_merge, reload_origin
 from pipeline.changes.source_tables import source_table_path
 from pipeline.decisions import Continuity
 from pipeline.errors import NothingMatches, PastRefused, SpanRefused, TableError
-from pipeline.intent import Missing, ShownVersion
+from pipeline.intent import MirrorVersion, Missing
 from pipeline.places import AtMoment, InFile, OfRun, Place, moment_text
 from pipeline.policies import DroppedColumns
 from pipeline.ports.ledger import content_of, contents_of
@@ -32,6 +31,7 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.version_sets import explained
 from pipeline.runs.known_batches import RUNS, batch_of_run, known_batches, less_shown
 from pipeline.runs.merging.job import lineage_over, versions_between
+from pipeline.runs.merging.origin import earliest_readable, is_readable, shown_by
 from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.segment import SourceTable
 from pipeline.table import TableName
@@ -183,7 +183,7 @@ class RebuildOrigin:
 
     table: TableName
     cut: Cut
-    base: ShownVersion | None
+    base: MirrorVersion | None
     parts: tuple[TableContent, ...]
     shown: int
     plan: MergePlan
@@ -192,28 +192,25 @@ class RebuildOrigin:
     key: tuple[str, ...]
 
     @property
-    def first(self) -> int:
-        """The first batch whose changes are read; 0 for none."""
-        return self.parts[0].batch if self.parts else 0
-
-    @property
     def images(self) -> int:
         """At most so many row images are read."""
         return sum(file.images for segment in self.plan.segments for file in segment.files)
 
 
-def origin_at(work: Workplace, table: TableName, cut: Cut) -> RebuildOrigin:
-    """The nearest. `PastRefused` where there is none."""
+def origin_at(work: Workplace, table: TableName, place: Place) -> RebuildOrigin:
+    """Return what a table is made from as of a place; reads no rows, and needs no lease.
+    `PastRefused` where the lake does not have it any more, or not yet."""
+    cut = cut_at(work, place)
     parts = parts_at(work, table, cut)
     require_there(work, table, cut, parts)
     versions = work.ledger.mirror_versions(work.source.name, table, cut.before)
     reasons = []
-    for base in readable(work, versions):
+    base = next((version for version in versions if is_readable(work, version)), None)
+    if base is not None:
         try:
             return _from_version(work, table, cut, base, parts)
         except TableError as error:
             reasons.append(error.reason)
-            break
     try:
         return _from_changelog(work, table, cut, parts)
     except TableError as error:
@@ -222,45 +219,6 @@ def origin_at(work: Workplace, table: TableName, cut: Cut) -> RebuildOrigin:
         f"{table} cannot be made as of {cut}: {'; '.join(reasons)}",
         hint=earliest(work, table),
     )
-
-
-def live_origin(work: Workplace, table: TableName, cut: Cut, own: pa.Schema) -> RebuildOrigin:
-    """What the live mirror is made from again: as little of mirrors as can be. `own`: the columns
-    it has, which it is to have again, also those that the source dropped since. `PastRefused` where
-    its own newest version would be all."""
-    parts = parts_at(work, table, cut)
-    require_there(work, table, cut, parts)
-    reasons = []
-    try:
-        return _with_columns(_from_changelog(work, table, cut, parts), own)
-    except TableError as error:
-        reasons.append(error.reason)
-    versions = work.ledger.mirror_versions(work.source.name, table, cut.before)
-    for base in reversed(tuple(readable(work, versions))):
-        if not any(part.batch > base.batch for part in parts):
-            break
-        try:
-            return _with_columns(_from_version(work, table, cut, base, parts), own)
-        except TableError as error:
-            reasons.append(error.reason)
-    told = "; ".join(dict.fromkeys(reasons))
-    raise PastRefused(
-        f"{table} cannot be made again from what the lake has: {told}",
-        hint=f"`lockstep reload {table} --from source --reason …` reads it from the source",
-    )
-
-
-def _with_columns(origin: RebuildOrigin, own: pa.Schema) -> RebuildOrigin:
-    """TableError unless it has the columns of `own`, in whatever order; but for stamps, which
-    follow the settings."""
-    made = {field.name: field.type for field in origin.line.schema}
-    stamps = {*origin.line.stamps, *(field.name for field in own if is_stamp(field))} - {
-        name for names in origin.line.names.values() for name in names
-    }
-    there = {field.name: field.type for field in own if field.name not in stamps}
-    if {name: kind for name, kind in made.items() if name not in stamps} != there:
-        raise TableError("its mirror has columns that came and went at the source", hint="")
-    return origin
 
 
 def parts_at(work: Workplace, table: TableName, cut: Cut) -> list[TableContent]:
@@ -285,9 +243,9 @@ def _lies_before(event: TableEvent, cut: Cut) -> bool:
 
 
 def _from_version(
-    work: Workplace, table: TableName, cut: Cut, base: ShownVersion, parts: Sequence[TableContent]
+    work: Workplace, table: TableName, cut: Cut, base: MirrorVersion, parts: Sequence[TableContent]
 ) -> RebuildOrigin:
-    behind = tuple(part for part in parts if part.batch > base.batch)
+    behind = tuple(part for part in parts if part.batch > base.last_batch)
     _require_kept(work, table, behind)
     plan = plan_merge(behind)
     for part in behind:
@@ -297,7 +255,7 @@ def _from_version(
             if event.kind is TableEventKind.COPIED:
                 was = f"its rows were those of {event.origin} until batch {part.batch}"
                 raise TableError(was, hint="")
-    shown = _shown(base, parts)
+    shown = shown_by(base, parts)
     plan = replace(plan, final=plan.final or shown, through=_through(cut))
     first = shown if plan.first is None else plan.first
     if plan.replaces:
@@ -307,7 +265,7 @@ def _from_version(
             raise TableError("its rows were kept when it was emptied", hint="")
         # Rows of before count only as kept ones.
         return _origin(work, table, cut, base if keeps else None, behind, shown, plan, first, None)
-    schema = work.mirrors.schema(base.entry.mirror, base.entry.delta_version)
+    schema = work.mirrors.schema(base.mirror, base.delta_version)
     return _origin(work, table, cut, base, behind, shown, plan, first, schema)
 
 
@@ -363,7 +321,7 @@ def _origin(
     work: Workplace,
     table: TableName,
     cut: Cut,
-    base: ShownVersion | None,
+    base: MirrorVersion | None,
     parts: tuple[TableContent, ...],
     shown: int,
     plan: MergePlan,
@@ -389,15 +347,6 @@ def _has_rows(part: TableContent) -> bool:
     if read is None:
         return False
     return read.columns is not None or any(file.images for file in read.files)
-
-
-def _shown(base: ShownVersion, parts: Sequence[TableContent]) -> int:
-    """The schema version that the base shows: the last that anything was said under."""
-    told = [part for part in parts if part.batch <= base.batch]
-    said = plan_merge(told).final if told else 0
-    if not said:
-        raise TableError("it is not known which structure its mirror had", hint="")
-    return said
 
 
 _STOPPED: Final = frozenset(
@@ -437,35 +386,13 @@ def require_there(
         )
 
 
-def readable(work: Workplace, versions: Sequence[ShownVersion]) -> Iterator[ShownVersion]:
-    """Those whose log and files are there, newest first: where one is gone, so are those of its
-    folder before it."""
-    gone: set[str] = set()
-    for version in versions:
-        if version.entry.mirror in gone:
-            continue
-        if _is_gone(work, version):
-            gone.add(version.entry.mirror)
-        else:
-            yield version
-
-
-def _is_gone(work: Workplace, version: ShownVersion) -> bool:
-    """Whether a version cannot be read any more, or is not the one that was written."""
-    entry = version.entry
-    why = work.mirrors.lacking(
-        entry.mirror, entry.delta_version, table_id=entry.table_id, batch=version.batch
-    )
-    return why is not None
-
-
 def earliest(work: Workplace, table: TableName) -> str:
     """The earliest place that works, in words."""
     ledger, source = work.ledger, work.source.name
     cursor = ledger.cursors(source).acknowledged
     versions = [] if cursor is None else ledger.mirror_versions(source, table, cursor.batch)
-    there = tuple(readable(work, versions))
-    if not there:
+    first = earliest_readable(work, versions)
+    if first is None:
         return f"`lockstep versions` tells of {table}"
-    [batch] = ledger.live_batches(source, there[-1].batch, there[-1].batch)
+    [batch] = ledger.live_batches(source, first.last_batch, first.last_batch)
     return f"the earliest version of it that is there is as of {end_of(batch)}"

@@ -1035,7 +1035,8 @@ create trigger table_orders_move before update on lockstep.table_orders
 
 -- What happened to a table between its changes: `sequence` is the number of the change before it.
 -- Events of a table in a batch ascend. One that makes rows be read or written again says why.
--- `origin_*`: the table whose rows a RENAME gave to this one.
+-- `origin_*`: the table whose rows a RENAME gave to this one; of a mirror that is written again, the
+-- table itself if that begins with an earlier version of the mirror.
 create table lockstep.table_events (
     source text not null,
     batch bigint not null,
@@ -1062,7 +1063,12 @@ create table lockstep.table_events (
         kind not in ('copied', 'reread', 'refreshed', 'rebuilt') or reason is not null
     ),
     constraint table_events_origin check (
-        num_nonnulls(origin_database, origin_name) = case kind when 'copied' then 2 else 0 end
+        case kind
+            when 'copied' then num_nonnulls(origin_database, origin_name) = 2
+            when 'rebuilt' then num_nonnulls(origin_database, origin_name) = 0
+                or (origin_database, origin_name) is not distinct from (database, name)
+            else num_nonnulls(origin_database, origin_name) = 0
+        end
     )
 );
 
@@ -1459,8 +1465,8 @@ create table lockstep.load_files (
 -- the lake, or given up if it was refused and nothing of it is there. An intent that a dead run left
 -- is found in the lake by its Delta transaction (`app_id`, `txn_version`), so no batch is merged
 -- twice; `settled_token` is the lease of the run that found it. `mirror` and `table_id` say where it went and which Delta table that was: another one in
--- the same folder begins at version 0 again. `copies`: the settled write of another table's mirror
--- whose version this one begins with; it may be forgotten once this one is settled.
+-- the same folder begins at version 0 again. `copies`: the settled write, of this table or of another
+-- one, whose version this one begins with; it may be forgotten once this one is settled.
 create sequence lockstep.txn_versions;
 
 create table lockstep.writes (
