@@ -24,10 +24,10 @@ Rows = list[dict[str, Any]]
 def test_a_table_as_of_any_transaction(
     mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
 ) -> None:
-    """What MySQL showed behind every fourth statement, over DDL that rewrites, widens and renames
-    columns; a live mirror that is wrong, made again, though that was killed behind the table made
-    aside and before the mirror's one commit, or behind it. `tests/positions/test_rebuilds.py` kills
-    rebuilds at any step."""
+    """What MySQL showed after every fourth statement, over DDL that rewrites, widens and renames
+    columns; a live mirror that is wrong, written again from its changelog, though that was killed
+    before the mirror's one commit, or after it. `tests/positions/test_reloads.py` kills such
+    reloads at any step."""
     name, seen = f"{database}.t", list[tuple[str, Rows]]()
     start = head(mysql)
 
@@ -72,12 +72,13 @@ def test_a_table_as_of_any_transaction(
     assert "lies in the lake" in inside.stderr
     _damage(project, database)
     project.run("verify", name, expect=4)
+    project.run("reload", name, "--from", "changelog", "--reason", "its files were damaged")
     when = by_chance().choice(("before", "after"))
     print("killed", when)
-    project.killed(Point.MIRROR_WRITTEN, when, 2, "rebuild", name)
-    if when == "before":
-        project.run("rebuild", name)
-    assert project.status()["acknowledged"] == newest
+    project.killed(Point.MIRROR_WRITTEN, when)
+    project.run("run")
+    at = ("file", "offset")
+    assert [project.status()["acknowledged"][one] for one in at] == [newest[one] for one in at]
     do("update t set value = 0")
     project.run("run")
     assert project.proven() == {name}
@@ -87,7 +88,8 @@ def test_what_is_gone_is_refused(
     mysql: MySqlStand, database: str, tmp_path: Path, warm: WarmProcess
 ) -> None:
     """Before a table was read, and versions that were vacuumed: the earliest that works is told,
-    and works."""
+    and works. The mirror is written again from the earliest version; once that is gone too, only
+    MySQL can supply it."""
     name = f"{database}.t"
     mysql.execute(
         f"use {database}",
@@ -106,6 +108,18 @@ def test_what_is_gone_is_refused(
     places = [f"{end['file']}:{end['offset']}" for end in ends]
     assert project.json("rebuild", name, "--as-of", places[1], "--dry-run")["base"]["batch"] < 3
     mirror = project.lake / "shop" / database / "t"
+    reload = ("reload", name, "--from", "changelog", "--reason", "a test")
+    planned = project.json(*reload, "--dry-run")["tables"][name]
+    assert planned["base"] == {"mirror": f"shop/{database}/t", "delta_version": 0, "batch": 1}
+    assert (len(planned["batches"]), planned["estimated_rows"]) == (2, None)
+    project.run(*reload)
+    told = project.json("plan", expect=6)["sources"]["shop"]["supplies"]
+    [step] = told[0]["steps"]
+    assert (step["from"], step["rows"], step["base"]) == ("changelog", 0, planned["base"])
+    before = DeltaTable(mirror).version()
+    project.run("run")
+    assert DeltaTable(mirror).version() > before
+    assert project.proven() == {name}
     listed = {Path(uri).name for uri in DeltaTable(mirror).file_uris()}
     for file in mirror.glob("*.parquet"):
         if file.name not in listed:

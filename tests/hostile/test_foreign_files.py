@@ -25,12 +25,12 @@ from deltalake.schema import PrimitiveType
 
 from pipeline.changes.layout import changelog_path
 from pipeline.changes.source_tables import source_table_path
-from pipeline.errors import SpanRefused
+from pipeline.errors import LedgerRefused, PastRefused, SpanRefused
 from pipeline.lake_commit import LakeCommit
 from pipeline.places import AtCoordinates, Earliest, Latest, Place
 from pipeline.replay.spans import Span
 from pipeline.segment import SourceTable
-from pipeline.table_state import OrderKind, TableCondition, TableState
+from pipeline.table_state import OrderKind, Supplier, TableCondition, TableState
 from resources.lake import delta_log
 from resources.lake.changelog import DeltaChangelog
 from resources.lake.claims import FileClaims
@@ -616,7 +616,8 @@ class Chance:
 
     def reload(self) -> None:
         self.source.come_back()
-        self.source.order(OrderKind.RELOAD)
+        with suppress(PastRefused, LedgerRefused):
+            self.source.follower.reload(TABLE, self.random.choice((None, Supplier.CHANGELOG)))
         self.source.run()
 
     def undo(self) -> None:

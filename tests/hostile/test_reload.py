@@ -9,9 +9,9 @@ from functools import partial
 
 import pytest
 
-from pipeline.errors import ForeignCommit
+from pipeline.errors import ForeignCommit, PastRefused
 from pipeline.policies import LakePolicies, Readers
-from pipeline.table_state import OrderKind, TableCondition, TableEventKind
+from pipeline.table_state import OrderKind, Supplier, TableCondition, TableEventKind
 from tests.fix_mysql import MySqlStand
 from tests.outside import astray, capture, coming_back, merge
 from tests.positions.follower import SOURCE
@@ -273,7 +273,10 @@ def drawn(shop: Shop, seed: int, steps: int) -> None:
         if chance.random() < 0.5:
             shop.run()
         if chance.random() < 0.5:
-            reload(shop, "a")
+            try:
+                shop.follower.reload(shop.table("a"), chance.choice((None, Supplier.CHANGELOG)))
+            except PastRefused:
+                reload(shop, "a")
             shop.run()
             if shop.state("a").condition is TableCondition.QUARANTINED:
                 shop.resume("a")

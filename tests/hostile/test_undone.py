@@ -17,10 +17,17 @@ from typing import Any, Final
 import pytest
 
 from pipeline.claim import BatchSpan, Claim
-from pipeline.errors import ForeignCommit, LockstepError, PositionPurged, SegmentsLost
+from pipeline.errors import (
+    ForeignCommit,
+    LedgerRefused,
+    LockstepError,
+    PastRefused,
+    PositionPurged,
+    SegmentsLost,
+)
 from pipeline.ports.ledger import content_of
 from pipeline.table import TableName
-from pipeline.table_state import OrderKind, TableCondition
+from pipeline.table_state import OrderKind, Supplier, TableCondition
 from resources.lake.claims import FileClaims
 from tests.chance import by_chance, seed_of
 from tests.fix_mysql import MySqlStand
@@ -488,12 +495,8 @@ class Chaos:
 
     def reload(self) -> None:
         for table in self._one():
-            if self.random.random() < 0.5:
-                self.follower.order(OrderKind.RELOAD, table)
-            else:
-                with self.follower.leased() as lease:
-                    load = self.follower.ledger.order_load
-                    load(lease, table, author="somebody", reason="a trial")
+            with suppress(PastRefused, LedgerRefused):
+                self.follower.reload(table, self.random.choice((None, *Supplier)))
         self.run()
 
     def pause(self) -> None:

@@ -187,6 +187,40 @@ def test_rows_of_another_mirror_at_a_version(lake: Lake) -> None:
     assert [row["id"] for row in found] == [2, 3, 4, 5]
 
 
+def test_an_earlier_version_of_the_same_mirror(lake: Lake) -> None:
+    """Its rows with the changes since, whatever the versions after it show; also other columns,
+    and without a key."""
+    before = lake.before
+    rows = [{"id": number, "name": f"n{number}"} for number in range(1, 5)]
+    before.write(a_write(before, 1, "append", rows))
+    wrong = [{"id": number, "name": "wrong"} for number in range(2, 9)]
+    before.write(a_replacement(before, 2, wrong))
+    schema = pa.schema([*PEOPLE, ("n", pa.int32())])
+    target = a_target(3, schema)
+    told = changes(schema, [{"id": 2, "name": "n2", "n": 7}, {"id": 6, "name": "new", "n": 8}])
+    told = told.set_column(0, told.schema.field(0), pa.array(["delete", "insert"]))
+    folded = folded_changes(lake.mirrors, target, [(told, own_part((), schema))])
+    columns = (*OWN, PartColumn(value=pa.scalar(7)))
+    snapshot = (MirrorRows(lake.mirrors.path(MIRROR), 0, columns),)
+    write = Replace(target, ("id",), snapshot, folded)
+    commits = [lake.mirrors.write(write) for _ in range(2)]
+    assert commits[0] == commits[1]
+    found = content(lake.mirrors, MIRROR, schema, commits[0].delta_version)
+    assert [tuple(row.values()) for row in found] == [
+        (1, "n1", 7),
+        (3, "n3", 7),
+        (4, "n4", 7),
+        (6, "new", 8),
+    ]
+    keyless = "shop/shop/keyless"
+    before.write(a_write(before, 1, "append", rows[:2] + rows[:1], mirror=keyless))
+    before.write(a_write(before, 2, "append", wrong, mirror=keyless))
+    copies = (MirrorRows(lake.mirrors.path(keyless), 0, OWN),)
+    done = lake.mirrors.write(Recount(a_target(3, mirror=keyless), (), copies))
+    found = content(lake.mirrors, keyless, PEOPLE, done.delta_version)
+    assert [row["id"] for row in found] == [1, 1, 2]
+
+
 def _marking(lake: Lake, mirror: str, rows: Sequence[dict[str, Any]], schema: pa.Schema) -> Merge:
     """The second transaction of a mirror, whose deletes have their moments."""
     full = pa.schema([("_change_type", pa.string()), *schema])

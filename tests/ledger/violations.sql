@@ -388,6 +388,10 @@ select pg_temp.event(%(d)s, 'orders', 1, 0, 'reread', 41)
 insert into lockstep.table_events (source, batch, database, name, ordinal, kind, sequence, version,
     place_base, place_number, place_offset, reason)
 values (%(s)s, %(d)s, 'shop', 'orders', 0, 'copied', 41, 1, 'binlog', 1, 4, 'it had another name')
+-- rule: table_events_origin
+insert into lockstep.table_events (source, batch, database, name, ordinal, kind, sequence, version,
+    place_base, place_number, place_offset, reason, origin_database, origin_name)
+values (%(s)s, %(d)s, 'shop', 'orders', 0, 'rebuilt', 41, 1, 'binlog', 1, 4, 'a reload', 'shop', 'people')
 -- rule: table_events_ascend
 select pg_temp.event(%(d)s, 'orders', 1, 0, 'truncated', 41);
 select pg_temp.event(%(d)s, 'orders', 1, 1, 'truncated', 40)

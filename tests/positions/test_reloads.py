@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from random import Random
 
 import pyarrow as pa
 import pytest
 
 from pipeline.errors import PastRefused, Remedy
+from pipeline.policies import Deletes, LakePolicies
 from pipeline.runs.inspecting.table_commands import Reload
 from pipeline.snapshot.pace import Pace
 from pipeline.source_plan import SnapshotPlan
@@ -17,9 +19,10 @@ from pipeline.table_state import Supplier, TableCondition, TableEventKind
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
-from tests.positions.interrupted import Crash, drawn, mortal, noted
+from tests.positions.interrupted import Crash, drawn, interrupted, mortal, noted
 from tests.positions.paused import Shop
 from tests.positions.stories import stories_in, tell
+from tests.twins.lake import MemoryCommit
 
 
 def test_stories_of_reloads(mysql: MySqlStand) -> None:
@@ -66,6 +69,73 @@ def test_a_reload_from_an_earlier_version_that_is_killed(mysql: MySqlStand, data
                 assert shop.events(table).count(TableEventKind.REBUILT) == number - 1
                 assert shop.events(table).count(TableEventKind.REREAD) == 1
                 shop.require_same(table)
+
+
+@pytest.mark.parametrize("deletes", Deletes)
+def test_a_mirror_that_is_right_stays_as_it_is(
+    mysql: MySqlStand, database: str, deletes: Deletes
+) -> None:
+    """Rows that were marked or kept, before the version and after it, and stamps."""
+    policies = LakePolicies(deletes=deletes, stamps=("_committed_at", "_sequence"))
+    follower = Follower(server(mysql), [f"{database}.*"], "snapshot", lake_policies=policies)
+    shop, random = Shop(mysql, database, follower), Random(9)
+    shop.make(("a",), [f"insert into a values ({n}, {n})" for n in range(2, 20)])
+    shop.run()
+    for number in range(3):
+        for _ in range(6):
+            key = random.randrange(20)
+            shop.do(
+                f"delete from a where id = {key}",
+                f"update a set v = v + 1 where id = {random.randrange(20)}",
+                f"insert into a (id, v) values ({20 + key}, 7) on duplicate key update v = v + 2",
+            )
+        shop.run()
+        if number == 1:
+            shop.do("alter table a add column w int default 3, rename column v to x")
+            shop.do("alter table a rename column x to v")
+    before = follower.mirror(f"{database}.a")
+    commits = len(follower.lake.tables[shop.state("a").mirror])
+    assert "from version 0 of" in reload(shop, "a", Supplier.CHANGELOG).next
+    shop.run()
+    assert len(follower.lake.tables[shop.state("a").mirror]) > commits
+    assert sorted(map(str, follower.mirror(f"{database}.a"))) == sorted(map(str, before))
+
+
+def test_a_version_with_rows_of_somebody_else_is_no_base(mysql: MySqlStand, database: str) -> None:
+    """Somebody deletes rows before a run looks at the mirror, or between its look and its commit:
+    the version below that is the base, and where it is gone there is none."""
+    shop = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"], "snapshot"))
+    shop.make(("a",), ("insert into a values (2, 2)",))
+    shop.run()
+    lake, mirror = shop.follower.lake, shop.state("a").mirror
+    commits = lake.tables[mirror]
+
+    def delete() -> None:
+        if not any(commit.operation == "DELETE" for commit in commits):
+            left = commits[-1].rows.slice(0, 1)
+            commits.append(MemoryCommit("", 0, "", left, operation="DELETE"))
+
+    delete()
+    shop.run()
+    assert shop.state("a").condition is TableCondition.QUARANTINED
+    assert "from version 0 of" in reload(shop, "a", Supplier.CHANGELOG).next
+    shop.run()
+    shop.require_same("a")
+    commits[:] = [replace(commit, operation="WRITE") for commit in commits]
+    shop.do("insert into a values (3, 3)")
+    with interrupted(shop.follower, "require_held", delete):
+        shop.run()
+    assert shop.state("a").condition is TableCondition.QUARANTINED
+    for vacuumed in (0, len(commits) - 1):
+        lake.vacuumed[mirror] = vacuumed
+        if vacuumed:
+            with pytest.raises(PastRefused, match="no version of its mirror can be read"):
+                reload(shop, "a", Supplier.CHANGELOG)
+        else:
+            assert "from version 2 of" in reload(shop, "a", Supplier.CHANGELOG).next
+    lake.vacuumed.clear()
+    shop.run()
+    shop.require_same("a")
 
 
 def reload(shop: Shop, table: str, supplier: Supplier | None = None) -> Reload:
