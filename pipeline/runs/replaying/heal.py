@@ -16,9 +16,11 @@ import pyarrow as pa
 
 from pipeline.arrow_errors import for_one_table
 from pipeline.batch import Batch, TableContent
+from pipeline.changes.clustering import clustered_by
 from pipeline.changes.fold import Fold, Hashes, bounds_literals, key_bounds
 from pipeline.changes.layout import (
     DELETED_AT,
+    application_id,
     changelog_names,
     changelog_path,
     keep_names,
@@ -29,18 +31,20 @@ from pipeline.changes.merging import MergePlan, plan_merge
 from pipeline.changes.strategy import buckets_for
 from pipeline.decisions import Lease
 from pipeline.errors import MirrorRefused, TableError
+from pipeline.intent import REPLAY, Intent
 from pipeline.lake_commit import WriteKind
 from pipeline.policies import Deletes
 from pipeline.ports.ledger import contents_of
-from pipeline.ports.mirror_writes import FoldedChanges, Merge, PartColumn
+from pipeline.ports.mirror_writes import FoldedChanges, Merge, MirrorTarget, PartColumn
 from pipeline.replay.rows import ReplayDifference, among, ordered, row_differences, wrong_rows
 from pipeline.runs.agreement.lake_logs import look_at
+from pipeline.runs.commit_records import commit_metadata
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import reload_hint
 from pipeline.runs.merging.job import lineage_over, versions_between
 from pipeline.runs.merging.mirror_write import SegmentPart
 from pipeline.runs.replaying.segments_found import Details, SegmentFound
-from pipeline.runs.replaying.settle import commit_mirror, settle_writes
+from pipeline.runs.replaying.settle import settle_writes
 from pipeline.segment import SegmentFile
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
@@ -95,25 +99,40 @@ def heal(
 
 
 def _written(mirror: MirrorComparison, lease: Lease, changes: pa.Table) -> int:
+    """Write changes to the mirror in one commit, and return its Delta version. If the process dies,
+    the next one finds the commit by the intent (`settle_writes`)."""
     work, fold = mirror.work, mirror.fold
     spelled = dict(zip(changelog_names(fold.schema.names), fold.schema.names, strict=True))
-    names = {one: name for one, name in spelled.items() if name in fold.key}
+    names = {changed: name for changed, name in spelled.items() if name in fold.key}
     bounds = bounds_literals(key_bounds(changes, names), fold.schema)
-    path = work.mirrors.stage(f"{work.source.name}-replay", changes)
+    # The newest acknowledged batch, whose end the mirror shows before this write and after it.
+    source, state, last = work.source.name, mirror.state, mirror.last
+    app_id = application_id(source, state, "mirror")
+    planned = Intent(0, state.table, app_id, 0, last.id, last.id, REPLAY)
+    intent = work.ledger.intend(lease, [planned])[state.table]
+    files = [file for segment in mirror.plan.segments for file in segment.files]
+    policies = work.source.policies_of(state.table)
+    target = MirrorTarget(
+        mirror=state.mirror,
+        schema=fold.schema,
+        app_id=intent.app_id,
+        txn_version=intent.txn_version,
+        user_metadata=commit_metadata(work, WriteKind.MERGE, state.table, [last], files),
+        deletes=policies.deletes,
+        readers=policies.readers,
+        truncates=policies.truncates,
+        cluster=clustered_by(policies.cluster_by, fold.schema),
+    )
+    path = work.mirrors.stage(f"{source}-replay", changes)
     try:
-        return commit_mirror(
-            work,
-            lease,
-            mirror.state,
-            mirror.last,
-            fold.schema,
-            [file for segment in mirror.plan.segments for file in segment.files],
-            lambda target: Merge(target, fold.key, FoldedChanges((path,), fold.kept), bounds),
-            kind=WriteKind.MERGE,
-            reason=f"a replay: {changes.num_rows} keys were not what the changelog says",
-        )
+        write = Merge(target, fold.key, FoldedChanges((path,), fold.kept), bounds)
+        done = work.mirrors.write(write, lambda: work.ledger.require_held(lease))
     finally:
         work.mirrors.unstage(path)
+    reason = f"a replay: {changes.num_rows} keys were not what the changelog says"
+    work.ledger.settle(lease, intent, done.delta_version, reason=reason, table_id=done.table_id)
+    work.ledger.note_looked(lease, {state.mirror: done.delta_version})
+    return done.delta_version
 
 
 @dataclass(frozen=True, slots=True)
