@@ -13,7 +13,6 @@ from pipeline.table_state import Extent, Quarantine
 if TYPE_CHECKING:
     from pipeline.changes.merging import FromChangelog
     from pipeline.replay.rows import ReplayDifference
-    from pipeline.runs.rebuilding.origin import RebuildOrigin
     from pipeline.runs.reports import RowDifference, TableDifference
 
 
@@ -117,7 +116,7 @@ def counted(count: int, thing: str, things: str = "") -> str:
     return f"{count:,} {thing if count == 1 else things or f'{thing}s'}"
 
 
-def origin_values(origin: FromChangelog | RebuildOrigin) -> dict[str, Any]:
+def origin_values(origin: FromChangelog) -> dict[str, Any]:
     """Return what a mirror is written from without MySQL: the version that it begins with, None if
     the table was empty there, and the batches of its changelog."""
     base = "mirror", "delta_version", "last_batch as batch"

@@ -73,7 +73,7 @@ def _lines(report: RebuildReport, *, planned: bool) -> Iterator[str]:
 
 
 def _made_from(report: RebuildReport) -> str:
-    origin = report.origin
+    origin = report.origin.changes
     changes = f"{counted(len(origin.parts), 'batch', 'batches')} of its changelog"
     if origin.parts:
         changes += f", {origin.parts[0].batch} to {origin.parts[-1].batch}"
@@ -89,6 +89,6 @@ def _values(report: RebuildReport) -> dict[str, Any]:
     return {
         "table": report.table,
         "as_of": parts(report.cut, place),
-        **origin_values(report.origin),
+        **origin_values(report.origin.changes),
         **parts(report, "into", "rows", "seconds"),
     }

@@ -245,7 +245,7 @@ def reload_origin(
     first = since[0]
     if event.kind is TableEventKind.COPIED:
         return f"its rows were those of {event.origin} until batch {first.batch}"
-    if event.kind is TableEventKind.REREAD and _has_rows(first.snapshot):
+    if event.kind is TableEventKind.REREAD and has_rows(first.snapshot):
         return (
             f"its rows were read from the source in batch {first.batch}, and no changelog has those"
         )
@@ -295,5 +295,5 @@ def _emptied(parts: Sequence[TableContent]) -> tuple[int, TableEvent] | None:
     return next(((at, event) for at, event in events if event.kind in SETTLES), None)
 
 
-def _has_rows(read: SnapshotPart | None) -> bool:
+def has_rows(read: SnapshotPart | None) -> bool:
     return read is not None and any(file.images for file in read.files)

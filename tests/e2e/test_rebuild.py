@@ -101,10 +101,14 @@ def test_what_is_gone_is_refused(
     )
     project.run("run")
     ends = [project.status()["acknowledged"]]
-    for number in range(2):
-        mysql.execute(f"use {database}", f"update t set v = {number + 10} where id = 1")
+
+    def changed(value: int) -> None:
+        mysql.execute(f"use {database}", f"update t set v = {value} where id = 1")
         project.run("run")
         ends.append(project.status()["acknowledged"])
+
+    changed(10)
+    changed(11)
     places = [f"{end['file']}:{end['offset']}" for end in ends]
     assert project.json("rebuild", name, "--as-of", places[1], "--dry-run")["base"]["batch"] < 3
     mirror = project.lake / "shop" / database / "t"
@@ -120,6 +124,8 @@ def test_what_is_gone_is_refused(
     project.run("run")
     assert DeltaTable(mirror).version() > before
     assert project.proven() == {name}
+    changed(12)
+    places.append(f"{ends[-1]['file']}:{ends[-1]['offset']}")
     listed = {Path(uri).name for uri in DeltaTable(mirror).file_uris()}
     for file in mirror.glob("*.parquet"):
         if file.name not in listed:
@@ -129,7 +135,7 @@ def test_what_is_gone_is_refused(
     assert places[-1] in told["hint"]
     done = project.json("rebuild", name, "--as-of", places[-1])
     rows = _sorted(DeltaTable(done["into"]).to_pyarrow_table())
-    assert rows == [{"id": 1, "v": 11}, {"id": 2, "v": 2}]
+    assert rows == [{"id": 1, "v": 12}, {"id": 2, "v": 2}]
     early = project.json("rebuild", name, "--as-of", "2020-01-01T00:00:00Z", expect=2)["error"]
     assert early["kind"] == "PastRefused"
     shutil.rmtree(project.lake.with_name("lake-as-of"))

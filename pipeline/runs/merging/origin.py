@@ -17,7 +17,7 @@ from itertools import groupby
 from pipeline.batch import TableContent
 from pipeline.changes.merging import FromChangelog, Origin, plan_merge, whole_since
 from pipeline.decisions import Continuity
-from pipeline.errors import TableError
+from pipeline.errors import Remedy, TableError
 from pipeline.intent import Intent, MirrorVersion
 from pipeline.ports.ledger import LAST_BATCH
 from pipeline.runs.context import Workplace
@@ -56,7 +56,9 @@ def origin_of_write(
     if not intent.id:
         origin = from_earlier_version(work, intent.table, parts, before=before)
         if isinstance(origin, str):
-            raise owed(origin)
+            # A person asked for the changelog, so MySQL is not read before a person says so.
+            hint = f"`lockstep resume {intent.table} --reason …` reads it from the source"
+            raise TableError(origin, hint=hint, remedy=Remedy.RESUMED_RESNAPSHOT)
         return origin
     pinned = intent.copies and work.ledger.pinned(work.source.name, intent.copies)
     if not pinned:

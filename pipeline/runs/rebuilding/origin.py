@@ -17,7 +17,14 @@ import pyarrow as pa
 
 from pipeline.batch import Batch, TableContent
 from pipeline.changes.lineage import ColumnLineage
-from pipeline.changes.merging import SETTLES, MergePlan, plan_merge, reload_origin
+from pipeline.changes.merging import (
+    SETTLES,
+    FromChangelog,
+    MergePlan,
+    has_rows,
+    plan_merge,
+    reload_origin,
+)
 from pipeline.changes.source_tables import source_table_path
 from pipeline.decisions import Continuity
 from pipeline.errors import NothingMatches, PastRefused, SpanRefused, TableError
@@ -37,15 +44,13 @@ from pipeline.segment import SourceTable
 from pipeline.table import TableName
 from pipeline.table_state import TableEvent, TableEventKind
 
-_ALL = 1 << 62
-
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """All changes up to number `sequence`, and all that happened to tables up to the place `at`,
-    which lies in `batch` or at its end (`whole`). `gtid`, `committed_at`: of the last transaction
-    that counts, where that is known. `before`: the newest batch that lies in front of the cut
-    altogether; 0 for none."""
+    """A place between two transactions: all changes up to number `sequence` lie before it, and all
+    events of tables up to the place `at`, which lies in `batch` or at its end (`whole`). `gtid`,
+    `committed_at`: those of the last transaction before it, if they are known. `before`: the newest
+    batch that ends before the cut; 0 for none."""
 
     batch: Batch
     whole: bool
@@ -61,8 +66,9 @@ class Cut:
 
 
 def cut_at(work: Workplace, place: Place) -> Cut:
-    """By the ledger, and where the place lies inside a batch by what the lake has of its
-    transactions. `PastRefused`, or `SpanRefused` for a log that cannot be told."""
+    """Return where a place cuts the past. The ledger knows the ends of batches; inside a batch, the
+    lake's record of its transactions is read. `PastRefused` if there is no such record,
+    `SpanRefused` for a place that several logs have."""
     chain = known_batches(work.ledger, work.source.name)
     within = batch_at(place, chain, _runs(work, place))
     if within.whole:
@@ -78,6 +84,7 @@ def cut_at(work: Workplace, place: Place) -> Cut:
 
 
 def end_of_batch(batch: Batch) -> Cut:
+    """Return the cut at the end of an acknowledged batch."""
     end = batch.end
     assert end is not None, "it is acknowledged"
     last = None if batch.witness is None else batch.witness.gtid or None
@@ -85,6 +92,8 @@ def end_of_batch(batch: Batch) -> Cut:
 
 
 def _runs(work: Workplace, place: Place) -> dict[str, int]:
+    """Return the batch of the run that a place names, if it names one; `SpanRefused` if that batch
+    is not acknowledged."""
     if not isinstance(place, OfRun):
         return {}
     batch = batch_of_run(work.ledger, work.source.name, place.run)
@@ -98,30 +107,24 @@ def _runs(work: Workplace, place: Place) -> dict[str, int]:
 
 
 def _inside(work: Workplace, place: Place, batch: Batch, *, oldest: bool) -> Cut:
-    """`oldest`: whether it is the oldest batch that is known."""
-    told = _transactions(work, batch)
-    count = transactions_up_to(place, told, batch)
+    """Return the cut at a place inside a batch. `oldest`: it is the oldest batch that is known."""
+    transactions = _transactions(work, batch)
+    count = transactions_up_to(place, transactions, batch)
     before = _before(work, batch)
-    if count == told.num_rows and count:
+    if count == transactions.num_rows and count:
         return end_of_batch(batch)
     if not count:
-        if before is None or (oldest and not _goes_on(place, batch)):
+        if before is None or (oldest and not _begins_before(batch, place)):
             raise PastRefused(
-                f"{place} lies before the first transaction that was captured{_first(told)}",
+                f"{place} lies before the first transaction that was captured"
+                f"{_committed(transactions)}",
                 hint="name a later place: `lockstep versions --list` shows the ends of batches",
             )
-        return Cut(
-            batch,
-            False,
-            batch.base,
-            batch.start.at,
-            batch.start.committed_at,
-            None,
-            before.id,
-        )
-    some = told.slice(0, count)
-    numbers = [one for one in some.column("last_sequence").to_pylist() if one is not None]
-    [last] = some.slice(count - 1).to_pylist()
+        start = batch.start
+        return Cut(batch, False, batch.base, start.at, start.committed_at, None, before.id)
+    included = transactions.slice(0, count)
+    numbers = included.column("last_sequence").drop_null().to_pylist()
+    [last] = included.slice(count - 1).to_pylist()
     return Cut(
         batch,
         False,
@@ -133,16 +136,17 @@ def _inside(work: Workplace, place: Place, batch: Batch, *, oldest: bool) -> Cut
     )
 
 
-def _goes_on(place: Place, batch: Batch) -> bool:
-    """Whether what lies before a batch is as of the place, if nothing of the batch is."""
+def _begins_before(batch: Batch, place: Place) -> bool:
+    """Return whether a batch, none of whose transactions lies before a place, begins before it."""
     if not isinstance(place, AtMoment | InFile):
         return True
     begin = batch.start.committed_at
     return begin is not None and begin <= place.moment
 
 
-def _first(told: pa.Table) -> str:
-    [first] = told.slice(0, 1).to_pylist()
+def _committed(transactions: pa.Table) -> str:
+    """Return when the first of the transactions was committed, as the end of a sentence."""
+    [first] = transactions.slice(0, 1).to_pylist()
     moment = first["_committed_at"]
     return "" if moment is None else f", which was committed at {moment_text(moment)}"
 
@@ -150,12 +154,13 @@ def _first(told: pa.Table) -> str:
 def _before(work: Workplace, batch: Batch) -> Batch | None:
     if batch.follows is None:
         return None
-    [found] = work.ledger.live_batches(work.source.name, batch.follows, batch.follows)
-    return found
+    [before] = work.ledger.live_batches(work.source.name, batch.follows, batch.follows)
+    return before
 
 
 def _transactions(work: Workplace, batch: Batch) -> pa.Table:
-    """Those of a batch, in their order. `PastRefused` where the lake does not have them."""
+    """Return the transactions of a batch, in their order, as the lake's `_transactions` has them.
+    `PastRefused` if it does not have them."""
     folder = source_table_path(work.source.name, SourceTable.TRANSACTIONS)
     files = [
         file
@@ -177,32 +182,24 @@ def _transactions(work: Workplace, batch: Batch) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class RebuildOrigin:
-    """`base`: the version of a mirror that it begins with; None where its changelog has all of
-    it. `parts`: the changes behind that, up to the cut, oldest first; with none the base is all,
-    and shows schema version `shown`."""
+    """What a table is made from as of a cut: `changes`, of which those up to the cut count, by
+    `plan`. `versions`: those of its structure that count, from the one that it begins with."""
 
     table: TableName
     cut: Cut
-    base: MirrorVersion | None
-    parts: tuple[TableContent, ...]
-    shown: int
+    changes: FromChangelog
     plan: MergePlan
     versions: tuple[SchemaVersion, ...]
     line: ColumnLineage
     key: tuple[str, ...]
-
-    @property
-    def images(self) -> int:
-        """At most so many row images are read."""
-        return sum(file.images for segment in self.plan.segments for file in segment.files)
 
 
 def origin_at(work: Workplace, table: TableName, place: Place) -> RebuildOrigin:
     """Return what a table is made from as of a place; reads no rows, and needs no lease.
     `PastRefused` where the lake does not have it any more, or not yet."""
     cut = cut_at(work, place)
-    parts = parts_at(work, table, cut)
-    require_there(work, table, cut, parts)
+    parts = _parts_at(work, table, cut)
+    _require_captured(work, table, cut, parts)
     versions = work.ledger.mirror_versions(work.source.name, table, cut.before)
     reasons = []
     base = next((version for version in versions if is_readable(work, version)), None)
@@ -217,98 +214,97 @@ def origin_at(work: Workplace, table: TableName, place: Place) -> RebuildOrigin:
         reasons.append(error.reason)
     raise PastRefused(
         f"{table} cannot be made as of {cut}: {'; '.join(reasons)}",
-        hint=earliest(work, table),
+        hint=_earliest(work, table),
     )
 
 
-def parts_at(work: Workplace, table: TableName, cut: Cut) -> list[TableContent]:
-    """What there is of a table up to a cut, oldest first."""
+def _parts_at(work: Workplace, table: TableName, cut: Cut) -> list[TableContent]:
+    """Return what batches have of a table up to a cut, oldest first."""
     parts = contents_of(work.ledger, work.source.name, table, 1, cut.batch.id)
     if cut.whole or not parts or parts[-1].batch != cut.batch.id:
         return parts
     last = parts[-1]
-    left = replace(
-        last,
-        segments=tuple(
-            segment for segment in last.segments if segment.first_sequence <= cut.sequence
-        ),
-        events=tuple(event for event in last.events if _lies_before(event, cut)),
-    )
-    return [*parts[:-1], *([left] if left.segments or left.events else [])]
+    segments = [segment for segment in last.segments if segment.first_sequence <= cut.sequence]
+    events = [event for event in last.events if _lies_before(event, cut)]
+    included = replace(last, segments=tuple(segments), events=tuple(events))
+    return [*parts[:-1], *([included] if segments or events else [])]
 
 
 def _lies_before(event: TableEvent, cut: Cut) -> bool:
-    """Behind the same change, the place of the structure that holds since tells."""
+    # Several statements may follow one change: then their places in the log decide.
     return event.sequence <= cut.sequence and not cut.at < event.place
 
 
 def _from_version(
     work: Workplace, table: TableName, cut: Cut, base: MirrorVersion, parts: Sequence[TableContent]
 ) -> RebuildOrigin:
-    behind = tuple(part for part in parts if part.batch > base.last_batch)
-    _require_kept(work, table, behind)
-    plan = plan_merge(behind)
-    for part in behind:
-        if part.snapshot is not None and _has_rows(part):
+    """Return the origin that begins with a version; `TableError` if the changelog does not have all
+    changes since."""
+    later = tuple(part for part in parts if part.batch > base.last_batch)
+    gone = work.ledger.forgotten(work.source.name, table).newest
+    if gone is not None and any(part.batch <= gone.through for part in later):
+        raise TableError(gone.told, hint="")
+    plan = plan_merge(later)
+    for part in later:
+        read = part.snapshot
+        if read is not None and (read.columns is not None or has_rows(read)):
             raise TableError(f"rows of it were read from the source in batch {part.batch}", hint="")
         for event in part.events:
             if event.kind is TableEventKind.COPIED:
-                was = f"its rows were those of {event.origin} until batch {part.batch}"
-                raise TableError(was, hint="")
+                reason = f"its rows were those of {event.origin} until batch {part.batch}"
+                raise TableError(reason, hint="")
     shown = shown_by(base, parts)
-    plan = replace(plan, final=plan.final or shown, through=_through(cut))
-    first = shown if plan.first is None else plan.first
-    if plan.replaces:
-        keeps = work.source.policies_of(table).keeps_rows
-        if keeps and any(part.events for part in behind[1:]):
-            # What a run made of kept rows then is not made by all changes at once.
-            raise TableError("its rows were kept when it was emptied", hint="")
-        # Rows of before count only as kept ones.
-        return _origin(work, table, cut, base if keeps else None, behind, shown, plan, first, None)
-    schema = work.mirrors.schema(base.mirror, base.delta_version)
-    return _origin(work, table, cut, base, behind, shown, plan, first, schema)
+    plan = replace(plan, final=plan.final or shown)
+    if not plan.replaces:
+        schema = work.mirrors.schema(base.mirror, base.delta_version)
+        return _origin(work, table, cut, FromChangelog(later, shown, base), plan, schema)
+    # The table was emptied since, so that rows of the version count only if they are kept.
+    keeps = work.source.policies_of(table).keeps_rows
+    if keeps and any(part.events for part in later[1:]):
+        # A run keeps rows that were there when it began; these changes are merged all at once.
+        raise TableError("its rows were kept when it was emptied", hint="")
+    return _origin(work, table, cut, FromChangelog(later, shown, base if keeps else None), plan)
 
 
 def _from_changelog(
     work: Workplace, table: TableName, cut: Cut, parts: Sequence[TableContent]
 ) -> RebuildOrigin:
-    source = work.source.name
-    gaps = [gap.batch for gap in work.ledger.gaps(source) if gap.batch <= cut.batch.id]
-    overlaps = [
-        batch.id
-        for batch in work.ledger.live_batches(source, continuity=Continuity.OVERLAP)
-        if batch.id <= cut.batch.id
-    ]
+    """Return the origin that begins with an empty table; `TableError` if the changelog does not go
+    back to one."""
+    ledger, source = work.ledger, work.source.name
+    gaps = [gap.batch for gap in ledger.gaps(source) if gap.batch <= cut.batch.id]
+    overlaps = ledger.live_batches(source, last=cut.batch.id, continuity=Continuity.OVERLAP)
+    again = [batch.id for batch in overlaps]
+    gone = ledger.forgotten(source, table)
+    policies = work.source.policies_of(table)
     settling = [event for part in parts for event in part.events if event.kind in SETTLES]
-    if work.ledger.table_states(source)[table].adopted is not None:
+    if ledger.table_states(source)[table].adopted is not None:
         raise TableError("its mirror has rows of before this ledger", hint="")
     if settling:
-        found = reload_origin(parts, adopted=False, gaps=gaps, overlaps=overlaps)
-        if isinstance(found, str):
-            raise TableError(found, hint="")
-        parts = found.parts
-        if work.source.policies_of(table).keeps_rows and len(settling) > 1:
+        why = "" if gone.newest is None else gone.newest.why
+        changes = reload_origin(
+            parts, adopted=False, gaps=gaps, overlaps=again, forgotten=gone.through, why=why
+        )
+        if isinstance(changes, str):
+            raise TableError(changes, hint="")
+        if policies.keeps_rows and len(settling) > 1:
             raise TableError("rows that were deleted before are kept in its mirror", hint="")
-    elif not parts or any(batch > parts[0].batch for batch in (*gaps, *overlaps)):
-        raise TableError("its changelog does not go on from its beginning", hint="")
-    _require_kept(work, table, parts)
-    plan = replace(plan_merge(parts), through=_through(cut))
-    first = min(plan.versions, default=plan.final) if plan.first is None else plan.first
-    origin = _origin(work, table, cut, None, tuple(parts), first, plan, first, None)
-    if work.source.policies_of(table).dropped_columns == DroppedColumns.KEEP and _loses_columns(
-        origin.versions
-    ):
+    else:
+        if not parts or any(batch > parts[0].batch for batch in (*gaps, *again)):
+            raise TableError("its changelog does not go on from its beginning", hint="")
+        if gone.newest is not None and parts[0].batch <= gone.through:
+            raise TableError(gone.newest.told, hint="")
+        plan = plan_merge(parts)
+        changes = FromChangelog(tuple(parts), min(plan.versions, default=plan.final))
+    origin = _origin(work, table, cut, changes, plan_merge(changes.parts))
+    keeps_columns = policies.dropped_columns == DroppedColumns.KEEP
+    if keeps_columns and _loses_columns(origin.versions):
         raise TableError("columns that the source dropped stay in its mirror", hint="")
     return origin
 
 
-def _require_kept(work: Workplace, table: TableName, parts: Sequence[TableContent]) -> None:
-    gone = work.ledger.forgotten(work.source.name, table).newest
-    if gone is not None and any(part.batch <= gone.through for part in parts):
-        raise TableError(gone.told, hint="")
-
-
 def _loses_columns(versions: Sequence[SchemaVersion]) -> bool:
+    """Return whether a version of a structure lacks columns that the one before it has."""
     for before, after in pairwise(versions):
         assert before.shown is not None, "they are known"
         stays = {name.lower() for name in after.shown_from or () if name is not None}
@@ -321,13 +317,13 @@ def _origin(
     work: Workplace,
     table: TableName,
     cut: Cut,
-    base: MirrorVersion | None,
-    parts: tuple[TableContent, ...],
-    shown: int,
+    changes: FromChangelog,
     plan: MergePlan,
-    first: int,
-    schema: pa.Schema | None,
+    schema: pa.Schema | None = None,
 ) -> RebuildOrigin:
+    """Return the origin of these changes. `schema`: the columns of the version that it begins with,
+    if any of its rows count; `TableError` if the changes do not fit them."""
+    first = changes.version if plan.first is None else plan.first
     versions = tuple(versions_between(work, table, first, plan.final))
     line = lineage_over(work, versions, mirror=schema)
     if line.reread:
@@ -335,18 +331,8 @@ def _origin(
     key = line.key_of(plan.versions)
     if key is None:
         raise TableError("no key tells its rows apart in every version it had", hint="")
-    return RebuildOrigin(table, cut, base, parts, shown, plan, versions, line, key)
-
-
-def _through(cut: Cut) -> int | None:
-    return None if cut.whole else cut.sequence
-
-
-def _has_rows(part: TableContent) -> bool:
-    read = part.snapshot
-    if read is None:
-        return False
-    return read.columns is not None or any(file.images for file in read.files)
+    plan = replace(plan, through=None if cut.whole else cut.sequence)
+    return RebuildOrigin(table, cut, changes, plan, versions, line, key)
 
 
 _STOPPED: Final = frozenset(
@@ -354,40 +340,43 @@ _STOPPED: Final = frozenset(
 )
 
 
-def require_there(
+def _require_captured(
     work: Workplace, table: TableName, cut: Cut, parts: Sequence[TableContent]
 ) -> None:
-    """Whether the source had it there, and the lake follows it."""
+    """Raise `PastRefused` unless the source had the table at the cut and the lake shows it, or
+    `NothingMatches` if the lake does not have it at all."""
     ledger, source = work.ledger, work.source.name
     if table not in ledger.table_states(source):
         raise NothingMatches(
             f"the lake has no table {table}", hint="`lockstep tables` lists those it has"
         )
     asked = {cut.before, cut.batch.id} - {0}
-    for missing in (
-        lack for batch in sorted(asked) for lack in ledger.version_set(source, batch).missing
-    ):
+    sets = [ledger.version_set(source, batch) for batch in sorted(asked)]
+    for missing in (missing for version_set in sets for missing in version_set.missing):
         if missing.table == table and missing.why in _STOPPED:
-            gap = explained(ledger, source, missing)
+            why = explained(ledger, source, missing).reason
             raise PastRefused(
-                f"{table} cannot be made as of {cut}: {gap.reason}", hint=earliest(work, table)
+                f"{table} cannot be made as of {cut}: {why}", hint=_earliest(work, table)
             )
-    held = ledger.schema_at(source, table, batch=cut.batch.id, place=cut.at)
-    if held is not None and held.knowledge is Knowledge.DROPPED:
+    version = ledger.schema_at(source, table, batch=cut.batch.id, place=cut.at)
+    if version is not None and version.knowledge is Knowledge.DROPPED:
         raise PastRefused(
-            f"{table} had been dropped, or had got another name, at {held.since}, before {cut}",
+            f"{table} had been dropped, or had got another name, at {version.since}, before {cut}",
             hint=f"name an earlier place: `lockstep schema {table}` tells when it was there",
         )
-    if (why := less_shown(ledger, source, table, cut.batch.id)) is not None:
-        raise PastRefused(f"{table} cannot be made as of {cut}: {why}", hint=earliest(work, table))
+    less = less_shown(ledger, source, table, cut.batch.id)
+    if less is not None:
+        raise PastRefused(
+            f"{table} cannot be made as of {cut}: {less}", hint=_earliest(work, table)
+        )
     if not parts and not ledger.mirror_versions(source, table, cut.before):
         raise PastRefused(
-            f"nothing of {table} was captured up to {cut}", hint=earliest(work, table)
+            f"nothing of {table} was captured up to {cut}", hint=_earliest(work, table)
         )
 
 
-def earliest(work: Workplace, table: TableName) -> str:
-    """The earliest place that works, in words."""
+def _earliest(work: Workplace, table: TableName) -> str:
+    """Return the hint that names the earliest place that works."""
     ledger, source = work.ledger, work.source.name
     cursor = ledger.cursors(source).acknowledged
     versions = [] if cursor is None else ledger.mirror_versions(source, table, cursor.batch)

@@ -83,9 +83,9 @@ def build(work: Workplace, mirrors: Mirrors, origin: RebuildOrigin) -> int:
     _require_whole(work, origin)
     try:
         with for_one_table("make it again"):
-            if origin.base is not None:
-                _copied(work, aside, origin.base, origin)
-            if origin.parts:
+            if origin.changes.base is not None:
+                _copied(work, aside, origin.changes.base, origin)
+            if origin.changes.parts:
                 write_once(aside, _job(aside, origin), unasked)
     except TableError as error:
         raise PastRefused(
@@ -120,7 +120,7 @@ def _copied(work: Workplace, aside: Workplace, base: MirrorVersion, origin: Rebu
     soft = work.source.policies_of(origin.table).deletes == Deletes.SOFT
     marks = soft and DELETED_AT.name in own.names
     schema = pa.schema([field for field in own if not (marks and field.name == DELETED_AT.name)])
-    version = work.ledger.schema_version(work.source.name, origin.table, origin.shown)
+    version = work.ledger.schema_version(work.source.name, origin.table, origin.changes.version)
     key = () if version.shown is None else merge_key(version.shown)
     present, deleted = list[str](), list[str]()
     try:
@@ -189,8 +189,8 @@ def _words(work: Workplace, origin: RebuildOrigin, number: int) -> str:
 
 def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
     source = aside.source.name
-    first, last = origin.parts[0].batch, origin.parts[-1].batch
-    numbers = {part.batch for part in origin.parts}
+    first, last = origin.changes.parts[0].batch, origin.changes.parts[-1].batch
+    numbers = {part.batch for part in origin.changes.parts}
     live = aside.ledger.live_batches(source, first, last)
     batches = tuple(batch for batch in live if batch.id in numbers)
     again = reads_again(aside, batches)
@@ -204,7 +204,7 @@ def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
         "copy",
     )
     state = replace(aside.ledger.table_states(source)[origin.table], mirror=NAME)
-    based = origin.base is not None
+    based = origin.changes.base is not None
     policies = replace(origin.line.policies, readers=Readers.ANY)
     line = replace(origin.line, policies=policies)
     words = _words(aside, origin, _MERGED)
