@@ -1,15 +1,15 @@
-"""What the rows of a table are made of that got its name by a RENAME: a version of the mirror that
-these rows had, and their changes from there up to the RENAME. MySQL is asked nothing.
+"""The rows of a table that got its name by a RENAME: a version of the mirror that had these rows,
+and the changes since, up to the RENAME. Nothing is asked of MySQL.
 
 That mirror goes on, under its own name, as soon as it is written. So the version is chosen, and
 recorded with the intent, before any mirror of the same merge is written; and it ends before the
 batch of the RENAME, whose changes come from changelogs.
 
-The other table may itself have got its rows so, in the same batch: a swap is two such tables, or
-three. Then it is followed back, name by name, to one of which a version is known, or that was
-empty: what gh-ost and pt-online-schema-change make is told by its changelog alone. The structures
-and changes of all of them, one behind the other, are the history of the table. Those of the others
-get negative numbers, in front of its own.
+The other table may itself have got its rows by a RENAME in the same batch: a swap is two such
+tables, or three. Then the rows are followed back, name by name, to one of which a version is known,
+or which was empty: what gh-ost and pt-online-schema-change make is in its changelog alone. The
+structures and changes of all these names, one after the other, are the history of the table. Those
+of the former names get negative numbers, so that they come before its own.
 
 Rows that were deleted before the RENAME stay behind, also where the mirror keeps them marked, and
 so do columns that only the mirror still has.
@@ -38,7 +38,8 @@ from pipeline.table import TableName
 from pipeline.table_state import TableEvent, TableEventKind
 
 _RECENT: Final = 100
-"""Batches that are asked first for the structure that a mirror shows: all of them may be years."""
+"""Number of batches in which the structure that a mirror shows is looked for first; all batches
+may span years."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,9 @@ class CopiedRows:
 
 @dataclass(frozen=True, slots=True)
 class _Link:
+    """What a table had under one former name: `parts`, merged by `plan` over the version `base`, up
+    to the change `end`."""
+
     table: TableName
     plan: MergePlan
     parts: tuple[TableContent, ...]
@@ -78,8 +82,9 @@ class _Link:
 def copied_rows(
     work: Workplace, intent: Intent, plan: MergePlan, parts: Sequence[TableContent]
 ) -> CopiedRows | None:
-    """What the table of the intent begins with by that plan over these parts; None if it has no
-    other table's rows. TableError if these cannot be told: then they are read from the source."""
+    """Return what the intent's table begins with, by that plan over these parts; None if it does
+    not have another table's rows. `TableError` if those are not known: then they are read from the
+    source."""
     event, own = plan.copied, parts
     if event is None:
         return None
@@ -106,19 +111,21 @@ def copied_rows(
 
 
 def _link(work: Workplace, intent: Intent, event: TableEvent, batch: int) -> _Link:
-    """A former name, up to the statement of `event`, which lies in that batch."""
+    """Return what a table had under a former name, up to the statement of `event`, which lies in
+    that batch."""
     table = event.origin
     assert table is not None, "rows were copied from somewhere"
     base = _base(work, intent, table, batch)
     begins = 1 if base is None else base.last_batch + 1
     captured = contents_of(work.ledger, work.source.name, table, begins, batch)
-    # A second try knows no version where the log says what all rows were: the same parts then.
+    # A second try has no version recorded if the log says what all rows were: then the parts are
+    # the same.
     parts = tuple(since_emptied(before_copy(captured, event)))
     gone = work.ledger.forgotten(work.source.name, table).newest
     if gone is not None and any(part.batch <= gone.through for part in parts):
         raise owed(f"{gone.told}, which it had as {table}")
     plan = plan_merge(parts)
-    kinds = {one.kind for part in parts for one in part.events}
+    kinds = {event.kind for part in parts for event in part.events}
     if plan.snapshot or plan.completion or TableEventKind.REBUILT in kinds:
         raise owed(f"what was read of it as {table} had not been merged")
     if not plan.replaces and base is None:
@@ -127,8 +134,8 @@ def _link(work: Workplace, intent: Intent, event: TableEvent, batch: int) -> _Li
 
 
 def _base(work: Workplace, intent: Intent, table: TableName, batch: int) -> MirrorVersion | None:
-    """The newest version of the table's mirror that shows nothing of that batch; the recorded one
-    where the write was begun before."""
+    """Return the newest version of the table's mirror that shows nothing of that batch; the version
+    that was recorded with the intent if the write was begun before."""
     ledger, source = work.ledger, work.source.name
     if intent.id:
         pinned = None if intent.copies is None else ledger.pinned(source, intent.copies)
@@ -137,26 +144,26 @@ def _base(work: Workplace, intent: Intent, table: TableName, batch: int) -> Mirr
     if state is None:
         return None
     mirrors = (replace(state, mirror_generation=n + 1) for n in range(state.mirror_generation))
-    applications = [application_id(source, one, "mirror") for one in mirrors]
+    applications = [application_id(source, mirror, "mirror") for mirror in mirrors]
     return ledger.newest_before(source, applications, batch)
 
 
 def _require_apart(link: _Link, above: int) -> None:
-    """No file has images of before and after one of the statements."""
+    """`TableError` if a file has changes both of before and of after one of the statements."""
     for segment in link.plan.segments:
         if segment.last_sequence > link.end or segment.first_sequence <= above:
             raise owed(f"its changes as {link.table} are in one file with those of another table")
 
 
 def _versions(work: Workplace, link: _Link) -> tuple[int, int]:
-    """The first and the last version of its structure that count."""
+    """Return the first and the last version of the table's structure that count."""
     plan, base = link.plan, link.base
     if base is None:
-        assert plan.first is not None, "it was settled"
+        assert plan.first is not None, "the log says what all its rows were"
         return plan.first, plan.final
     for first in (max(1, base.last_batch - _RECENT), 1):
-        told = contents_of(work.ledger, work.source.name, link.table, first, base.last_batch)
-        if told and (shown := plan_merge(told).final):
+        parts = contents_of(work.ledger, work.source.name, link.table, first, base.last_batch)
+        if parts and (shown := plan_merge(parts).final):
             return shown, plan.final or shown
     raise owed(f"it is not known which structure its mirror had as {link.table}")
 
@@ -164,8 +171,8 @@ def _versions(work: Workplace, link: _Link) -> tuple[int, int]:
 def spliced(
     links: Sequence[Sequence[SchemaVersion]], own: Sequence[SchemaVersion]
 ) -> tuple[tuple[SchemaVersion, ...], dict[tuple[TableName, int], int]]:
-    """The versions of former names, then a table's `own`, as one history; and the number that each
-    of the former has in it. TableError if a RENAME would have changed columns."""
+    """Return the versions of former names, then a table's `own`, as one history, and the number
+    that each of the former has in it. `TableError` if columns changed with a RENAME."""
     former = [version for link in links for version in link]
     numbers = {
         (version.table, version.version): number - len(former)
@@ -175,13 +182,13 @@ def spliced(
     for versions in (*links, own):
         for at, version in enumerate(versions):
             number = version.version if versions is own else numbers[version.table, version.version]
-            after = version if at else _going_on(history, version)
+            after = version if at else _as_rename(history, version)
             history.append(replace(after, version=number))
     return tuple(history), numbers
 
 
-def _going_on(history: Sequence[SchemaVersion], version: SchemaVersion) -> SchemaVersion:
-    """The first version under a name, as one that goes on with the rows of before."""
+def _as_rename(history: Sequence[SchemaVersion], version: SchemaVersion) -> SchemaVersion:
+    """Return the first version under a name as one that keeps the rows of the former name."""
     if not history:
         return version
     before = history[-1]
@@ -196,8 +203,8 @@ def _going_on(history: Sequence[SchemaVersion], version: SchemaVersion) -> Schem
 
 
 def own_columns(mirror: pa.Schema, version: SchemaVersion) -> pa.Schema:
-    """The columns of a mirror that are its table's, or stamps."""
-    assert version.shown is not None, "it is known"
+    """Return the columns of a mirror that its table has in that version, and the stamps."""
+    assert version.shown is not None, "the version is known"
     names = {folded(column.name) for column in version.shown.columns}
     return pa.schema(
         [column for column in mirror if folded(column.name) in names or is_stamp(column)]
@@ -205,7 +212,7 @@ def own_columns(mirror: pa.Schema, version: SchemaVersion) -> pa.Schema:
 
 
 def require_readable(work: Workplace, rows: CopiedRows) -> None:
-    """TableError if the version that they begin with is gone."""
+    """`TableError` if the version that the rows begin with cannot be read."""
     pinned = rows.pinned
     if pinned is None:
         return

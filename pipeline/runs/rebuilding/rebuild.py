@@ -42,8 +42,8 @@ from pipeline.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class RebuildReport:
-    """`origin`: what it is made from, and as of where. `into`: the absolute path of the table.
-    `rows`: how many it has; None for a plan, and where nobody counted."""
+    """A table of the past that was made, or would be made, from `origin` at the absolute path
+    `into`. `rows`: how many rows it has; None for a plan, and where nobody counted."""
 
     origin: RebuildOrigin
     into: str
@@ -74,6 +74,7 @@ def rebuild_as_of(
 
 NAME: Final = "table"
 _COPIED, _MERGED = 1, 2
+"""The Delta transactions of the rows that are copied, and of the changes that are merged."""
 
 
 def build(work: Workplace, mirrors: Mirrors, origin: RebuildOrigin) -> int:
@@ -98,6 +99,7 @@ def build(work: Workplace, mirrors: Mirrors, origin: RebuildOrigin) -> int:
 
 
 def _require_whole(work: Workplace, origin: RebuildOrigin) -> None:
+    """Raise `PastRefused` if a file of the changelog is missing or damaged."""
     folders = _folders(work, origin)
     for segment in origin.plan.segments:
         wrong = work.segments.damaged(folders[segment.schema_version], segment.files)
@@ -173,7 +175,8 @@ def _application(work: Workplace, origin: RebuildOrigin) -> str:
 
 
 def _words(work: Workplace, origin: RebuildOrigin, number: int) -> str:
-    """What a commit of the copy says: what it shows once the last one is made."""
+    """Return what a commit of the table says of itself: which place of the log the table shows once
+    its last commit is made."""
     return stamp(
         {
             "kind": WriteKind.REWRITE.value,
@@ -188,21 +191,14 @@ def _words(work: Workplace, origin: RebuildOrigin, number: int) -> str:
 
 
 def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
+    """Return the merge of the changes up to the cut, as a run would make it."""
     source = aside.source.name
     first, last = origin.changes.parts[0].batch, origin.changes.parts[-1].batch
     numbers = {part.batch for part in origin.changes.parts}
     live = aside.ledger.live_batches(source, first, last)
     batches = tuple(batch for batch in live if batch.id in numbers)
     again = reads_again(aside, batches)
-    intent = Intent(
-        0,
-        origin.table,
-        _application(aside, origin),
-        _MERGED,
-        first,
-        last,
-        "copy",
-    )
+    intent = Intent(0, origin.table, _application(aside, origin), _MERGED, first, last, "copy")
     state = replace(aside.ledger.table_states(source)[origin.table], mirror=NAME)
     based = origin.changes.base is not None
     policies = replace(origin.line.policies, readers=Readers.ANY)
