@@ -1,23 +1,21 @@
-"""One table's write, prepared: all a merge needs to know, asked of the ledger beforehand.
+"""One table's write, prepared: everything that a merge needs to know, asked of the ledger before.
 
-A table that came back may lack batches that were acknowledged without it; their images are
-in the changelog and are merged like others. Rows that one of them read from the source are
-not there any more: only reading it again helps.
+A table that came back may lack batches that were acknowledged without it. Their images are in the
+changelog and are merged like others. Rows that such a batch read from the source are deleted by
+then, so that the table has to be read again.
 
-While a table has stopped its structure is followed all the same. Its rows are read later,
-by a batch that goes over the same places (`pipeline.runs.catch_up`); where that batch knows
-better, by a person's word or because a statement is followed that was not then, it records
-versions of its own from that place on, and what earlier batches recorded for later places does
-not count: those versions never had a row.
+The structure of a table is followed also while the table has stopped. Its rows are read later, by a
+batch that goes over the same places of the log (`pipeline.runs.catch_up`). Where that batch knows
+better, because a person gave a structure or because a statement is followed now that was not then,
+it records versions of its own from that place on. What earlier batches recorded for later places
+does not count then: no row was ever captured under those versions.
 
-An overlap, changes that an earlier batch has read, is not over with the batch that began it: a
-budget may end that one early, and the next goes on behind it, still among changes that the mirrors
-hold.
+An overlap is a part of the log that an earlier batch has read already. It does not end with the
+batch that began it: a budget may end that batch early, and the next one goes on within the overlap.
 
-A TRUNCATE and a re-read have a row of their own in the changelog, which says when rows went; for
-DROP, CREATE and the old name of a RENAME the history has the statement. So these moments are the
-same however the batches are merged, and whenever; and so are the stamps of rows that a re-read
-brought, or that went.
+A TRUNCATE and a re-read leave a row of their own in the changelog, which says when rows went; for
+DROP, CREATE and the old name of a RENAME the history has the statement. So these moments, and the
+stamps of rows that a re-read brought or that went, are the same however the batches are merged.
 """
 
 from __future__ import annotations
@@ -73,9 +71,9 @@ from pipeline.table_state import SnapshotPart, TableEventKind, TableState
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One table's write by the ledger alone: what its `intent` comes down to. `batches` are
-    those with something of the table, oldest first. `structure`: that the mirror shows behind it,
-    None where it is not known. `copied`: what it begins with that other tables had."""
+    """One table's write as far as the ledger alone says it. `batches`: those that have something of
+    the table, oldest first. `structure`: what the mirror shows after the write; None if it is not
+    known. `copied`: the rows of a mirror's version that it begins with."""
 
     intent: Intent
     state: TableState
@@ -91,7 +89,7 @@ class Task:
 
     @property
     def read(self) -> int:
-        """Rows that were read from the source for it."""
+        """Number of rows that were read from the source for it."""
         parts = (self.plan.snapshot, self.plan.completion)
         return sum(file.images for part in parts if part is not None for file in part.files)
 
@@ -100,15 +98,14 @@ class Task:
 class Job:
     """A task that is ready to be tried.
 
-    `after`: the Delta version that the last settled write of the table made; before the first,
-    that of the mirror it took over, or -1. `emptied`: behind which changes no row was there any
-    more; none where no row that is gone is kept. `segments`: whose changes are merged, each under
-    the number that its version has in the lineage, and which count above the change `above`.
-    `read`: the change as which the rows of the plan's snapshot came, or those of another name; None
-    without either. `again`: whether some of the changes may have been read and merged before.
-    `all_new`: whether a row that the log inserts cannot be in the mirror yet. `forgets`: whether
-    rows that are gone and that the mirror kept go as well, since they show more than the settings
-    do.
+    `after`: the Delta version that the last settled write of the table made; before the first, that
+    of the mirror that the ledger took over, or -1. `emptied`: the changes after which the table had
+    no row; none unless the mirror keeps rows that are gone. `segments`: those whose changes are
+    merged, each under the number that its version has in the lineage; changes count above `above`.
+    `read`: the change with which the rows of the plan's snapshot, or copied rows, came; None
+    without either. `again`: some of the changes may have been read and merged before. `all_new`: no
+    row that the log inserts can be in the mirror yet. `forgets`: rows that are gone and that the
+    mirror kept go as well, because they show more than the settings do.
     """
 
     task: Task
@@ -135,17 +132,18 @@ class Job:
 
     @property
     def versions(self) -> tuple[int, ...]:
-        """Versions whose images are merged, ascending."""
+        """Return the versions whose images are merged, ascending."""
         return tuple(sorted({segment.schema_version for segment in self.segments}))
 
 
 @dataclass(frozen=True, slots=True)
 class TableBooks:
-    """What the ledger has of a table that waits: its part of the batches that the mirror lacks,
-    all versions of its structure, the newest writes to the mirror, and the statements that made
-    the versions behind the one that the mirror shows. `clear_through`: up to which batch it is to
-    be cleared of what the settings do not show any more; 0 for none. `upkept`: the newest version
-    of the mirror that upkeep, or a cut of its log, made; -1 for none."""
+    """What the ledger has of a table that waits for a merge: its parts of the batches that the
+    mirror lacks, all versions of its structure, the newest writes to the mirror, and the statements
+    that made the versions after the one that the mirror shows. `clear_through`: the batch up to
+    which the table is to be cleared of what the settings do not show any more; 0 for none.
+    `upkept`: the newest version of the mirror that upkeep, or a cut of its log, made; -1 for
+    none."""
 
     parts: Sequence[TableContent]
     history: Sequence[SchemaVersion]
@@ -160,7 +158,7 @@ class TableBooks:
 
     @property
     def forgets(self) -> bool:
-        """Whether nothing was written since the settings came to show less."""
+        """Return whether nothing was written since the settings came to show less."""
         settled, through = self.newest.settled, self.clear_through
         return through > 0 and (settled is None or settled.intent.last_batch <= through)
 
@@ -171,8 +169,8 @@ def books_of(
     states: Mapping[TableName, TableState],
     applications: Mapping[TableName, str],
 ) -> dict[TableName, TableBooks]:
-    """What the ledger has of all these tables: as many questions, however many tables there are,
-    unless some were left behind. `applications`: their mirrors'."""
+    """Return what the ledger has of all these tables. The number of queries does not depend on the
+    number of tables, unless some were left behind. `applications`: those of their mirrors."""
     if not lacking:
         return {}
     ledger, source = work.ledger, work.source.name
@@ -197,8 +195,8 @@ def books_of(
     statements = ledger.statements(source, made_by)
     newest = ledger.newest_writes(source, applications.values())
     upkept = ledger.upkept(source)
-    notes = [one.tightening for one in ledger.in_clear(source) if one.kept_because is None]
-    clear = {note.table: note.through for note in sorted(notes, key=lambda one: one.through)}
+    notes = [note.tightening for note in ledger.in_clear(source) if note.kept_because is None]
+    clear = {note.table: note.through for note in sorted(notes, key=lambda note: note.through)}
     return {
         table: TableBooks(
             parts[table],
@@ -215,21 +213,21 @@ def books_of(
 def task_of(
     work: Workplace, books: TableBooks, intent: Intent, state: TableState, batches: Sequence[Batch]
 ) -> Task:
-    """`batches`: those that the table's mirror lacks, oldest first; an open intent covers some
-    of them. TableError where nothing is left of what it covered."""
+    """Return what a write comes to. `batches`: those that the table's mirror lacks, oldest first;
+    an open intent covers some of them. `TableError` if nothing is left of what it covered."""
     covered = [batch for batch in batches if intent.first_batch <= batch.id <= intent.last_batch]
     if not covered:
         raise owed("a write of it was begun, and its changes are gone")
     parts, origin = _parts(work, books, covered, intent)
     plan = plan_merge(parts)
     if plan.dropped and plan.copied is not None:
-        # It is gone again before anybody saw its rows.
+        # The table was dropped before anybody could see its rows.
         plan = replace(plan, segments=(), copied=None)
-    made = None
+    commit = None
     if intent.id and (plan.copied is not None or origin is not None):
-        made = work.mirrors.recorded(state.mirror, intent.app_id, intent.txn_version)
-    # A commit that is there has the rows, whatever became since of what they were made of.
-    copied = copied_rows(work, intent, plan, parts) if made is None else None
+        commit = work.mirrors.recorded(state.mirror, intent.app_id, intent.txn_version)
+    # If the commit was made, it has the rows, whatever became since of what they were copied from.
+    copied = copied_rows(work, intent, plan, parts) if commit is None else None
     if origin is not None:
         plan = replace(plan, replaces=True, first=origin.version)
         numbers = tuple(part.batch for part in parts)
@@ -248,18 +246,20 @@ def task_of(
     final = books.versions.get(plan.final)
     if final is None:  # its batch was abandoned
         final = work.ledger.schema_version(work.source.name, intent.table, plan.final)
-    told = files if made is None else None
-    metadata = commit_metadata(work, kind, intent.table, covered, told, version=final)
+    metadata = commit_metadata(
+        work, kind, intent.table, covered, files if commit is None else None, version=final
+    )
     return Task(intent, state, tuple(covered), plan, metadata, final.schema, copied)
 
 
 def _without_lost(
     work: Workplace, books: TableBooks, table: TableName, plan: MergePlan
 ) -> MergePlan:
-    """A table that was dropped cannot be read from the source again: if files of it are lost, its
-    mirror ends as it is. Rows of the others may be changes of rows that it never had."""
+    """Return the plan of a table that was dropped, without its changes if files of them are lost:
+    the table cannot be read from the source again, so its mirror ends as it is."""
     folders = folders_of(work, plan.versions, books.versions)
     for segment in plan.segments:
+        # The files that are left may have changes of rows that the mirror never had.
         if lost := work.segments.damaged(folders[segment.schema_version], segment.files):
             work.progress.note(
                 f"{table} was dropped at the source, and captured changes of it are lost: its "
@@ -291,15 +291,16 @@ def _parts(
 
 
 def _last_known(books: TableBooks) -> int:
-    """For a table that went before anything of it was merged: an empty mirror tells of it."""
-    known = [one.version for one in books.history if one.knowledge is Knowledge.KNOWN]
+    """Return the last known version of a table that was dropped before anything of it was merged:
+    it gets an empty mirror."""
+    known = [v.version for v in books.history if v.knowledge is Knowledge.KNOWN]
     if not known:
         raise owed("it is gone, and its structure was never known")
     return known[-1]
 
 
 def prepare_job(work: Workplace, books: TableBooks, task: Task) -> Job:
-    """What the task takes. TableError where the mirror cannot follow."""
+    """Return the task, ready to be tried. `TableError` if the mirror cannot follow."""
     plan, state, settled = task.plan, task.state, books.newest.settled
     _require_snapshot(books, task)
     begun = -1 if state.adopted is None else state.adopted
@@ -327,7 +328,8 @@ def prepare_job(work: Workplace, books: TableBooks, task: Task) -> Job:
             sorted({*task.copied.batches, *(batch.id for batch in task.batches)}),
             segments,
         )
-    # Behind a gap a row may be inserted whose deletion nobody read; in an overlap, again.
+    # After a gap the log may insert a row whose deletion nobody read, and in an overlap a row that
+    # is in the mirror already.
     return Job(
         task=task,
         lineage=line,
@@ -345,8 +347,9 @@ def prepare_job(work: Workplace, books: TableBooks, task: Task) -> Job:
 
 
 def _require_complete(plan: MergePlan, line: ColumnLineage, key: tuple[str, ...]) -> None:
-    """Columns that were read can be filled by the key they were read with."""
-    assert plan.completion is not None
+    """Raise `TableError` unless columns that were read by one key can be filled in by the
+    lake's."""
+    assert plan.completion is not None, "columns were read"
     primary = next(iter(line.keys[plan.completion.version]), ())
     if not key or frozenset(key) != frozenset(primary):
         raise owed("its columns were read by another key than the lake's")
@@ -355,7 +358,8 @@ def _require_complete(plan: MergePlan, line: ColumnLineage, key: tuple[str, ...]
 
 
 def _require_snapshot(books: TableBooks, task: Task) -> None:
-    """Rows that a batch read from the source go when it is acknowledged."""
+    """Raise `TableError` if the plan needs rows that a batch read from the source and that were
+    deleted when it was acknowledged."""
     needed = {task.plan.snapshot, task.plan.completion} - {None}
     gone = {batch.id for batch in task.batches if batch.state is BatchState.ACKNOWLEDGED}
     if any(part.batch in gone and part.snapshot in needed for part in books.parts):
@@ -365,8 +369,9 @@ def _require_snapshot(books: TableBooks, task: Task) -> None:
 def _require_files(
     work: Workplace, task: Task, segments: Sequence[Segment], folders: Mapping[int, str]
 ) -> None:
-    """`repair` looks at the files of batches that wait for their merge, not at those of batches
-    that were merged without the table."""
+    """Raise `TableError` if a file with changes is missing or damaged. Files of batches that wait
+    for their merge were looked at by `repair`, those of batches that were merged without the table
+    were not."""
     waiting = {batch.id for batch in task.batches if batch.state is BatchState.CAPTURED}
     for segment in segments:
         files = [file for file in segment.files if batch_of(file.path) not in waiting]
@@ -381,6 +386,7 @@ def _lineage(
     versions: Sequence[SchemaVersion],
     after: int,
 ) -> ColumnLineage:
+    """Return how the columns of these versions, and of the mirror, become those of the write."""
     if task.copied is not None:
         require_readable(work, task.copied)
         return lineage_of_copy(work, task.copied.pinned, versions)
@@ -422,7 +428,7 @@ def _with_former(
     versions: Sequence[SchemaVersion],
     segments: Sequence[Segment],
 ) -> tuple[Sequence[SchemaVersion], tuple[Segment, ...]]:
-    """The table's versions and segments behind those of its former names."""
+    """Return the table's versions and segments after those of its former names."""
     links = [versions_between(work, *link) for link in copied.links]
     history, numbers = spliced(links, versions)
     former = []
@@ -453,8 +459,8 @@ def require_copyable(
 
 
 def _readable(work: Workplace, books: TableBooks, task: Task, after: int) -> int:
-    """The version with the rows and columns of that one: the log of a mirror that was cut begins
-    behind it."""
+    """Return the version to read in place of `after`, with the same rows and columns: if upkeep cut
+    the mirror's log, that begins with a later version."""
     if books.upkept > after:
         commit = work.mirrors.look(task.state.mirror, books.upkept).base
         if commit is not None and commit.repeats == after:
@@ -465,11 +471,12 @@ def _readable(work: Workplace, books: TableBooks, task: Task, after: int) -> int
 def _versions(
     work: Workplace, books: TableBooks, plan: MergePlan, state: TableState, after: int
 ) -> Sequence[SchemaVersion]:
-    """From the version that the mirror shows, or the first that matters, to the last."""
+    """Return the versions from the one that the mirror shows, or the first that counts, to the
+    last."""
     numbers = [version.version for version in books.history]
     first = plan.first
     if first is None and after >= 0:
-        # Whose structure nothing recorded has the first: no statement changed it.
+        # If no version is recorded for the mirror, no statement changed the first one.
         first = state.mirror_version or numbers[0]
     elif first is None:
         first = min(plan.versions, default=plan.final)
@@ -479,7 +486,7 @@ def _versions(
 def versions_between(
     work: Workplace, table: TableName, first: int, final: int
 ) -> Sequence[SchemaVersion]:
-    """From one version to another; TableError where one between is not known."""
+    """Return the versions from one to another. `TableError` if one between is not known."""
     return _known(work, work.ledger.schema_versions(work.source.name, table), first, final)
 
 
@@ -496,7 +503,7 @@ def _known(
 
 
 def _catching_up(work: Workplace, versions: Sequence[SchemaVersion]) -> set[int]:
-    """Batches that caught tables up, of those that recorded versions out of their order."""
+    """Return the batches that caught tables up, if some versions are recorded out of order."""
     if not out_of_order(versions):
         return set()
     first, last = versions[0].batch, versions[-1].batch
@@ -507,6 +514,7 @@ def _catching_up(work: Workplace, versions: Sequence[SchemaVersion]) -> set[int]
 def folders_of(
     work: Workplace, numbers: Iterable[int], known: Mapping[int, SchemaVersion]
 ) -> dict[int, str]:
+    """Return the changelog's folder for each of these versions."""
     return {
         number: changelog_path(work.source.name, known[number].table, known[number].generation)
         for number in numbers
@@ -522,8 +530,8 @@ def lineage_over(
     read: ColumnsRead | None = None,
     known: Mapping[int, SchemaStatement] = MappingProxyType({}),
 ) -> ColumnLineage:
-    """`lineage` of consecutive versions, with the moments of their statements; the ledger is asked
-    for those that are not `known`."""
+    """Return the `lineage` of consecutive versions, with the moments of their statements; the
+    ledger is asked for the statements that are not `known`."""
     moments = _moments_of(work, versions, known)
     policies = policies or work.source.policies_of(versions[-1].table)
     return lineage(versions, policies, mirror=mirror, moments=moments, read=read)
@@ -532,49 +540,51 @@ def lineage_over(
 def _moments_of(
     work: Workplace, versions: Sequence[SchemaVersion], known: Mapping[int, SchemaStatement]
 ) -> dict[int, StatementMoment]:
-    """When the statements ran that made the versions behind the first one."""
-    made = {one.version: one.statement for one in versions[1:] if one.statement is not None}
-    others = set(made.values()) - known.keys()
+    """Return when the statements ran that made the versions after the first one."""
+    numbers = {v.version: v.statement for v in versions[1:] if v.statement is not None}
+    others = set(numbers.values()) - known.keys()
     statements = {**known, **work.ledger.statements(work.source.name, others)}
-    found = {}
-    for version, number in made.items():
+    moments = {}
+    for version, number in numbers.items():
         context = statements[number].context
-        told = context.get("executed_at")
-        if told is not None:
+        executed_at = context.get("executed_at")
+        if executed_at is not None:
             zone = zone_of(str(context.get("time_zone") or ""))
-            found[version] = StatementMoment(datetime.fromisoformat(told), zone)
-    return found
+            moments[version] = StatementMoment(datetime.fromisoformat(executed_at), zone)
+    return moments
 
 
 def snapshot_paths(work: Workplace, part: SnapshotPart) -> tuple[str, ...]:
+    """Return the absolute paths of the files with rows that were read from the source."""
     folder = snapshot_path(work.source.name, part.table)
     return tuple(work.mirrors.path(f"{folder}/{file.path}") for file in part.files)
 
 
 def out_of_order(versions: Sequence[SchemaVersion]) -> bool:
-    """Whether some version is recorded behind one that holds from a later place on."""
+    """Return whether a version is recorded after one that holds from a later place on."""
     return any(not _is_before(version, other) for version, other in pairwise(versions))
 
 
 def in_force(
     versions: Sequence[SchemaVersion], catching_up: Collection[int]
 ) -> list[SchemaVersion]:
-    """`versions` of one table in their order, from one that its mirror shows on, without
-    those that a batch of `catch_up` overruled. The first stays."""
-    found = list(versions)
+    """Return the `versions` of one table that count, in their order, without those that a batch of
+    `catch_up` overruled. The first, which the mirror shows, stays."""
+    counting = list(versions)
     for batch in sorted(catching_up):
-        own = next((version for version in found if version.batch == batch), None)
-        if own is not None and own is not found[0]:
-            found = [
+        own = next((version for version in counting if version.batch == batch), None)
+        if own is not None and own is not counting[0]:
+            counting = [
                 version
-                for version in found
-                if version is found[0] or version.batch >= batch or _holds_before(version, own)
+                for version in counting
+                if version is counting[0] or version.batch >= batch or _holds_before(version, own)
             ]
-    return found
+    return counting
 
 
 def _holds_before(version: SchemaVersion, own: SchemaVersion) -> bool:
-    """A person's word at the very place of a version goes on from it."""
+    """Return whether a version counts although `own`, of a batch that catches up, overrules later
+    ones: it holds before that, or a person gave `own` at its very place, as what it becomes."""
     goes_on = (
         own.origin is VersionOrigin.PERSON
         and version.schema is not None
@@ -589,7 +599,7 @@ def _is_before(version: SchemaVersion, other: SchemaVersion) -> bool:
 
 
 def reads_again(work: Workplace, batches: Sequence[Batch]) -> bool:
-    """Whether some of these batches may hold changes that an earlier one read."""
+    """Return whether some of these batches may have changes that an earlier one read."""
     first, last = batches[0], batches[-1]
     if any(batch.continuity is Continuity.OVERLAP for batch in batches):
         return True
@@ -607,8 +617,8 @@ def reads_again(work: Workplace, batches: Sequence[Batch]) -> bool:
 
 
 def is_past(start: Position, end: Position) -> bool:
-    """Whether what begins there lies behind what ended there. The places of two servers
-    tell nothing of each other; their commits' moments do."""
+    """Return whether a batch that starts there lies after one that ended there. Places of two
+    servers cannot be compared; the moments of their commits can."""
     if start.server_uuid == end.server_uuid and start.at.file.base == end.at.file.base:
         return end.at <= start.at
     moments = start.committed_at, end.committed_at
@@ -616,7 +626,7 @@ def is_past(start: Position, end: Position) -> bool:
 
 
 _MARKED = (TableEventKind.TRUNCATED, TableEventKind.REREAD)
-"""What leaves a row in the changelog."""
+"""Events that leave a row in the changelog."""
 
 
 def read_at(
@@ -627,12 +637,12 @@ def read_at(
     *,
     stamped: bool,
 ) -> Stamp | None:
-    """Return the change as which the rows of the plan's snapshot came, or those of another name:
-    the row that a re-read or a RENAME leaves in the changelog, which has its moment. Only if rows
-    are `stamped`, the changelog is asked for that."""
+    """Return the change with which the rows of the plan's snapshot, or those of another name, came:
+    it is the row that a re-read or a RENAME leaves in the changelog, which has its moment. The
+    changelog is asked for that only if rows are `stamped`."""
     if plan.copied is not None:
-        # The first of its own changes: no file has those of before too.
-        number = min((one.first_sequence for one in plan.segments), default=plan.above)
+        # It is the first of its own changes: no file has changes of before as well.
+        number = min((segment.first_sequence for segment in plan.segments), default=plan.above)
     elif plan.snapshot is not None:
         number = plan.snapshot.low_sequence
     else:
@@ -644,19 +654,20 @@ def read_at(
 def emptied_at(
     work: Workplace, table: TableName, plan: MergePlan, batches: Sequence[Batch]
 ) -> tuple[Stamp, ...]:
-    """Return behind which changes no row of the table was there any more; nothing if rows that are
-    gone are not kept. Where nothing says when that was, it is the end of the batches."""
+    """Return the changes after which the table had no row; none unless rows that are gone are kept.
+    If nothing says when that was, it is the end of the batches."""
     if not work.source.policies_of(table).keeps_rows or not plan.emptied:
         return ()
     versions = _versions_of(work, table)
     emptied = (*_dropped_before(work, table, plan, batches), *plan.emptied)
-    marks = _marks(work, plan, versions, {one.sequence for one in emptied})
-    found = []
-    for one in emptied:
-        marked, version = one.event.kind in _MARKED, versions[one.event.version]
-        stamp = marks.get(one.sequence) if marked else _statement_stamp(work, version, one)
-        found.append(stamp or Stamp(one.sequence, _end_of(work, batches)))
-    return tuple(found)
+    marks = _marks(work, plan, versions, {moment.sequence for moment in emptied})
+    stamps = []
+    for moment in emptied:
+        number, version = moment.sequence, versions[moment.event.version]
+        marked = moment.event.kind in _MARKED
+        stamp = marks.get(number) if marked else _statement_stamp(work, version, moment)
+        stamps.append(stamp or Stamp(number, _end_of(work, batches)))
+    return tuple(stamps)
 
 
 def _versions_of(work: Workplace, table: TableName) -> dict[int, SchemaVersion]:
@@ -672,7 +683,7 @@ def _end_of(work: Workplace, batches: Sequence[Batch]) -> datetime:
 def _dropped_before(
     work: Workplace, table: TableName, plan: MergePlan, batches: Sequence[Batch]
 ) -> Sequence[Emptied]:
-    """The DROP of an earlier batch, where the table comes back in these: its rows went then."""
+    """Return the DROP of an earlier batch if the table comes back in these: its rows went then."""
     first = plan.emptied[0].event
     if first.kind is TableEventKind.DROPPED or not batches:
         return ()
@@ -684,15 +695,16 @@ def _dropped_before(
 
 
 def _statement_stamp(work: Workplace, version: SchemaVersion, emptied: Emptied) -> Stamp | None:
-    """The statement that made the version, as a change; None where none did, or none says when."""
+    """Return the statement that made the version, as a change; None if no statement did, or if it
+    does not say when it was committed."""
     ends = version.knowledge is Knowledge.DROPPED
     if version.statement is None or ends is not (emptied.event.kind is TableEventKind.DROPPED):
         return None
     number = version.statement
-    made = work.ledger.statements(work.source.name, [number])[number]
-    if made.committed_at is None:
+    statement = work.ledger.statements(work.source.name, [number])[number]
+    if statement.committed_at is None:
         return None
-    return Stamp(emptied.sequence, made.committed_at, made.gtid or None)
+    return Stamp(emptied.sequence, statement.committed_at, statement.gtid or None)
 
 
 def _marks(
@@ -701,8 +713,8 @@ def _marks(
     versions: Mapping[int, SchemaVersion],
     numbers: set[int],
 ) -> dict[int, Stamp]:
-    """The changes of these numbers, those that are among the segments and say when they were."""
-    found: dict[int, Stamp] = {}
+    """Return the changes of these numbers that are in the segments and say when they were."""
+    stamps: dict[int, Stamp] = {}
     for segment in dict.fromkeys((*plan.gone, *plan.segments)):
         if not any(segment.first_sequence <= n <= segment.last_sequence for n in numbers):
             continue
@@ -711,7 +723,7 @@ def _marks(
         wanted = pa.array(sorted(numbers), pa.int64())
         columns = ["_sequence", "_committed_at", "_gtid"]
         for piece in work.segments.pieces(folder, segment.files, columns):
-            some = piece.filter(pc.is_in(piece.column("_sequence"), wanted))
-            told = zip(*(some[name].to_pylist() for name in columns), strict=True)
-            found.update((number, Stamp(number, at, gtid)) for number, at, gtid in told if at)
-    return found
+            rows = piece.filter(pc.is_in(piece.column("_sequence"), wanted))
+            marks = zip(*(rows[name].to_pylist() for name in columns), strict=True)
+            stamps.update((number, Stamp(number, at, gtid)) for number, at, gtid in marks if at)
+    return stamps
