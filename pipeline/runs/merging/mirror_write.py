@@ -1,7 +1,8 @@
 """One table's commit: the mirror's columns first, then all changes in one write.
 
-A bucket waits in a scratch file, which is gone with this process, however that ends. So is what
-was staged; a run that was cut off folds once more, and the commit is made once.
+Changes that do not fit into memory wait in a scratch file, by buckets of keys. That file, and
+staged files, are gone with this process, however it ends: the next run folds the changes again, and
+finds the commit if it was made.
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ from pipeline.segment import SegmentFile
 
 @dataclass(frozen=True, slots=True)
 class SegmentPart:
-    """Files of one version in their folder, and what they are to the mirror; `names`: the table's
-    own columns in that version."""
+    """Files of one schema version in their folder, and how a mirror takes them (`part`); `names`:
+    the table's own columns in that version."""
 
     folder: str
     files: tuple[SegmentFile, ...]
@@ -86,12 +87,12 @@ class SegmentPart:
     part: StagedFiles
 
     def pieces(self, store: SegmentStore, marks: Sequence[str]) -> Iterator[pa.Table]:
-        """Their images that count, some at a time."""
+        """Yield the images that count, some at a time, with these marks."""
         present = [] if self.part.present is None else [self.part.present]
         return self._read(store, [*marks, *changelog_names(list(self.names)), *present])
 
     def keys(self, store: SegmentStore, fold: Fold) -> Iterator[pa.Table]:
-        """The same without any column but the key."""
+        """Yield the same with the key as their only columns."""
         places = map(fold.schema.get_field_index, fold.key)
         sources = [self.part.columns[at].source for at in places]
         return self._read(store, [source for source in sources if source is not None])
@@ -105,8 +106,8 @@ class SegmentPart:
 
 
 def segment_parts(work: Workplace, job: Job) -> tuple[SegmentPart, ...]:
-    """The segments' files by the version they were written under, those apart whose images leave
-    columns out."""
+    """Return the segments' files by the version they were written under; files whose images leave
+    columns out are parts of their own."""
     return tuple(
         SegmentPart(
             job.folders[version],
@@ -115,7 +116,7 @@ def segment_parts(work: Workplace, job: Job) -> tuple[SegmentPart, ...]:
             job.lineage.part(
                 version,
                 tuple(work.mirrors.path(f"{job.folders[version]}/{file.path}") for file in files),
-                # What was changed under another name came with the RENAME.
+                # Changes of a former name came with the RENAME, so they have its stamp.
                 stamp=None if version > 0 else job.read,
                 above=job.above,
                 through=job.task.plan.through,
@@ -127,13 +128,14 @@ def segment_parts(work: Workplace, job: Job) -> tuple[SegmentPart, ...]:
 
 
 def _by_kind(job: Job) -> Iterator[tuple[int, bool, tuple[SegmentFile, ...]]]:
+    """Yield the files of each version, and whether their images leave columns out."""
     for version in job.versions:
         segments = (segment for segment in job.segments if segment.schema_version == version)
         files = [file for segment in segments for file in segment.files]
         for partial in (False, True):
-            some = tuple(file for file in files if file.partial is partial)
-            if some:
-                yield version, partial, some
+            alike = tuple(file for file in files if file.partial is partial)
+            if alike:
+                yield version, partial, alike
 
 
 FOUND: Final = "an earlier try had made the commit"
@@ -141,16 +143,16 @@ FOUND: Final = "an earlier try had made the commit"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A job's commit, and why it was made the way it was."""
+    """A job's commit, and the reason for the way in which it was made."""
 
     commit: MirrorCommit
     reason: str
 
 
 def commit_made(work: Workplace, task: Task) -> MirrorCommit | None:
-    """The task's commit, if it is in the lake. `ForeignCommit` where that one says other
-    words: another history made it, a ledger restored from a backup or made anew beside an
-    old lake."""
+    """Return the task's commit if it is in the lake. `ForeignCommit` if a commit has the same
+    transaction and says something else: another history made it, of a ledger that was restored from
+    a backup, or that was new beside an old lake."""
     intent = task.intent
     commit = work.mirrors.recorded(task.state.mirror, intent.app_id, intent.txn_version)
     if commit is not None and not same_write(commit.user_metadata, task.metadata):
@@ -163,12 +165,12 @@ def commit_made(work: Workplace, task: Task) -> MirrorCommit | None:
 
 
 def write_once(work: Workplace, job: Job, held: Held) -> Written:
-    """The job's commit, made or found. `CommitConflict` where somebody else was first, and what
-    `held` raises, such as `LeaseLost`: each commit is planned on what the mirror's log ended with
-    before that was asked."""
-    made = commit_made(work, job.task)
-    if made is not None:
-        return Written(made, FOUND)
+    """Make the job's commit, or find it. `CommitConflict` if somebody else was first, and whatever
+    `held` raises, such as `LeaseLost`: each commit is based on the mirror's newest version before
+    `held` is called, so that a run that lost its lease since cannot commit."""
+    commit = commit_made(work, job.task)
+    if commit is not None:
+        return Written(commit, FOUND)
     if job.task.structure is not None:
         keep_structures(work, [job.task.structure])
     if job.steps:
@@ -185,8 +187,7 @@ def write_once(work: Workplace, job: Job, held: Held) -> Written:
     strategy = choose(_facts(work, job, parts))
     with _write(work, job, parts, strategy) as write:
         commit = work.mirrors.write(write, held)
-    told = (strategy.reason, commit.scale or FOUND)
-    return Written(commit, "; ".join(told))
+    return Written(commit, f"{strategy.reason}; {commit.scale or FOUND}")
 
 
 def _facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> Facts:
@@ -211,7 +212,7 @@ def _facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> Facts:
 def _write(
     work: Workplace, job: Job, parts: Sequence[SegmentPart], strategy: Strategy
 ) -> Iterator[MirrorWrite]:
-    """The write, whose staged files last as long as the context."""
+    """Yield the write; its staged files last as long as the context."""
     target, images = _target(job), tuple(part.part for part in parts)
     match strategy.way:
         case Way.APPEND:
@@ -222,7 +223,7 @@ def _write(
             yield Recount(target, images, _snapshot(work, job))
         case Way.MERGE:
             with folded_changes(work, job, parts, strategy.buckets) as folded:
-                # What is completed are rows of any key.
+                # A completion fills in rows of any key.
                 bounds = () if job.lineage.asked else folded.bounds
                 yield Merge(target, job.key, folded.changes, bounds, _completion(work, job))
         case Way.REPLACE:
@@ -278,10 +279,10 @@ def _completion(work: Workplace, job: Job) -> StagedFiles | None:
 
 @contextmanager
 def gone_rows(work: Workplace, job: Job) -> Iterator[FoldedChanges]:
-    """Yield the rows that a job's images were about and that its `emptied` took, as deletes or as
-    rows that stay (`Fold.emptied`), in files that last as long as the context. Nothing if some
-    images leave columns out: then these rows stay as the mirror has them."""
-    parts = _parts(work, job) if job.emptied else []
+    """Yield the rows that a job's images are about and that went when the table was emptied, as
+    deletes or as rows that stay (`Fold.emptied`), in files that last as long as the context.
+    Nothing if some images leave columns out: then these rows stay as the mirror has them."""
+    parts = _emptied_parts(work, job) if job.emptied else []
     if not parts:
         yield FoldedChanges()
         return
@@ -302,30 +303,32 @@ def gone_rows(work: Workplace, job: Job) -> Iterator[FoldedChanges]:
 
 
 def _marks(job: Job) -> tuple[str, ...]:
-    """What a fold keeps of an image that marks its row as deleted."""
+    """Return the marks that a fold keeps of an image that marks its row as deleted."""
     return ("_committed_at",) if job.lineage.policies.deletes is Deletes.SOFT else ()
 
 
-def _parts(work: Workplace, job: Job) -> Sequence[SegmentPart]:
+def _emptied_parts(work: Workplace, job: Job) -> Sequence[SegmentPart]:
+    """Return the files with images of rows that went when the table was emptied."""
     plan, table = job.task.plan, job.task.state.table
     if any(file.partial for segment in plan.gone for file in segment.files):
         return ()
     versions = work.ledger.schema_versions(work.source.name, table)
     numbers = {segment.schema_version for segment in plan.gone}
-    found = []
+    parts = []
     for version in (version for version in versions if version.version in numbers):
-        segments = [one for one in plan.gone if one.schema_version == version.version]
+        segments = [gone for gone in plan.gone if gone.schema_version == version.version]
         files = tuple(file for segment in segments for file in segment.files)
-        if files and (part := _part(job, version)) is not None:
+        if files and (part := _emptied_part(job, version)) is not None:
             folder = changelog_path(work.source.name, table, version.generation)
             names = tuple(column.name for column in version.shown_structure.columns)
-            found.append(SegmentPart(folder, files, names, part))
-    return found
+            parts.append(SegmentPart(folder, files, names, part))
+    return parts
 
 
-def _part(job: Job, version: SchemaVersion) -> StagedFiles | None:
-    """What the images of a version are to the mirror; None where they lack its key. A version that
-    does not go on in the mirror has the columns of the same names, as the mirror's own rows do."""
+def _emptied_part(job: Job, version: SchemaVersion) -> StagedFiles | None:
+    """Return how a mirror takes the images of a version; None if they lack its key. A version whose
+    columns do not go on in the lineage, because the table was created again since, is matched by
+    the names of columns, as the mirror's own rows are."""
     line, above = job.lineage, job.task.plan.above
     if version.version in line.versions:
         return line.part(version.version, through=above)
@@ -346,14 +349,15 @@ def _part(job: Job, version: SchemaVersion) -> StagedFiles | None:
         kind = None if source is None else own.field(source).type
         fits = kind is not None and type_change(kind, column.type) is not TypeChange.REREAD
         columns.append(PartColumn(source, kind) if fits else PartColumn())
-    absent = {field.name for field, one in zip(line.schema, columns, strict=True) if one.absent}
+    pairs = zip(line.schema, columns, strict=True)
+    absent = {field.name for field, column in pairs if column.absent}
     if not absent.isdisjoint(job.key):
         return None
     return StagedFiles((), tuple(columns), through=above)
 
 
 _FOLDING = Lock()
-"""One table is folded at a time: what that takes is bounded per table."""
+"""Held while a table is folded: the memory that folding takes is bounded per table, not per run."""
 
 TOGETHER = (
     "more of its row images belong together than can be folded in memory: changes of one row, or "
@@ -363,14 +367,14 @@ TOGETHER = (
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """Folded changes in files, and the bounds of the keys that they are about in the mirror."""
+    """Folded changes in files, and the bounds of the mirror's keys that they are about."""
 
     changes: FoldedChanges
     bounds: tuple[tuple[str, str, str], ...]
 
 
 class Stores(Protocol):
-    """Where images are read, wait and are staged."""
+    """The stores from which images are read, in which they wait, and in which they are staged."""
 
     @property
     def segments(self) -> SegmentStore: ...
@@ -383,6 +387,7 @@ class Stores(Protocol):
 def folded_changes(
     work: Workplace, job: Job, parts: Sequence[SegmentPart], buckets: int
 ) -> AbstractContextManager[Staged]:
+    """Return the context of a job's changes, folded to one per key."""
     fold = Fold(
         schema=job.lineage.schema,
         key=job.key,
@@ -401,7 +406,7 @@ def folded_changes(
 def staged_fold(
     stores: Stores, name: str, fold: Fold, parts: Sequence[SegmentPart], buckets: int
 ) -> Iterator[Staged]:
-    """What `fold` leaves of the parts' images, in files that last as long as the context."""
+    """Yield what `fold` leaves of the parts' images, in files that last as long as the context."""
     files = _Files(stores.mirrors, name, fold)
     try:
         with _FOLDING:
@@ -419,6 +424,7 @@ def staged_fold(
 def _fold_buckets(
     stores: Stores, parts: Sequence[SegmentPart], fold: Fold, buckets: int, files: _Files
 ) -> None:
+    """Sort the images into buckets of keys in a scratch file, then fold one bucket at a time."""
     chains, steps = _chains(stores.segments, parts, fold), fold.in_steps
     with closing(stores.spool.scratch()) as file:
         waiting = _Buckets(file, buckets)
@@ -433,7 +439,8 @@ def _fold_buckets(
 
 
 def _chains(store: SegmentStore, parts: Sequence[SegmentPart], fold: Fold) -> KeyChains:
-    """Which keys belong together; each has its own number unless images leave columns out."""
+    """Return which keys have to be folded together. Unless images leave columns out, each key is
+    folded for itself."""
     chains = KeyChains()
     for number, part in enumerate(parts if fold.partial else ()):
         for piece in part.keys(store, fold):
@@ -443,7 +450,7 @@ def _chains(store: SegmentStore, parts: Sequence[SegmentPart], fold: Fold) -> Ke
 
 @dataclass(slots=True)
 class _Buckets:
-    """Row images of several parts that wait in a file, by the bucket they are for."""
+    """Row images of several parts that wait in a file, by their buckets."""
 
     file: EventFile
     count: int
@@ -456,7 +463,7 @@ class _Buckets:
         self.images = np.zeros(self.count, np.int64)
 
     def put(self, part: int, images: pa.Table, buckets: npt.NDArray[np.int64]) -> None:
-        """`buckets`: of each image."""
+        """Append images to the file. `buckets`: the bucket of each image."""
         self.schemas[part] = images.schema
         order = np.argsort(buckets, kind="stable")
         ordered = images.take(pa.array(order)).combine_chunks()
@@ -464,8 +471,8 @@ class _Buckets:
         self.images += counts
         ends = np.cumsum(counts)
         for bucket in np.flatnonzero(counts):
-            some = ordered.slice(ends[bucket] - counts[bucket], counts[bucket])
-            for batch in some.to_batches():
+            own = ordered.slice(ends[bucket] - counts[bucket], counts[bucket])
+            for batch in own.to_batches():
                 self._write(int(bucket), part, batch.serialize())
 
     def _write(self, bucket: int, part: int, content: pa.Buffer) -> None:
@@ -478,21 +485,21 @@ class _Buckets:
             raise TableError(TOGETHER, hint=coalescing.HINT)
 
     def taken(self) -> Iterator[Mapping[int, pa.Table]]:
-        """The images of each bucket that has any, by their parts, which are all there."""
+        """Yield the images of each bucket that has any, by their parts; each part is there."""
         for bucket in sorted(self.places):
-            found: dict[int, list[pa.RecordBatch]] = {part: [] for part in self.schemas}
+            batches: dict[int, list[pa.RecordBatch]] = {part: [] for part in self.schemas}
             for part, at, size in self.places[bucket]:
                 content = pa.py_buffer(self.file.read(at, size))
-                found[part].append(pa.ipc.read_record_batch(content, self.schemas[part]))
+                batches[part].append(pa.ipc.read_record_batch(content, self.schemas[part]))
             yield {
-                part: pa.Table.from_batches(batches, self.schemas[part])
-                for part, batches in found.items()
+                part: pa.Table.from_batches(own, self.schemas[part])
+                for part, own in batches.items()
             }
 
 
 @dataclass(slots=True)
 class _Files:
-    """Folded images staged so far."""
+    """The folded images that were staged so far."""
 
     mirrors: Mirrors
     name: str
@@ -502,7 +509,7 @@ class _Files:
     lacking: set[str] = field(default_factory=set)
 
     def add(self, fold: Fold, images: Sequence[pa.Table]) -> None:
-        """Fold images and stage what is left of them."""
+        """Fold images, and stage what is left of them."""
         changes, lacking = fold.table(images)
         self.lacking.update(lacking)
         self.bounds = joined_bounds(self.bounds, self._bounds(changes, bool(lacking)))
@@ -511,12 +518,12 @@ class _Files:
     def _bounds(self, changes: pa.Table, looked_up: bool) -> Bounds:
         names = self.fold.schema.names
         spelled = dict(zip(names, changelog_names(names), strict=True))
-        found = key_bounds(changes, {spelled[name]: name for name in self.fold.key})
+        bounds = key_bounds(changes, {spelled[name]: name for name in self.fold.key})
         if not looked_up:
-            return found
+            return bounds
         origins = dict(zip(names, origin_names(names), strict=True))
         return joined_bounds(
-            found, key_bounds(changes, {origins[name]: name for name in self.fold.key})
+            bounds, key_bounds(changes, {origins[name]: name for name in self.fold.key})
         )
 
     def staged(self) -> Staged:
