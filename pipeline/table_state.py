@@ -173,8 +173,8 @@ class OrderKind(StrEnum):
     RESUME = "resume"
     """paused, quarantined → active, by the capture that catches the table up."""
     RELOAD = "reload"
-    """active → paused, at once; paused, quarantined → active, by the capture behind which its
-    mirror is written anew."""
+    """active → paused, at once; paused, quarantined → active, by the capture after which its
+    mirror is written again."""
 
 
 class Supplier(StrEnum):

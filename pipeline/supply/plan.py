@@ -1,21 +1,22 @@
 """How a table is brought to a place: one table of rules from what there is to steps, with reasons.
 
-Every run, and every command about one table, asks the same question of it: what does its mirror
-have (`Have`), what is wanted (`Want`), and who can supply the difference (`Reach`)? There are four
-supplies. The *log* has the changes after a place, as far back as the server keeps them. The
-*changelog* has every change since it is complete. The *server* has the rows of now: all of them,
-or some columns by key. A *mirror* has the rows that it had at a version.
+Every run, and every command about one table, asks the same question: what does the table's mirror
+have (`Have`), what is wanted (`Want`), and how far do the supplies of the difference reach
+(`Reach`)? There are four supplies. The *log* has the changes after a place, as far back as the
+server keeps it. The *changelog* has all changes since the table was empty, unless it is incomplete.
+The *server* has the rows of now: all of them, or some columns by key. A *mirror* has the rows that
+it had at a version.
 
-The log is always preferred where it reaches back to the table's place, because it alone says what
-happened in between. Whatever it cannot tell is supplied besides it, or, where it cannot be read,
-instead of it. Only the server costs MySQL anything, so it is asked last, and for columns rather
-than for rows where that is enough.
+The log is preferred where it reaches back to the table's place, because it alone says what happened
+in between. Whatever the log cannot supply comes from another supply in addition; where the log
+cannot be read, it comes from another supply instead. Only the server's tables cost MySQL anything,
+so they are read last, and by columns rather than by rows where that is enough.
 
-A table whose mirror lacks something has a `Need`, which the ledger keeps: it cannot be computed
-from anything else that is kept. Whether a person has to say that the table may go on is not a need
-but a state, because nobody but that person ends it: such a table is planned once it is resumed.
+What a mirror lacks is a `Need`, which the ledger keeps, because it does not follow from anything
+else that is kept. That a table waits for a person is not a need but a state, which only that person
+ends: the table is planned once it is resumed.
 
-The first rule that applies decides. `RULES` is what docs/tables.md shows.
+The first rule that applies decides. docs/tables.md shows `RULES`.
 """
 
 from __future__ import annotations
@@ -38,33 +39,33 @@ class Need(StrEnum):
     """What a mirror lacks besides the changes that the log has after its place."""
 
     ROWS = "rows"
-    """All rows: the log alone cannot tell them."""
+    """All rows: they are not in the log."""
     COLUMNS = "columns"
     """The values of new columns, which differ from row to row and are in no log."""
     MIRROR = "mirror"
-    """A mirror: it has none, or one that refused a write."""
+    """A mirror: the table has none, or one that refused a write."""
     SHAPE = "shape"
-    """It shows more than the settings do."""
+    """Rows that show no more than the settings do."""
     LOG = "log"
-    """Part of the log was purged unread, so that its rows cannot go on by the log."""
+    """Part of the log, which was purged before it was read."""
 
 
 class Standing(StrEnum):
-    """Whether a run carries a table on."""
+    """How a table stands when a run begins."""
 
     NEW = "new"
     """No run has captured it, and it has rows from before the log that is read."""
     FOLLOWING = "following"
     LOADING = "loading"
-    """It is followed, and its rows are being read from the server."""
+    """It is captured, and its rows are being read from the server."""
     STOPPED = "stopped"
-    """It stopped, and was ordered back."""
+    """It had stopped, and a person or a run ordered that it goes on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Have:
     """What there is of one source table. `reason`: why it stopped, a sentence. `load`: a reading of
-    its rows that was ordered, or has begun, and still counts."""
+    its rows that was ordered or has begun, and still counts."""
 
     table: TableName
     standing: Standing
@@ -76,9 +77,9 @@ class Have:
 @dataclass(frozen=True, slots=True)
 class Want:
     """What a run, or a person, wants of a table: all of it, up to the log's end. `rewrite`: its
-    mirror is written again, `supplier`: from there and from nowhere else, None for the changelog if
-    it is complete, else MySQL; `given`: with the structure that a person gave. `author`: who wants
-    it."""
+    mirror is to be written again, from `supplier` and from nowhere else; None stands for the
+    changelog if that is complete, else MySQL. `given`: a person gave the structure. `author`: who
+    wants it."""
 
     rewrite: bool = False
     supplier: Supplier | None = None
@@ -88,8 +89,9 @@ class Want:
 
 @dataclass(frozen=True, slots=True)
 class LogSpan:
-    """The part of the log that a table lacks: from `low` on. `batch` read that place, and from
-    `start`, its beginning or its end, the log can be read with what `batch` knew there."""
+    """The part of the log that a table lacks: from the place `low` on. `batch` read the log there;
+    the log is read again from `start`, where `batch` begins or ends, with the structures of
+    then."""
 
     batch: Batch
     start: Position
@@ -99,20 +101,20 @@ class LogSpan:
 
 @dataclass(frozen=True, slots=True)
 class NewColumns:
-    """Columns whose values only the server has, as the version `version` of the table's structure
-    names them; its other values are in the mirror and in the log."""
+    """Columns whose values only the server has, named as in the version `version` of the table's
+    structure; all other values are in the mirror or in the log."""
 
     version: int
     names: tuple[str, ...]
 
 
 class Reach(Protocol):
-    """How far each supply reaches; asked only by the rules that need it. A sentence says why it
-    does not."""
+    """How far each supply reaches. Only the rules that need an answer ask for it. A sentence says
+    why a supply does not reach far enough."""
 
     @property
     def log(self) -> LogSpan | str | None:
-        """What the log has after the table's place; None: nothing that it lacks."""
+        """The part of the log after the table's place; None if the table lacks nothing of it."""
         ...
 
     @property
@@ -127,12 +129,12 @@ class Reach(Protocol):
 
     @property
     def goes_on(self) -> bool:
-        """Whether the mirror's rows are all that the table had at its place."""
+        """Whether the mirror has all rows that the table had at its place."""
         ...
 
     @property
     def columns(self) -> NewColumns | str:
-        """The columns that are all that the mirror lacks besides the log."""
+        """The columns whose values the mirror lacks, if it lacks nothing else besides the log."""
         ...
 
 
@@ -153,7 +155,7 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True)
 class RowsRead:
-    """All rows of the table, read from the server. `load`: a reading that has begun goes on."""
+    """All rows of the table, read from the server. `load`: a reading that has begun already."""
 
     load: Load | None = None
 
@@ -167,8 +169,8 @@ class ColumnsRead:
 
 @dataclass(frozen=True, slots=True)
 class FromMirror:
-    """The rows that a table had under the name `origin` until a RENAME: those of that mirror at a
-    version, with the changes since from its changelog."""
+    """The rows that a table had under the name `origin` until a RENAME: those of a version of that
+    mirror, and the changes since from its changelog."""
 
     origin: TableName
 
@@ -178,8 +180,8 @@ Supply = FromLog | Rewritten | RowsRead | ColumnsRead
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a step asks of MySQL, as far as it can be told beforehand: rows of the table and their
-    bytes, which the server estimates, and bytes of its log. None: nobody knows."""
+    """What a step asks of MySQL, as far as that is known beforehand: rows of the table and their
+    bytes, which the server estimates, and bytes of its log. None: unknown."""
 
     rows: int | None = 0
     bytes: int | None = 0
@@ -188,7 +190,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What supplies a part of what a table lacks, why that, and what it asks of MySQL."""
+    """A supply of a part of what a table lacks, the reason for it, and what it asks of MySQL."""
 
     supply: Supply
     reason: str = ""
@@ -196,14 +198,14 @@ class Step:
 
     @property
     def asks_server(self) -> bool:
-        """Whether rows are read from MySQL's tables, and not only its log."""
+        """Return whether rows of MySQL's tables are read."""
         return isinstance(self.supply, RowsRead | ColumnsRead)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a table is brought to where it is wanted: steps in their order, none where nothing is
-    lacking. `rule`: the row of `RULES` that decided. `waits`: why nothing is done for it now."""
+    """How a table is brought to where it is wanted: steps in their order, none if it lacks nothing.
+    `rule`: the row of `RULES` that decided. `waits`: why nothing is done for it now."""
 
     rule: str
     steps: tuple[Step, ...] = ()
@@ -211,7 +213,8 @@ class Plan:
 
     @property
     def goes_on(self) -> bool:
-        """Whether its rows, and the log after its place, are all there but for some columns."""
+        """Return whether neither the log nor the server's rows are read for it, but for some
+        columns."""
         return all(isinstance(step.supply, ColumnsRead | Rewritten) for step in self.steps)
 
     @property
@@ -220,23 +223,25 @@ class Plan:
 
     @property
     def span(self) -> LogSpan | None:
-        """The part of the log that is read for this table alone."""
+        """Return the part of the log that is read for this table alone."""
         first = self.steps[0].supply if self.steps else None
         return first.span if isinstance(first, FromLog) else None
 
     @property
     def without_server(self) -> Plan:
-        """The same where no rows are read from the server: the table waits."""
+        """Return the plan of a run that reads no rows from the server: a table that needs some
+        waits."""
         asks = next((step for step in self.steps if step.asks_server), None)
         return self if asks is None else Plan(self.rule, waits=asks.reason)
 
     @property
     def reads_rows(self) -> bool:
-        """Whether all rows are read from the server."""
+        """Return whether all rows are read from the server."""
         return self.besides is not None and isinstance(self.besides.supply, RowsRead)
 
     def continuing(self, load: Load | None) -> Plan:
-        """The same, where all rows are being read from the server already, or are to be."""
+        """Return the same with `load`, by which all rows are read from the server; without one,
+        unchanged."""
         if load is None:
             return self
         log = self.steps if self.besides is None else self.steps[:-1]
@@ -245,21 +250,21 @@ class Plan:
 
     @property
     def with_rows(self) -> Plan:
-        """The same, with all rows in place of some columns."""
+        """Return the same with all rows in place of some columns."""
         assert self.besides is not None, "columns are read"
         return replace(self, steps=(*self.steps[:-1], replace(self.besides, supply=RowsRead())))
 
     @property
     def besides(self) -> Step | None:
-        """What the log does not supply."""
+        """Return the step that supplies what the log does not."""
         last = self.steps[-1] if self.steps else None
         return None if last is None or isinstance(last.supply, FromLog) else last
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`steps`: what it decides; None where it does not apply. `words`: what there is, and what is
-    done, for people."""
+    """A row of `RULES`. `steps`: what it decides; None if it does not apply. `words`: the case and
+    the decision, as the documentation shows them."""
 
     name: str
     steps: Callable[[Have, Want, Reach], tuple[Step, ...] | None]
@@ -267,13 +272,13 @@ class Rule:
 
 
 def plan(have: Have, want: Want, reach: Reach) -> Plan:
-    """Return how the table comes to where it is wanted."""
+    """Return how the table is brought to where it is wanted."""
     for rule in RULES:
         steps = rule.steps(have, want, reach)
         if steps is not None:
-            found = Plan(rule.name, steps)
-            # Nobody who asks for the changelog has rows read from MySQL in its place.
-            return found.without_server if want.supplier is Supplier.CHANGELOG else found
+            decided = Plan(rule.name, steps)
+            # A person who asked for the changelog did not consent to rows being read from MySQL.
+            return decided.without_server if want.supplier is Supplier.CHANGELOG else decided
     raise AssertionError("the last rule applies to every table")
 
 
@@ -286,7 +291,7 @@ def _read(why: str) -> _Steps:
 
 def _after_log(reach: Reach, *steps: Step) -> _Steps:
     span = reach.log
-    assert not isinstance(span, str), "a rule before says what is done without the log"
+    assert not isinstance(span, str), "an earlier rule decides what is done without the log"
     return steps if span is None else (Step(FromLog(span)), *steps)
 
 
@@ -295,7 +300,7 @@ def _reading(have: Have, want: Want, reach: Reach) -> _Steps:
 
 
 def _log_passed_over(have: Have, want: Want, reach: Reach) -> _Steps:
-    return _read("the log behind its rows is gone") if Need.LOG in have.needs else None
+    return _read("the log after its rows is gone") if Need.LOG in have.needs else None
 
 
 def _new(have: Have, want: Want, reach: Reach) -> _Steps:
@@ -314,7 +319,7 @@ def _shows_too_much(have: Have, want: Want, reach: Reach) -> _Steps:
 def _only_the_server(have: Have, want: Want, reach: Reach) -> _Steps:
     if Need.ROWS in have.needs:
         return _read(have.reason)
-    # A structure that a person gave, or a mirror that is written again, is no question of columns.
+    # Columns alone do not do if a person gave the structure, or if the mirror is written again.
     more = want.rewrite or want.given
     lacks_columns = Need.COLUMNS in have.needs
     return _read(have.reason) if lacks_columns and (more or not reach.goes_on) else None
@@ -344,7 +349,7 @@ def _written_again(have: Have, want: Want, reach: Reach) -> _Steps:
 def _without_mirror(have: Have, want: Want, reach: Reach) -> _Steps:
     if Need.MIRROR not in have.needs:
         return None
-    return _after_log(reach, Step(RowsRead(), f"its mirror is written anew: {have.reason}"))
+    return _after_log(reach, Step(RowsRead(), f"its mirror is written again: {have.reason}"))
 
 
 def _with_columns(have: Have, want: Want, reach: Reach) -> _Steps:
@@ -365,12 +370,12 @@ _DEFAULTS: Final = LakePolicies()
 
 @dataclass(frozen=True, slots=True)
 class FormerName:
-    """What is known of a table whose rows a RENAME gave to another name. `captured`: the lake
-    follows it. `goes_on`: the run goes on behind the one before it. `temporary`: the server may log
-    the RENAME of a temporary table in the same way. `lacks`: why its rows are not those of its
-    mirror with what the log has; None where they are. `written`: the ledger knows a version of its
-    mirror, or the batch says what all of its rows are. `alike`: the lake shows the new name as it
-    showed the former one. `policies`: of the two names."""
+    """What is known of a table whose rows a RENAME gave to another name. `captured`: runs capture
+    it. `goes_on`: the run begins where the one before it ended. `temporary`: the server may log the
+    RENAME of a temporary table in the same way. `lacks`: why its rows are not those of its mirror
+    and of the log since; None if they are. `written`: the ledger knows a version of its mirror, or
+    the batch says what all of its rows are. `alike`: the lake shows the new name as it showed the
+    former one. `policies`, `new_policies`: those of the former and of the new name."""
 
     origin: TableName
     captured: bool
@@ -388,15 +393,15 @@ def _kept(policies: LakePolicies) -> tuple[object, ...]:
 
 
 _NOT_COPIED: Final[tuple[tuple[Callable[[FormerName], bool], str], ...]] = (
-    (lambda one: not one.captured, "{} is not followed"),
-    (lambda one: not one.goes_on, "the run does not go on where the one before it ended"),
-    (lambda one: one.temporary, "MariaDB logs it for a temporary table in the same way"),
-    (lambda one: one.lacks is not None, "{1}"),
-    (lambda one: not one.written, "{} has no mirror that this ledger wrote"),
-    (lambda one: not one.alike, "it is shown otherwise than {} was"),
-    (lambda one: _kept(one.policies) != _kept(one.new_policies), "{} has other policies"),
+    (lambda former: not former.captured, "{} is not followed"),
+    (lambda former: not former.goes_on, "the run does not go on where the one before it ended"),
+    (lambda former: former.temporary, "MariaDB logs it for a temporary table in the same way"),
+    (lambda former: former.lacks is not None, "{1}"),
+    (lambda former: not former.written, "{} has no mirror that this ledger wrote"),
+    (lambda former: not former.alike, "it is shown otherwise than {} was"),
+    (lambda former: _kept(former.policies) != _kept(former.new_policies), "{} has other policies"),
     (
-        lambda one: one.policies.ignores_truncates,
+        lambda former: former.policies.ignores_truncates,
         "the mirror of {} has rows that are gone, and nothing marks them",
     ),
 )
@@ -405,14 +410,15 @@ _NOT_COPIED: Final[tuple[tuple[Callable[[FormerName], bool], str], ...]] = (
 def copied(former: FormerName) -> FromMirror | str:
     """Return the supply of a table that has another one's rows since a RENAME; or why its rows have
     to be read from the server."""
-    whys = (why for applies, why in _NOT_COPIED if applies(former))
-    told = (why.format(former.origin, former.lacks) for why in whys)
-    return next(told, FromMirror(former.origin))
+    for applies, why in _NOT_COPIED:
+        if applies(former):
+            return why.format(former.origin, former.lacks)
+    return FromMirror(former.origin)
 
 
 OLDER: Final = "it is older than what is read of the log"
 LOG_LOST: Final = "log lost"
-"""The rule of tables that would go on after a part of the log that nobody read."""
+"""The rule of tables that would have to go on after a part of the log that nobody read."""
 
 RULES: Final[tuple[Rule, ...]] = (
     Rule(
@@ -478,4 +484,4 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule("log", _by_log, ("any other", "the log after its place, if it has anything")),
 )
-"""Every rule, in its order; the last applies to every table."""
+"""All rules in their order; the last applies to every table."""

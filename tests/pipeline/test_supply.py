@@ -150,7 +150,7 @@ CASES: list[tuple[str, Have, Want, Reached, list[tuple[type, str]]]] = [
         lacking(Need.MIRROR),
         Want(),
         Reached(LOG),
-        [(FromLog, ""), (RowsRead, "its mirror is written anew: a reason")],
+        [(FromLog, ""), (RowsRead, "its mirror is written again: a reason")],
     ),
     (
         "a reload from the changelog",
@@ -214,7 +214,7 @@ CASES: list[tuple[str, Have, Want, Reached, list[tuple[type, str]]]] = [
         replace(STOPPED, standing=Standing.FOLLOWING, needs=frozenset({Need.LOG})),
         Want(),
         Reached(),
-        rows("the log behind its rows is gone"),
+        rows("the log after its rows is gone"),
     ),
 ]
 
