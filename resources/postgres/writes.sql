@@ -188,7 +188,8 @@ left join lateral (
     where (x.source, x.database, x.name, x.mirror, x.delta_version)
         = (v.source, v.database, v.name, v.mirror, v.delta_version)
       and x.table_id is not distinct from v.table_id and x.settled_at is not null
-    order by x.id desc limit 1
+      and x.last_batch <= v.batch
+    order by x.last_batch desc, x.id desc limit 1
 ) w on true
 where v.source = %(source)s and v.database = %(database)s and v.name = %(name)s
   and v.batch <= %(last)s and v.missing is null
