@@ -49,9 +49,9 @@ class SettledWrite:
 
 @dataclass(frozen=True, slots=True)
 class MirrorVersion:
-    """A version of a mirror with all changes up to the batch `last_batch`. `write`: the settled write
-    that made it, or None if this ledger did not write it. `mirror`: its folder;
-    `table_id`: the id of its Delta table."""
+    """A version of a mirror with all changes up to the batch `last_batch`. `write`: the settled
+    write that made it, or None if this ledger did not write it. `mirror`: its folder; `table_id`:
+    the id of its Delta table."""
 
     write: int | None
     table: TableName
