@@ -11,8 +11,8 @@ from pipeline.engines import why_refused
 from pipeline.errors import Remedy, TableBusy, TableError
 from pipeline.load import Load
 from pipeline.position import Coordinates
-from pipeline.schema.happened import why_versioned
 from pipeline.schema.model import TableSchema
+from pipeline.schema.table_effects import why_versioned
 from pipeline.segment import SegmentFile
 from pipeline.table import TableName
 from pipeline.table_state import STOPPED, Quarantine, TableState

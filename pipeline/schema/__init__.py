@@ -1,5 +1,5 @@
 """Table structures: their types in the lake, and the statements that change them.
 
-Not here: bytes of the log (`pipeline.binlog`), what a change means to a lake table
-(`pipeline.changes`).
+The bytes of the log are read in `pipeline.binlog`; what a change means for a table of the lake is
+decided in `pipeline.changes`.
 """

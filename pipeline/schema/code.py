@@ -1,7 +1,7 @@
-"""Triggers and views of a database, as far as they say which tables a statement changes.
+"""Triggers and views of a database, reduced to the tables that they change and read.
 
-Not here: reading a trigger's body (`statements.row_changes`), asking the server for
-them (`resources.mysql`).
+`statements.row_changes` reads their bodies. `resources.mysql` asks the server for them once; after
+that they are followed through the statements of the log.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def read_code(text: str, context: StatementContext, *, selects: bool) -> RowCode
 
 
 def read_view(text: str, context: StatementContext) -> RowCode:
-    """A view, from its CREATE VIEW."""
+    """Read the tables that a view selects from its CREATE VIEW."""
 
     def read(reader: StatementReader) -> RowCode:
         reader.expect("CREATE")
@@ -56,13 +56,13 @@ def _view(reader: StatementReader) -> tuple[TableName, RowCode]:
 
 
 def may_change_code(text: str) -> bool:
-    """Whether a statement that changes no structure may change triggers or views."""
+    """Return whether a statement may change triggers or views, by its words alone."""
     upper = text.upper()
     return "TRIGGER" in upper or "VIEW" in upper
 
 
 def changes_code(text: str, context: StatementContext) -> bool:
-    """Whether a statement changes triggers or views, or may."""
+    """Return whether a statement changes triggers or views; True if it cannot be read."""
     if not may_change_code(text):
         return False
     try:
@@ -72,7 +72,7 @@ def changes_code(text: str, context: StatementContext) -> bool:
 
 
 def _kind(reader: StatementReader) -> tuple[str, str]:
-    """CREATE, ALTER or DROP, and TRIGGER or VIEW; "" for anything else."""
+    """Read CREATE, ALTER or DROP, then TRIGGER or VIEW; "" stands for any other word."""
     word = reader.accept_any("CREATE", "ALTER", "DROP")
     if not word:
         return "", ""
@@ -84,12 +84,14 @@ def _kind(reader: StatementReader) -> tuple[str, str]:
 
 
 def with_code(schema: ServerSchema, text: str, context: StatementContext) -> ServerSchema:
-    """The schema after a statement that changes triggers or views, if it is one. Where its text
-    cannot be read, what its database has is unknown from there on."""
+    """Return the schema after a statement that may change triggers or views. If its text cannot be
+    read, the triggers and views of all databases are unknown from there on."""
     try:
         return _with_statement(schema, StatementReader(text, context))
     except CannotRead:
-        unknown = {name: replace(one, code=None) for name, one in schema.databases.items()}
+        unknown = {
+            name: replace(database, code=None) for name, database in schema.databases.items()
+        }
         return replace(schema, databases=unknown)
 
 
@@ -133,10 +135,10 @@ def _trigger(reader: StatementReader) -> tuple[TableName, Trigger]:
 def _put(
     schema: ServerSchema, name: TableName, kind: str, new: Trigger | View | None
 ) -> ServerSchema:
-    """The name stands for the new trigger or view from here on, or for none."""
-    known = schema.database(name.database)
-    code = None if known is None else known.code
-    if known is None or code is None:
+    """Return the schema in which the name is that of the new trigger or view; None drops it."""
+    database = schema.database(name.database)
+    code = None if database is None else database.code
+    if database is None or code is None:
         return schema
     folded = name.name.lower()
     if kind == "VIEW":
@@ -145,11 +147,11 @@ def _put(
     elif code.triggers is not None:
         triggers = (trigger for trigger in code.triggers if trigger.name.lower() != folded)
         code = replace(code, triggers=(*triggers, *([new] if isinstance(new, Trigger) else ())))
-    return schema.with_database(replace(known, code=code))
+    return schema.with_database(replace(database, code=code))
 
 
 def after_effects(schema: ServerSchema, effects: Iterable[Effect]) -> ServerSchema:
-    """Triggers go with their tables, where these are dropped or get another name."""
+    """Return the schema in which triggers follow their tables: dropped or renamed with them."""
     for effect in effects:
         if isinstance(effect, Dropped | Renamed):
             schema = _with_triggers(schema, partial(_after, schema, effect))
@@ -167,15 +169,17 @@ def _after(
 
 
 def after_unknown(schema: ServerSchema, tables: Collection[TableName]) -> ServerSchema:
-    """Triggers after a statement that may have given one of these tables another's name."""
+    """Return the schema after a statement that was not understood and may have renamed these tables
+    among themselves: a trigger of one may be a trigger of each."""
     folded = {schema.fold(table) for table in tables}
 
     def with_moved(triggers: Sequence[Trigger]) -> Iterator[Trigger]:
         yield from triggers
         for trigger in triggers:
             if schema.fold(trigger.table) in folded:
-                others = (one for one in tables if schema.fold(one) != schema.fold(trigger.table))
-                yield from (replace(trigger, table=table) for table in others)
+                for table in tables:
+                    if schema.fold(table) != schema.fold(trigger.table):
+                        yield replace(trigger, table=table)
 
     return _with_triggers(schema, with_moved)
 
@@ -194,10 +198,11 @@ def _with_triggers(
 def renamed_views(
     schema: ServerSchema, pairs: Iterable[tuple[TableName, TableName]]
 ) -> ServerSchema:
-    """RENAME TABLE of views, which keep their database."""
+    """Return the schema after RENAME TABLE of views, which stay in their database."""
     for old, new in pairs:
-        known = schema.database(old.database)
-        view = None if known is None or known.code is None else known.code.view(old.name)
+        database = schema.database(old.database)
+        code = None if database is None else database.code
+        view = None if code is None else code.view(old.name)
         if view is not None:
             schema = _put(schema, old, "VIEW", replace(view, name=new.name))
     return schema
@@ -209,8 +214,8 @@ def renamed_views(
 def code_to_json(code: DatabaseCode) -> dict[str, Any]:
     triggers = code.triggers
     return {
-        "triggers": None if triggers is None else [_trigger_to_json(one) for one in triggers],
-        "views": [{"name": one.name, **_json(one.code)} for one in code.views],
+        "triggers": None if triggers is None else list(map(_trigger_to_json, triggers)),
+        "views": [{"name": view.name, **_json(view.code)} for view in code.views],
         "tables": list(code.tables),
     }
 
@@ -222,7 +227,7 @@ def _trigger_to_json(trigger: Trigger) -> dict[str, Any]:
 
 def code_from_json(data: Mapping[str, Any]) -> DatabaseCode:
     triggers = data["triggers"]
-    views = tuple(View(one["name"], _code(one)) for one in data["views"])
+    views = tuple(View(view["name"], _code(view)) for view in data["views"])
     return DatabaseCode(
         None if triggers is None else tuple(map(_trigger_from_json, triggers)),
         views,

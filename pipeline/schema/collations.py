@@ -1,7 +1,5 @@
 """Character sets and collations by name and number, as statements and the server use them.
 
-Not here: decoding bytes.
-
 Source: `information_schema.collations` and `character_sets` of MySQL 9.7, and
 `collation_character_set_applicability` of MariaDB 10.11. MariaDB's numbers from 1024 on
 follow a layout: a bit for NOPAD below 2048, then UCA 14.0.0
@@ -103,8 +101,8 @@ _SETS: Final = {
         "608:croatian_ci 609:myanmar_ci 610:thai_520_w2",
     ),
 }
-"""Character set → bytes of its widest character, default collation, and its collations'
-numbers and names, each without the set's name before it, but for those of `_UNICODE`."""
+"""Character set → bytes of its widest character, its default collation, and the numbers and names
+of its collations. Names are without the set's own; those of `_UNICODE` are left out."""
 
 _UNICODE: Final = (
     "unicode icelandic latvian romanian slovenian polish estonian spanish swedish turkish czech "
@@ -112,7 +110,7 @@ _UNICODE: Final = (
     "unicode_520 vietnamese"
 )
 _FIRST_UNICODE: Final = {"ucs2": 128, "utf16": 101, "utf32": 160, "utf8mb3": 192, "utf8mb4": 224}
-"""The number of a set's `unicode_ci`; those of the other languages follow it."""
+"""Character set → number of its `unicode_ci`; the other languages of `_UNICODE` follow."""
 
 _NOPAD: Final = 0x400
 _UCA_1400: Final = 0x800
@@ -124,29 +122,28 @@ _UCA_1400_LANGUAGES: Final = {
 }
 _UCA_1400_STRENGTHS: Final = ("ai_ci", "ai_cs", "as_ci", "as_cs")
 
-CHARACTER_SETS: Final = frozenset(_SETS)
 UTF8: Final = frozenset({"utf8mb4", "utf8mb3"})
 WIDE: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
-"""Sets of which ASCII is no part."""
+"""Sets in which the characters of ASCII are not their own bytes."""
 
 SINGLE_BYTE: Final = frozenset(
     {"latin1", "latin2", "latin5", "latin7", "greek", "hebrew", "cp1250", "cp1251", "cp1256"}
     | {"cp1257", "cp850", "cp852", "cp866", "koi8r", "koi8u"}
 )
-"""Sets of one byte a character, with every character of ASCII, and none beyond U+FFFF."""
+"""Sets with one byte per character that contain ASCII and no character beyond U+FFFF."""
 
 BINARY: Final = 63
 
 
 def _names() -> dict[int, str]:
-    found = {}
+    names = {}
     for charset, (_, _, collations) in _SETS.items():
         for pair in collations.split():
             number, _, rest = pair.partition(":")
-            found[int(number)] = f"{charset}_{rest}" if rest else charset
+            names[int(number)] = f"{charset}_{rest}" if rest else charset
     for charset, first in _FIRST_UNICODE.items():
-        found |= {first + at: f"{charset}_{name}_ci" for at, name in enumerate(_UNICODE.split())}
-    return found
+        names |= {first + at: f"{charset}_{name}_ci" for at, name in enumerate(_UNICODE.split())}
+    return names
 
 
 _BY_NUMBER: Final = _names()
@@ -158,15 +155,15 @@ _RENAMED_BY_MARIADB: Final = {
 
 
 def canonical_charset(name: str) -> str | None:
-    """A character set's own name, in lower case; None if no server has it."""
+    """Return a character set's canonical name, in lower case; None if no server has it."""
     folded = name.lower()
     folded = "utf8mb3" if folded == "utf8" else folded
     return folded if folded in _SETS else None
 
 
 def canonical_collation(name: str, charset: str | None = None) -> str | None:
-    """A collation's own name in lower case; None if no server has it. MariaDB lets
-    `uca1400_…` go without its character set, which is `charset` then."""
+    """Return a collation's canonical name, in lower case; None if no server has its character set.
+    MariaDB takes `uca1400_…` without a character set: `charset` is used then."""
     folded = name.lower()
     if folded.startswith("utf8_"):
         folded = "utf8mb3" + folded[4:]
@@ -176,13 +173,13 @@ def canonical_collation(name: str, charset: str | None = None) -> str | None:
 
 
 def charset_of(collation: str) -> str | None:
-    """The character set of a collation's own name; None for an unknown set."""
+    """Return the character set of a collation with a canonical name; None for an unknown set."""
     charset = collation.partition("_")[0]
     return charset if charset in _SETS else None
 
 
 def collation_name(number: int, flavour: str = "mysql") -> str | None:
-    """The collation of that number; None for a number nobody knows."""
+    """Return the name of the collation with that number; None for an unknown number."""
     if number >= _UCA_1400:
         return _uca_1400(number)
     base = number & ~_NOPAD
@@ -196,7 +193,8 @@ def collation_name(number: int, flavour: str = "mysql") -> str | None:
 
 
 def character_set(number: int) -> str:
-    """The character set of a collation; `collation N` for a number that no server has."""
+    """Return the character set of the collation with that number; `collation N` for an unknown
+    number."""
     name = collation_name(number)
     charset = None if name is None else charset_of(name)
     return charset or f"collation {number}"
@@ -219,8 +217,8 @@ def _uca_1400(number: int) -> str | None:
 
 
 def default_collation(charset: str, of_utf8mb4: str) -> str:
-    """What a character set without a COLLATE means; `of_utf8mb4` differs by server and
-    session (MySQL's `default_collation_for_utf8mb4`)."""
+    """Return the collation that a character set without COLLATE means. That of utf8mb4 depends on
+    server and session (MySQL's `default_collation_for_utf8mb4`)."""
     if charset == "utf8mb4":
         return of_utf8mb4
     rest = _SETS[charset][1]
@@ -232,4 +230,5 @@ def binary_collation(charset: str) -> str:
 
 
 def widest(charset: str) -> int:
+    """Return the number of bytes of the widest character in a set."""
     return _SETS[charset][0]

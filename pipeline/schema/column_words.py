@@ -1,7 +1,4 @@
-"""A table's structure in the words of SHOW CREATE TABLE. Values in, text out.
-
-Not here: reading any of them.
-"""
+"""A table's structure as text, in the words of SHOW CREATE TABLE."""
 
 from __future__ import annotations
 
@@ -16,13 +13,13 @@ from pipeline.schema.model import (
     WrittenDefault,
 )
 
-_ACTIONS = {"NO ACTION", "RESTRICT"}
-"""What a foreign key does without a clause."""
+_DEFAULT_ACTIONS = {"NO ACTION", "RESTRICT"}
+"""Actions of a foreign key without a clause, which SHOW CREATE TABLE leaves out."""
 
 
 def written_type(column: ColumnSchema) -> str:
-    """`varchar(20)`, `decimal(10,2) unsigned`, `enum('a','b')`; the display width of integers,
-    which changes nothing, is no part of it."""
+    """Return the type as `varchar(20)`, `decimal(10,2) unsigned` or `enum('a','b')`. The display
+    width of integers, which has no effect, is left out."""
     inside = ""
     if column.members:
         inside = ",".join(_quoted(member) for member in column.members)
@@ -42,7 +39,8 @@ def _quoted(text: str) -> str:
 
 
 def written_default(column: ColumnSchema) -> str | None:
-    """The default as it is written; None where there is none, and for a generated column."""
+    """Return the default as a statement writes it; None if there is none, or the column is
+    generated."""
     match column.default:
         case LiteralDefault(text):
             return text if text.startswith(("0x", "b'")) else _quoted(text)
@@ -54,13 +52,15 @@ def written_default(column: ColumnSchema) -> str | None:
 
 
 def keys_of(column: ColumnSchema, table: TableSchema) -> tuple[str, ...]:
+    """Return the kinds of keys that the column belongs to, each once."""
     name = column.name.lower()
     kinds = (key.kind for key in table.keys if name in [part.lower() for part in key.columns])
     return tuple(dict.fromkeys(kinds))
 
 
 def more_of(column: ColumnSchema, table: TableSchema) -> str:
-    """What else is to be said: a character set other than the table's, how it is made."""
+    """Return the column's other properties: a character set that differs from the table's, and how
+    its values are made."""
     words = []
     own = column.charset, column.collation
     if column.charset is not None and own != (table.charset, table.collation):
@@ -80,7 +80,7 @@ def more_of(column: ColumnSchema, table: TableSchema) -> str:
 
 
 def written_key(key: KeySchema) -> str:
-    """`primary key (id)`, `unique index v (a, b(10) desc)`."""
+    """Return the key as `primary key (id)` or `unique index v (a, b(10) desc)`."""
     parts = ", ".join(map(_part, key.parts))
     if key.kind == "primary":
         return f"primary key ({parts})"
@@ -95,19 +95,19 @@ def _part(part: KeyPart) -> str:
 
 
 def written_reference(key: ForeignKey) -> str:
-    """`foreign key f (a) references shop.parents (id) on delete CASCADE`."""
-    told = (
+    """Return the key as `foreign key f (a) references shop.parents (id) on delete CASCADE`."""
+    words = (
         f"foreign key {key.name} ({', '.join(key.columns)}) references {key.references} "
         f"({', '.join(key.referenced)})"
     )
     for word, action in (("delete", key.on_delete), ("update", key.on_update)):
-        if action not in _ACTIONS:
-            told += f" on {word} {action}"
-    return told
+        if action not in _DEFAULT_ACTIONS:
+            words += f" on {word} {action}"
+    return words
 
 
 def written_options(table: TableSchema) -> str:
-    """Engine, collation, and what else is unusual of the table as a whole."""
+    """Return the table's engine, its collation and its unusual options."""
     words = [table.engine, *([table.collation] if table.collation else [])]
     if table.row_format:
         words.append(f"row_format {table.row_format}")

@@ -1,16 +1,15 @@
-"""Two accounts of one table, part by part, as sentences; and what a statement did, as one.
+"""Differences between two descriptions of one table, as sentences; and the effect of a statement,
+as a sentence.
 
-Not here: which of the two is right, nor what a difference means for stored values.
-
-Expressions are the server's own print of them, on either server another; so only
-whether there is one counts, and CURRENT_TIMESTAMP, which has one form.
+MySQL and MariaDB print an expression in different ways. So expressions are equal here if both sides
+have one, except for CURRENT_TIMESTAMP, which has one form.
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any, Final, assert_never
 
@@ -43,29 +42,31 @@ _TABLE: Final = ("charset", "collation", "engine", "partitioned", "system_versio
 
 
 def differences(schema: TableSchema, other: TableSchema) -> tuple[str, ...]:
-    """What differs between two accounts, each as "what: one, other"; their names are not
-    compared. Columns are compared in their order, keys and foreign keys by name."""
+    """Return each difference between two descriptions of a table as "what: one, other". The tables'
+    names are not compared, the order of columns is, keys and foreign keys are matched by name."""
     return tuple(_differences(schema, other))
 
 
 def aligned(table: TableSchema, other: TableSchema) -> TableSchema:
-    """Return the table with the properties of another one that a log may not tell: defaults, where
-    either has a constant whose value it does not know (MariaDB makes expressions of some), and ON
-    UPDATE of a TIMESTAMP without a default. MySQL gives that to a table's first TIMESTAMP in any
-    ALTER under `explicit_defaults_for_timestamp = 0`, and logs the variable only with statements
-    that define a TIMESTAMP."""
+    """Return the table with those properties of the other one that a log may not tell.
+
+    These are defaults if the value of either is unknown (MariaDB turns some into expressions), and
+    ON UPDATE of a TIMESTAMP without a default: under `explicit_defaults_for_timestamp = 0` any
+    ALTER in MySQL gives it to a table's first TIMESTAMP, and MySQL logs that variable only with
+    statements that define a TIMESTAMP.
+    """
     return replace(table, columns=tuple(_aligned(column, other) for column in table.columns))
 
 
 def _aligned(column: ColumnSchema, other: TableSchema) -> ColumnSchema:
-    same = other.column(column.name)
-    if same is None:
+    namesake = other.column(column.name)
+    if namesake is None:
         return column
-    defaults = (column.default, same.default)
+    defaults = (column.default, namesake.default)
     if None not in defaults and any(isinstance(default, WrittenDefault) for default in defaults):
-        return replace(column, default=same.default)
-    if column.type == same.type == "timestamp" and defaults == (None, None):
-        return replace(column, on_update=same.on_update)
+        return replace(column, default=namesake.default)
+    if column.type == namesake.type == "timestamp" and defaults == (None, None):
+        return replace(column, on_update=namesake.on_update)
     return column
 
 
@@ -78,22 +79,22 @@ def _differences(schema: TableSchema, other: TableSchema) -> Iterator[str]:
         theirs = other.column(ours.name)
         if theirs is not None:
             yield from _parts(f"column {ours.name}", ours, theirs)
-    yield from _by_name("key", _named(schema.keys), _named(other.keys))
-    yield from _by_name("foreign key", _named(schema.foreign_keys), _named(other.foreign_keys))
+    yield from _by_name("key", schema.keys, other.keys)
+    yield from _by_name("foreign key", schema.foreign_keys, other.foreign_keys)
 
 
-def _named(items: tuple[KeySchema, ...] | tuple[ForeignKey, ...]) -> dict[str, Any]:
-    return {item.name.lower(): item for item in items}
-
-
-def _by_name(what: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[str]:
-    # The order of a table's keys means nothing, and differs between two accounts of one table.
-    for name in sorted(ours.keys() | theirs.keys()):
-        if name in ours and name in theirs:
-            yield from _parts(f"{what} {name}", ours[name], theirs[name])
+def _by_name(
+    what: str,
+    ours: Iterable[KeySchema | ForeignKey],
+    theirs: Iterable[KeySchema | ForeignKey],
+) -> Iterator[str]:
+    # The order of a table's keys means nothing, and two descriptions of a table differ in it.
+    left, right = ({key.name.lower(): key for key in keys} for keys in (ours, theirs))
+    for name in sorted(left.keys() | right.keys()):
+        if name in left and name in right:
+            yield from _parts(f"{what} {name}", left[name], right[name])
         else:
-            there, missing = ("there", "missing") if name in ours else ("missing", "there")
-            yield f"{what} {name}: {there}, {missing}"
+            yield f"{what} {name}: {'there, missing' if name in left else 'missing, there'}"
 
 
 def _parts(
@@ -129,57 +130,58 @@ def _shown(value: Any) -> str:
 _NOW: Final = re.compile(
     r"(?:current_timestamp|now|localtime|localtimestamp)(?:\((?P<digits>\d*)\))?", re.IGNORECASE
 )
-_THERE: Final = "…"
-_CUT: Final = frozenset(767 // width for width in (1, 2, 3, 4))
-"""Characters of one to four bytes that 767 bytes hold. All count for each column: an index keeps
-its number of characters when its column gets another character set."""
+_ANY_EXPRESSION: Final = "…"
+_SHORTENED_PREFIXES: Final = frozenset(767 // width for width in (1, 2, 3, 4))
+"""How many characters of one to four bytes fit in 767 bytes. A column may have a prefix of each of
+these lengths: an index keeps its number of characters when its column gets another set."""
 
 
 def comparable(table: TableSchema) -> TableSchema:
-    """The table as far as both can tell; one that was read is as one that was followed."""
+    """Return the table without what only one side can know: the server that was read, or the
+    history that was followed."""
     return replace(
         table,
         columns=tuple(map(_column, table.columns)),
         keys=tuple(map(_key, table.keys)),
         row_format=None,
-        # MySQL does not show it for PARTITION BY KEY () without a column.
+        # MySQL does not report partitions for PARTITION BY KEY () without a column.
         partitioned=False,
     )
 
 
 def disagreements(history: TableSchema, server: TableSchema) -> Sequence[str]:
-    """What the server has otherwise than the history, each as "what: history, server"."""
+    """Return each difference between the history and the server as "what: history, server"."""
     theirs = aligned(comparable(server), history)
     return differences(comparable(history), _unshortened(theirs, history))
 
 
 def _unshortened(server: TableSchema, history: TableSchema) -> TableSchema:
-    """Return the server's table, with the history's prefixes where `innodb_large_prefix` explains
-    that its own are shorter.
+    """Return the server's table with the history's prefixes where `innodb_large_prefix` explains
+    why the server's are shorter.
 
-    While that global variable of MySQL 5.7 is OFF, each statement of a session without strict
-    mode that makes a table's indexes cuts parts of more than 767 bytes, in every row format. No
-    log has its value. A UNIQUE is refused instead, so no row is told apart by such a prefix.
+    While that global variable of MySQL 5.7 is OFF, each statement that builds a table's indexes in
+    a session without strict mode shortens parts of more than 767 bytes, in every row format. The
+    log does not have the variable. A UNIQUE is refused instead, so no such prefix identifies rows.
     """
-    known = {key.name.lower(): key for key in history.keys if key.kind == "index"}
+    indexes = {key.name.lower(): key for key in history.keys if key.kind == "index"}
     keys = []
     for key in server.keys:
-        ours = known.get(key.name.lower())
-        if ours is not None and len(ours.parts) == len(key.parts):
-            key = replace(key, parts=tuple(map(_longer, key.parts, ours.parts)))
+        index = indexes.get(key.name.lower())
+        if index is not None and len(index.parts) == len(key.parts):
+            key = replace(key, parts=tuple(map(_longer, key.parts, index.parts)))
         keys.append(key)
     return replace(server, keys=tuple(keys))
 
 
 def _longer(server: KeyPart, history: KeyPart) -> KeyPart:
-    if server.prefix is None or server.prefix not in _CUT:
+    if server.prefix is None or server.prefix not in _SHORTENED_PREFIXES:
         return server
     longer = history.prefix is None or history.prefix > server.prefix
     return replace(server, prefix=history.prefix) if longer else server
 
 
 def _column(column: ColumnSchema) -> ColumnSchema:
-    generated = None if column.generated is None else _THERE
+    generated = None if column.generated is None else _ANY_EXPRESSION
     return replace(column, default=_default(column), generated=generated)
 
 
@@ -193,31 +195,32 @@ def _default(column: ColumnSchema) -> Default | None:
 
 
 def _as_float(text: str) -> float:
-    """What a FLOAT keeps of a number: 32 bits."""
+    """Return the number that a FLOAT of 32 bits stores."""
     return float(struct.unpack("f", struct.pack("f", float(text)))[0])
 
 
 def _expression(text: str) -> ExpressionDefault:
     match = _NOW.fullmatch(text)
     if match is None:
-        return ExpressionDefault(_THERE)
+        return ExpressionDefault(_ANY_EXPRESSION)
     digits = (match["digits"] or "").lstrip("0")
     return ExpressionDefault(f"CURRENT_TIMESTAMP({digits})" if digits else "CURRENT_TIMESTAMP")
 
 
 def _key(key: KeySchema) -> KeySchema:
     parts = tuple(
-        part if part.expression is None else replace(part, expression=_THERE) for part in key.parts
+        part if part.expression is None else replace(part, expression=_ANY_EXPRESSION)
+        for part in key.parts
     )
     return replace(key, parts=parts, generated=False)
 
 
-_SHOWN = 6
-"""So many differences of a table are told; more are counted."""
+_MOST_DIFFERENCES = 6
+"""Number of differences in a sentence; further ones are counted."""
 
 
 def sentence(effect: Effect) -> str:
-    """`shop.orders: column note: missing, there`, and the like."""
+    """Return a sentence such as `shop.orders: column note: missing, there`."""
     match effect:
         case Created(table, after):
             return f"{table}: created with {len(after.columns)} columns"
@@ -228,9 +231,10 @@ def sentence(effect: Effect) -> str:
         case Truncated(table):
             return f"{table}: emptied"
         case Changed(table, before, after):
-            found = differences(before, after)
-            more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-            return f"{table}: {'; '.join(found[:_SHOWN])}{more}"
+            parts = differences(before, after)
+            others = len(parts) - _MOST_DIFFERENCES
+            more = f"; and {others} more" if others > 0 else ""
+            return f"{table}: {'; '.join(parts[:_MOST_DIFFERENCES])}{more}"
         case Unchanged(table, why):
             return f"{table}: nothing, {why}"
         case Dirty(table, reason):
@@ -238,7 +242,7 @@ def sentence(effect: Effect) -> str:
         case NotFollowed(table, reason):
             return f"{table}: not followed, {reason}"
         case UnknownTable(table, statement):
-            return f"{table}: {statement} on a table that was not known"
+            return f"{table}: {statement} on an unknown table"
         case DatabaseEffect(name, kind):
             return f"database {name}: {kind}"
     assert_never(effect)

@@ -1,8 +1,7 @@
-"""What a change of a table means for its mirror and its changelog: one table of rules.
+"""What a run does with a table whose structure or rows a statement changed: one table of rules.
 
-Not here: what the statement does to the structure (`evolve`), how the lake is changed
-(`pipeline.changes`, `resources.lake`). The first rule that applies decides; `RULES` is
-what docs/schema-changes.md shows.
+The first rule that applies decides. The documentation's page on schema changes is generated from
+`RULES`.
 """
 
 from __future__ import annotations
@@ -15,26 +14,25 @@ from typing import Final
 from pipeline.policies import LakePolicies, OnRewrite
 from pipeline.schema.context import STRICT, zone_of
 from pipeline.schema.fills import StatementMoment
-from pipeline.schema.happened import (
-    NOT_TREATED,
-    Happened,
+from pipeline.schema.logged import FollowedStatement, LoggedStatement
+from pipeline.schema.model import TableSchema
+from pipeline.schema.table_effects import (
+    TableEffect,
     columns_changed,
     differs_per_row,
     engine_changed,
     engine_refused,
-    happened,
     key_changed,
-    shape_concerned,
+    shape_changed,
+    table_effects,
     values_changed,
     versioned,
 )
-from pipeline.schema.logged import FollowedStatement, LoggedStatement
-from pipeline.schema.model import TableSchema
 from pipeline.table import TableName
 
 
 class Action(StrEnum):
-    """What a run does about a table, the most severe last."""
+    """What a run does with a table, the most severe last."""
 
     NOTHING = "nothing"
     FOLLOW = "follow"
@@ -47,27 +45,28 @@ class Action(StrEnum):
 
 
 GOES_ON: Final = frozenset({Action.NOTHING, Action.FOLLOW})
-"""The table's rows stay as they are, under another structure at most."""
+"""Actions that keep the table's rows as they are, at most under another structure."""
 
 ENGINE_REFUSED: Final = "engine-refused"
-"""The rule of an engine that keeps something else than the log says."""
+"""The rule for an engine whose tables differ from what the log says."""
 
 VERSIONED: Final = "versioned"
-"""The rule of MariaDB's system-versioned tables."""
+"""The rule for MariaDB's system-versioned tables."""
 
 PER_ROW: Final = "per-row"
-"""The rule of a new column whose values only the source knows."""
+"""The rule for a new column whose values only the source knows."""
 
 NOT_FOLLOWED: Final = "not-followed"
-"""The rule of a statement that leaves a structure which nobody here knows."""
+"""The rule for a statement after which the structure is unknown."""
 
 RENAMED: Final = "renamed"
-"""The rule of a name that has another table's rows."""
+"""The rule for a name that has another table's rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """`reason` says in a few words what happened to the table."""
+    """What a run does with a table, by which rule. `reason`: what happened to the table, in a few
+    words."""
 
     table: TableName
     action: Action
@@ -77,21 +76,22 @@ class Consequence:
 
 @dataclass(frozen=True, slots=True)
 class ConsequenceRule:
-    """`applies` answers why, or None; `words` are (statement, history, mirror, changelog) for
-    people. `by_policy`: `on_rewrite` decides between quarantining and re-reading."""
+    """A rule. `applies` returns the reason why the rule applies, else None. `words` are the cells
+    of the documentation's row: statement, history, mirror, changelog. `by_policy`: `on_rewrite`
+    decides between quarantining and re-reading."""
 
     name: str
-    applies: Callable[[Happened], str | None]
+    applies: Callable[[TableEffect], str | None]
     action: Action
     words: tuple[str, str, str, str]
     by_policy: bool = False
 
 
-def _is(kind: str) -> Callable[[Happened], str | None]:
+def _is(kind: str) -> Callable[[TableEffect], str | None]:
     return lambda event: (event.reason or kind) if event.kind == kind else None
 
 
-def _changed(test: Callable[[Happened], str | None]) -> Callable[[Happened], str | None]:
+def _changed(test: Callable[[TableEffect], str | None]) -> Callable[[TableEffect], str | None]:
     return lambda event: test(event) if event.kind == "changed" else None
 
 
@@ -219,7 +219,7 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
     ),
     ConsequenceRule(
         "shape",
-        _changed(shape_concerned),
+        _changed(shape_changed),
         Action.REREAD,
         (
             "ALTER of a column that is hashed, masked, shown as another type, or asked by rows; "
@@ -278,10 +278,10 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
 
 
 PoliciesOf = Callable[[TableName], LakePolicies]
-"""How the lake follows a table of the source, which may have settings of its own."""
+"""Returns the policies by which the lake follows a table of the source."""
 
 
-def decided(event: Happened, policies: LakePolicies) -> Consequence:
+def _decided(event: TableEffect, policies: LakePolicies) -> Consequence:
     for rule in RULES:
         reason = rule.applies(event)
         if reason is not None:
@@ -298,23 +298,23 @@ def consequences(
     followed: FollowedStatement,
     policies_of: PoliciesOf,
     logged: LoggedStatement,
-    treated: Callable[[TableSchema], Mapping[str, str]] = lambda _: NOT_TREATED,
+    treated: Callable[[TableSchema], Mapping[str, str]] = lambda _: {},
 ) -> Mapping[TableName, Consequence]:
-    """What follows from one statement, per table. If it has several effects on one table, the most
-    severe wins; for a name that changes hands, the last."""
+    """Return what a run does with each table after one statement. If the statement has several
+    effects on a table, the most severe wins; for renames, the last."""
     strict = logged.context.mode(STRICT)
     moment = StatementMoment(logged.executed_at, zone_of(logged.context.time_zone))
     severity = list(Action).index
-    found: dict[TableName, Consequence] = {}
-    why = followed.not_understood
-    for table in (why.may_touch or ()) if why is not None else ():
-        reason = why.reason if why else ""
-        found[table] = decided(Happened(table, "not followed", reason), policies_of(table))
+    outcome: dict[TableName, Consequence] = {}
+    if followed.not_understood is not None:
+        for table in followed.not_understood.may_touch or ():
+            event = TableEffect(table, "not followed", followed.not_understood.reason)
+            outcome[table] = _decided(event, policies_of(table))
     for effect in followed.effects:
-        for event in happened(effect, strict=strict, moment=moment, treated=treated):
-            following = decided(event, policies_of(event.table))
-            known = found.get(event.table)
+        for event in table_effects(effect, strict=strict, moment=moment, treated=treated):
+            new = _decided(event, policies_of(event.table))
+            old = outcome.get(event.table)
             moves = event.kind in ("created", "dropped", "renamed")
-            if known is None or moves or severity(following.action) > severity(known.action):
-                found[event.table] = following
-    return found
+            if old is None or moves or severity(new.action) > severity(old.action):
+                outcome[event.table] = new
+    return outcome

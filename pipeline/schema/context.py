@@ -1,6 +1,4 @@
-"""What a statement's meaning depends on besides its text, as its QUERY event tells it.
-
-Not here: the statement (`statements`), the schema it changes (`evolve`).
+"""The session and the server that a statement's meaning depends on, read from its QUERY event.
 
 Sources: `Query_event` in `libs/mysql/binlog/event/statement_events.cpp` of MySQL's
 source, where 21 (Q_ENABLE_CASCADE_TRIGGERS, in 9.7) is the last code; `Query_log_event`
@@ -33,7 +31,7 @@ SQL_MODES: Final = {
     "MAXDB": _MAXDB,
     "NO_BACKSLASH_ESCAPES": NO_BACKSLASH_ESCAPES,
 }
-"""Modes by which a text is read otherwise, as `sql_mode` names them."""
+"""Modes of `sql_mode` that change how a text is parsed."""
 
 STRICT: Final = 1 << 21 | 1 << 22
 _MARIADB_EXPLICIT_TIMESTAMPS: Final = 1 << 24
@@ -43,10 +41,9 @@ EMPTY_IS_NULL: Final = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class ServerDialect:
-    """What no event tells: `version` as 90704 or 101118, `flavour` "mysql" or "mariadb",
-    how names of tables are compared, the engine of tables that name none, and the server's
-    `explicit_defaults_for_timestamp`, which MySQL before 8.0.14 logs only with
-    statements that define a TIMESTAMP."""
+    """Facts about the server that no event tells. `version`: as 90704 or 101118. `flavour`: "mysql"
+    or "mariadb". `default_engine`: of tables that name none. `explicit_timestamps`: the server's
+    `explicit_defaults_for_timestamp`, which MySQL before 8.0.14 never logs."""
 
     version: int = 90704
     flavour: str = "mysql"
@@ -60,34 +57,34 @@ class ServerDialect:
 
     @property
     def charset_resets(self) -> bool:
-        """Return whether CHARACTER SET behind COLLATE stands for its own default collation, as up
-        to MySQL 8.0.15, the last version of 8.0 that was tried; 9.7 and MariaDB keep the COLLATE.
-        """
+        """Return whether CHARACTER SET after COLLATE replaces the collation with the set's default,
+        as in MySQL up to 8.0.15, the last version of 8.0 that was tested. MySQL 9.7 and MariaDB
+        keep the COLLATE."""
         return not self.mariadb and self.version <= 80015
 
     @property
     def places_hidden(self) -> bool:
-        """Return whether it is known where the server puts the hidden columns of indexes."""
+        """Return whether the places of the hidden columns of indexes are known."""
         return places_known(self.version, mariadb=self.mariadb)
 
     @property
     def mysql_8(self) -> bool:
-        """Whether it is MySQL 8.0 or later: in much, MySQL 5.7 does as MariaDB does."""
+        """Return whether the server is MySQL 8.0 or later. MySQL 5.7 often behaves like MariaDB."""
         return not self.mariadb and self.version >= 80000
 
 
 @dataclass(frozen=True, slots=True)
 class StatementContext:
-    """The session a statement ran in. Collations are their own names; `microseconds` are
-    those of the event's second; `database_collation`: MySQL's, where the session has another
-    than its database's. `alter_phase`: MariaDB's two-phase ALTER is logged at its "start",
-    and again at its "commit" or "rollback". `thread_specific`: the statement used a temporary
-    table of its session (or its connection's number). `error`: the number of the error that it
-    failed with after a part of it was done, else 0. `ddl_xid`: whether it was
-    logged with the number of the transaction in which it changed the data dictionary, as MySQL 8.0
-    and later do for tables of InnoDB. `finds_view`: the
-    name that CREATE TABLE IF NOT EXISTS gives is a view's, so it makes no table; the log does not
-    tell that."""
+    """The session that a statement ran in. Collations have canonical names.
+
+    `microseconds`: to add to the event's second. `database_collation`: of the session if it is not
+    the database's (MySQL). `alter_phase`: MariaDB logs a two-phase ALTER at its "start" and again
+    at its "commit" or "rollback". `thread_specific`: the statement used a temporary table, or the
+    connection's number. `error`: the number of the error with which it failed after a part of it
+    was done, else 0. `ddl_xid`: it was logged with the number of the transaction that changed the
+    data dictionary, as MySQL 8.0 and later do for tables of InnoDB. `finds_view`: a view has the
+    name that CREATE TABLE IF NOT EXISTS gives, so no table is created; the log does not tell this.
+    """
 
     facts: ServerDialect = field(default_factory=ServerDialect)
     database: str = ""
@@ -112,7 +109,8 @@ class StatementContext:
 
     @property
     def other_grammar(self) -> str | None:
-        """The sql_mode under which MariaDB reads types by other names; None for none."""
+        """The sql_mode under which MariaDB gives names of types another meaning; None if neither of
+        them is set."""
         if self.facts.mariadb and self.mode(_ORACLE):
             return "ORACLE"
         return "MAXDB" if self.facts.mariadb and self.mode(_MAXDB) else None
@@ -127,8 +125,8 @@ class _Reader:
         piece = self.data[self.at : self.at + count]
         if len(piece) != count:
             raise DamagedEvent(
-                "a QUERY event's status variables end within one",
-                hint="it was not recorded; look at that place with mysqlbinlog",
+                "a QUERY event's status variables end in the middle of a value",
+                hint="look at that place with mysqlbinlog; the event was not recorded",
             )
         self.at += count
         return piece
@@ -147,26 +145,27 @@ class _Reader:
 
 
 _SKIPPED: Final = {3: 4, 7: 2, 8: 2, 9: 8, 10: 4, 14: 8, 15: 8, 19: 1, 20: 1, 21: 1, 129: 8}
-"""Variables of a fixed size that change no structure: code → bytes."""
+"""Variables of fixed size that do not matter for structures: code → bytes."""
 
 _NO_NAMES: Final = 254
-"""The count of updated databases that stands for too many to name."""
+"""Count of updated databases that means: too many, their names are left out."""
 
 
 def read_context(status: bytes, facts: ServerDialect, database: str = "") -> StatementContext:
-    """A QUERY event's status variables → the statement's context.
+    """Read a QUERY event's status variables.
 
-    UnsupportedEvent for a code that is not known: how long its value is nobody could say,
-    and what follows might change what the statement means. DamagedEvent where they end
-    within a value.
+    Raise UnsupportedEvent for an unknown code: the length of its value is unknown, and variables
+    after it might change what the statement means. Raise DamagedEvent if the variables end in the
+    middle of a value.
     """
     utf8mb4 = "utf8mb4_general_ci" if facts.mariadb or facts.version < 80000 else None
     context = StatementContext(
         facts=facts,
         database=database,
         utf8mb4_collation=utf8mb4 or "utf8mb4_0900_ai_ci",
-        # MySQL logs it with statements that define a TIMESTAMP: no other can tell, and the
-        # default is ON. Servers before 8.0.14 never do, so that their setting has to do.
+        # MySQL logs the variable only with statements that define a TIMESTAMP; for the others its
+        # default, ON, makes no difference. Before 8.0.14 MySQL never logs it: the server's setting
+        # is taken.
         explicit_timestamps=not facts.mariadb
         and (facts.version >= 80014 or facts.explicit_timestamps),
     )
@@ -224,14 +223,14 @@ def _variable(code: int, reader: _Reader, context: StatementContext) -> Statemen
         case _:
             raise UnsupportedEvent(
                 f"a QUERY event has the status variable {code}, unknown to this version",
-                hint="wait for a version that reads it; it was not recorded",
+                hint="wait for a version that reads it; the event was not recorded",
             )
     return context
 
 
 def _two_phases(reader: _Reader, context: StatementContext) -> StatementContext:
-    """MariaDB's flags of a GTID: 2 START, 4 COMMIT, 8 ROLLBACK ALTER, the last two with the
-    number of the first."""
+    """Read MariaDB's flags of a two-phase ALTER: 2 for START, 4 for COMMIT, 8 for ROLLBACK; the
+    latter two are followed by the number of their START."""
     flags = reader.integer(1)
     if flags & 0x0C:
         reader.take(8)
@@ -263,7 +262,7 @@ def _collation(number: int, context: StatementContext) -> str:
     if name is None:
         raise UnsupportedEvent(
             f"a QUERY event names the collation {number}, unknown to this version",
-            hint="wait for a version that knows it; it was not recorded",
+            hint="wait for a version that knows it; the event was not recorded",
         )
     return name
 
@@ -272,7 +271,7 @@ _OFFSET: Final = re.compile(r"(?P<sign>[+-])(?P<hours>\d\d?):(?P<minutes>\d\d)")
 
 
 def fixed_zone(name: str) -> tzinfo | None:
-    """A session's `time_zone` where it is an offset, the same all the year; None for others."""
+    """Return a session's `time_zone` if it is a fixed offset from UTC; else None."""
     offset = _OFFSET.fullmatch(name)
     if offset is not None:
         minutes = int(offset["hours"]) * 60 + int(offset["minutes"])
@@ -281,8 +280,8 @@ def fixed_zone(name: str) -> tzinfo | None:
 
 
 def zone_of(name: str) -> tzinfo | None:
-    """A session's `time_zone`; None for SYSTEM, for none, and for what this machine does
-    not know."""
+    """Return a session's `time_zone`; None for SYSTEM, for an empty name, and for a zone that this
+    machine does not know."""
     fixed = fixed_zone(name)
     if fixed is not None:
         return fixed

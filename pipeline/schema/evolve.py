@@ -1,8 +1,8 @@
-"""A statement's changes on a schema → the schema after them, and what happened.
+"""The schema after a statement's changes, and their effects table by table.
 
-Not here: what becomes of one table's columns and keys (`evolving`), what it means to a
-lake. Pure, and total: what does not fit the schema is a `NotFollowed` or
-`UnknownTable`, and the table's structure is unknown from there on.
+`evolving` has the rules for the columns and keys of one table. `evolve` is pure and never raises: a
+change that does not fit the schema is a `NotFollowed` or `UnknownTable`, and the table's structure
+is unknown from there on.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def evolve(
     if context.alter_phase in ("start", "rollback"):
         return Evolved(schema, ())
     for change in changes:
-        schema, found = _one(schema, change, context)
-        effects += found
+        schema, more = _step(schema, change, context)
+        effects += more
     return Evolved(schema, tuple(effects))
 
 
@@ -92,19 +92,19 @@ def may_find_view(
     match changes:
         case [CreateTable() | CreateLike() | CreateSelect() as change] if change.if_not_exists:
             name = stored_name(change.table, context)
-            known = schema.table(name) is not None or schema.fold(name) in schema.unknown
-            return None if known or context.ddl_xid else name
+            exists = schema.table(name) is not None or schema.fold(name) in schema.unknown
+            return None if exists or context.ddl_xid else name
     return None
 
 
 def forget(schema: ServerSchema, tables: Sequence[TableName]) -> ServerSchema:
-    """The structures of these tables are unknown from here on."""
+    """Return the schema in which the structures of these tables are unknown."""
     for name in tables:
         schema = schema.with_unknown(name)
     return schema
 
 
-def _one(schema: ServerSchema, change: SchemaChange, context: StatementContext) -> Step:
+def _step(schema: ServerSchema, change: SchemaChange, context: StatementContext) -> Step:
     match change:
         case CreateTable() | CreateLike() | CreateSelect():
             return _create(schema, change, context)
@@ -113,24 +113,24 @@ def _one(schema: ServerSchema, change: SchemaChange, context: StatementContext) 
         case RenameTables(pairs, if_exists):
             effects: list[Effect] = []
             for old, new in pairs:
-                schema, found = _rename(schema, old, new, context, if_exists=if_exists)
-                effects += found
+                schema, more = _rename(schema, old, new, context, if_exists=if_exists)
+                effects += more
             return schema, effects
-        case TruncateTable(table):
-            known = schema.table(table)
-            if known is None and schema.fold(table) not in schema.unknown:
-                return schema, [UnknownTable(table, "TRUNCATE")]
-            return schema, [Truncated(table if known is None else known.name)]
+        case TruncateTable(name):
+            table = schema.table(name)
+            if table is None and schema.fold(name) not in schema.unknown:
+                return schema, [UnknownTable(name, "TRUNCATE")]
+            return schema, [Truncated(name if table is None else table.name)]
         case AlterTable():
             return _alter(schema, change, context)
         case RepairTables(tables):
-            return schema, [Dirty(table, "REPAIR TABLE") for table in tables]
+            return schema, [Dirty(name, "REPAIR TABLE") for name in tables]
         case CreateDatabase():
-            return create_database(schema, change, context)
+            return _create_database(schema, change, context)
         case AlterDatabase():
-            return alter_database(schema, change, context)
+            return _alter_database(schema, change, context)
         case DropDatabase():
-            return drop_database(schema, change)
+            return _drop_database(schema, change)
     assert_never(change)
 
 
@@ -148,26 +148,27 @@ def _create(
     effects: list[Effect] = []
     if change.if_not_exists and context.finds_view:
         return schema, [Unchanged(name, "a view has its name")]
-    # One that was logged with a transaction made its table, whatever is known of that name.
-    made_nothing = change.if_not_exists and not context.ddl_xid
+    # The number of a data dictionary transaction proves that IF NOT EXISTS created the table,
+    # whatever the history says of that name.
+    may_exist = change.if_not_exists and not context.ddl_xid
     replaced = change.or_replace or (change.if_not_exists and context.ddl_xid)
-    if unknown and made_nothing:
+    if unknown and may_exist:
         return schema, [UnknownTable(name, "CREATE TABLE IF NOT EXISTS")]
     if before is not None:
-        if made_nothing:
+        if may_exist:
             return schema, [Unchanged(name, "it exists")]
         if not replaced:
             return schema.with_unknown(name), [NotFollowed(name, "it is created, and exists")]
     if replaced and (before is not None or unknown):
         effects.append(Dropped(name, before))
     try:
-        after = _made(change, schema, context)
+        after = _new_table(change, schema, context)
     except CannotFollow as error:
         return schema.with_unknown(name), [*effects, NotFollowed(name, str(error))]
     return schema.with_table(after), [*effects, Created(after.name, after)]
 
 
-def _made(
+def _new_table(
     change: CreateTable | CreateLike | CreateSelect,
     schema: ServerSchema,
     context: StatementContext,
@@ -231,7 +232,8 @@ def _rename(
 
 
 def _may_be_view(schema: ServerSchema, old: TableName, target: TableName) -> bool:
-    """Views keep their database, which is known with all the tables it has."""
+    """Return whether RENAME TABLE may rename a view: a view stays in its database, and the old name
+    is not a table of that database, all of whose tables are known."""
     return (
         old.database == target.database
         and schema.database(old.database) is not None
@@ -267,15 +269,16 @@ def _alter(schema: ServerSchema, change: AlterTable, context: StatementContext) 
         effects.append(Changed(before.name, before, after, columns_from))
     schema, moved = _renamed(schema, name, target, context)
     effects += [
-        replace(one, columns_from=columns_from) if isinstance(one, Renamed) else one
-        for one in moved
+        replace(effect, columns_from=columns_from) if isinstance(effect, Renamed) else effect
+        for effect in moved
     ]
     effects += dirty
     return schema, effects or [Unchanged(before.name, "it is as it was")]
 
 
 def _following(renamed: Mapping[str, str], key: ForeignKey) -> ForeignKey:
-    """The foreign key after columns of its parent got new names (old ones in lower case)."""
+    """Return the foreign key after columns of its parent were renamed, as given by their old names
+    in lower case."""
     return replace(key, referenced=tuple(renamed.get(c.lower(), c) for c in key.referenced))
 
 
@@ -301,7 +304,7 @@ def _alter_unknown(
     return schema, [UnknownTable(change.table, "ALTER TABLE"), *moved]
 
 
-def create_database(
+def _create_database(
     schema: ServerSchema, change: CreateDatabase, context: StatementContext
 ) -> Step:
     name = stored_name(TableName(change.name, ""), context).database
@@ -319,7 +322,7 @@ def create_database(
     return schema.with_database(database), [DatabaseEffect(name, "created")]
 
 
-def alter_database(schema: ServerSchema, change: AlterDatabase, context: StatementContext) -> Step:
+def _alter_database(schema: ServerSchema, change: AlterDatabase, context: StatementContext) -> Step:
     before = schema.database(change.name)
     inherited = inherited_charset(schema, change.name)
     if before is None or inherited is None:
@@ -333,12 +336,12 @@ def alter_database(schema: ServerSchema, change: AlterDatabase, context: Stateme
     return schema.with_database(after), [DatabaseEffect(before.name, kind)]
 
 
-def drop_database(schema: ServerSchema, change: DropDatabase) -> Step:
+def _drop_database(schema: ServerSchema, change: DropDatabase) -> Step:
     if schema.database(change.name) is None and change.if_exists:
         return schema, [DatabaseEffect(change.name, "unchanged")]
-    gone = schema.fold(TableName(change.name, "")).database
+    folded = schema.fold(TableName(change.name, "")).database
     dropped: list[Effect] = [
-        Dropped(table.name, table) for key, table in schema.tables.items() if key.database == gone
+        Dropped(table.name, table) for key, table in schema.tables.items() if key.database == folded
     ]
-    dropped += [Dropped(name, None) for name in sorted(schema.unknown) if name.database == gone]
+    dropped += [Dropped(name, None) for name in sorted(schema.unknown) if name.database == folded]
     return schema.without_database(change.name), [*dropped, DatabaseEffect(change.name, "dropped")]

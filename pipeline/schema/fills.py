@@ -1,11 +1,11 @@
-"""What MySQL gives a row that names no value: rows that were there when a column was added, and
-rows whose images leave it out.
+"""The value that MySQL gives to rows without one for a column: rows that exist when the column is
+added, and rows whose images leave it out.
 
-Belongs here: a column's default as its lake type holds it. A constant whose value is known is
-that; without a default it is NULL, or, for NOT NULL, the type's implicit one (MySQL manual, "Data
-Type Default Values", and what ALTER TABLE does for ENUM and JSON); CURRENT_TIMESTAMP is the
-statement's moment. Zero and partial dates are NULL, as everywhere in the lake. Whatever only the
-server can tell is None. Does not: which value a constant is (`plain`, `evolving.defaults`).
+It is the column's default as its type in the lake holds it: a constant with a known value, or
+CURRENT_TIMESTAMP of the statement. Without a default it is NULL or, for NOT NULL, the type's
+implicit default (MySQL manual, "Data Type Default Values", and what ALTER TABLE does for ENUM and
+JSON). Zero and partial dates are NULL, as everywhere in the lake. It is None if only the server
+knows it.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _NOW: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class StatementMoment:
-    """When a statement ran: `instant` carries a zone; `zone` is its session's time zone,
-    None where that is not known."""
+    """When a statement ran. `instant` has a time zone; `zone` is the session's, None if it is
+    unknown."""
 
     instant: datetime
     zone: tzinfo | None = None
@@ -48,8 +48,8 @@ class StatementMoment:
 def fill_of(
     column: ColumnSchema, kind: pa.DataType, moment: StatementMoment | None
 ) -> pa.Scalar | None:
-    """The column's default, of Arrow type `kind`; None where only the server can tell it.
-    `moment`: when the rows got it, None where no clock was asked."""
+    """Return the column's default as a scalar of Arrow type `kind`; None if only the server knows
+    it. `moment`: when the rows got it; None if no default with a clock is meant."""
     if column.generated is not None or column.auto_increment or column.system_period is not None:
         return None
     match column.default:
@@ -81,7 +81,7 @@ def _implicit(column: ColumnSchema, kind: pa.DataType) -> pa.Scalar | None:
 
 
 def _constant(text: str, column: ColumnSchema, kind: pa.DataType) -> pa.Scalar | None:
-    """A text of `LiteralDefault`; None for one that is no value of the type."""
+    """Return the value of a `LiteralDefault`; None if its text is not a value of the type."""
     name = column.type
     try:
         if name in _NUMBERS:
@@ -109,7 +109,7 @@ def _number(text: str, column: ColumnSchema, kind: pa.DataType) -> pa.Scalar:
 
 
 def _moment(text: str, kind: pa.DataType) -> pa.Scalar:
-    """A TIMESTAMP is in UTC."""
+    """Return the value of a date or a moment; the text of a TIMESTAMP is in UTC."""
     year, month, day = (int(part) for part in text[:10].split("-"))
     if not (year and month and day):
         return pa.scalar(None, kind)

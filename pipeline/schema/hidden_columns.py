@@ -1,11 +1,9 @@
-"""The columns that MySQL hides behind functional indexes, and where they stand in a table.
+"""The hidden columns of MySQL's functional indexes, and their places in a table.
 
-Not here: finding them in a table map (`pipeline.runs.capturing.image_decoder`).
-
-MySQL computes each expression of an index in a hidden column. MySQL 8.0.15 has these columns in
-its table maps and row images: a new one stands behind all columns that the table has then, and
-keeps its place among them. MySQL 9.7 leaves them out. What the versions in between do was not
-tried: the number of columns of a table map tells whether they are there, and where is not known.
+MySQL stores each expression of an index in a hidden column. MySQL 8.0.15 has these columns in its
+table maps and row images: a new one comes after all columns that the table has then, and keeps its
+place among them. MySQL 9.7 leaves them out. Versions in between were not tested: the number of
+columns in a table map tells whether hidden ones are among them, but not where.
 """
 
 from __future__ import annotations
@@ -19,8 +17,8 @@ from typing import Final, TypeVar
 from pipeline.schema.model import HiddenColumn, KeySchema, TableSchema
 
 FIRST, LAST_PLACED, FIRST_WITHOUT = 80013, 80015, 90704
-"""The first version with functional indexes, the last one whose places are known, and the first
-one that is known to leave their columns out of the log."""
+"""The first version with functional indexes, the last version in which the places of their columns
+are known, and the first version known to leave these columns out of the log."""
 
 _NAMES: Final = re.compile(r"[0-9a-f]{32}|!hidden!.*", re.DOTALL)
 
@@ -28,7 +26,7 @@ Column = TypeVar("Column")
 
 
 def places_known(version: int, *, mariadb: bool) -> bool:
-    """Return whether a server of that version places hidden columns as this module says."""
+    """Return whether a server of that version logs hidden columns at known places."""
     return not mariadb and FIRST <= version <= LAST_PLACED
 
 
@@ -38,8 +36,8 @@ def may_be_hidden(name: str) -> bool:
 
 
 def is_hidden(name: str, keys: Iterable[KeySchema]) -> bool:
-    """Return whether the name in a table map is that of a hidden column of these keys: MySQL
-    8.0.15 takes the MD5 of the index's name and the part's number, later versions a prefix."""
+    """Return whether a name in a table map is that of a hidden column of these keys. MySQL 8.0.15
+    names it by the MD5 of the index's name and the part's number, later versions by a prefix."""
     return name.startswith("!hidden!") or name in {
         hashlib.md5(f"{key}{part}".encode(), usedforsecurity=False).hexdigest()
         for key, part in expressions(keys)
@@ -58,8 +56,8 @@ def expressions(keys: Iterable[KeySchema]) -> list[tuple[str, int]]:
 
 
 def hidden_places(table: TableSchema) -> tuple[int, ...] | None:
-    """Return where the table's hidden columns stand among all, from 0; None if that is not
-    known."""
+    """Return the places of the table's hidden columns among all columns, from 0; None if they are
+    unknown."""
     known = len(table.hidden) == len(expressions(table.keys))
     return tuple(sorted(column.place for column in table.hidden)) if known else None
 
@@ -67,13 +65,15 @@ def hidden_places(table: TableSchema) -> tuple[int, ...] | None:
 def with_hidden(
     columns: Iterable[Column], hidden: Iterable[HiddenColumn]
 ) -> list[Column | HiddenColumn]:
-    found: list[Column | HiddenColumn] = list(columns)
+    """Return all columns in their order, hidden ones among them."""
+    merged: list[Column | HiddenColumn] = list(columns)
     for column in sorted(hidden, key=lambda column: column.place):
-        found.insert(column.place, column)
-    return found
+        merged.insert(column.place, column)
+    return merged
 
 
 def numbered(columns: Iterable[object]) -> tuple[HiddenColumn, ...]:
+    """Return the hidden columns among these, each with its place here."""
     return tuple(
         replace(column, place=place)
         for place, column in enumerate(columns)
@@ -84,7 +84,8 @@ def numbered(columns: Iterable[object]) -> tuple[HiddenColumn, ...]:
 def appended(
     hidden: tuple[HiddenColumn, ...], visible: int, keys: Iterable[KeySchema]
 ) -> tuple[HiddenColumn, ...]:
-    """Return the hidden columns of a table with so many visible ones after these keys are added."""
+    """Return the hidden columns after these keys are added to a table with `visible` columns that
+    are not hidden."""
     end = visible + len(hidden)
     new = (HiddenColumn(end + at, key) for at, (key, _) in enumerate(expressions(keys)))
     return *hidden, *new
@@ -93,26 +94,29 @@ def appended(
 def kept(
     table: TableSchema, dropped: Collection[str], renamed: Mapping[str, str]
 ) -> tuple[HiddenColumn, ...] | None:
-    """Return the hidden columns that stay when keys are dropped and renamed (by names in lower
-    case), under their keys' new names and in their places of before; None if that is not known."""
+    """Return the hidden columns that stay when keys are dropped and renamed (given by names in
+    lower case), in their old places and under the keys' new names; None if this is unknown."""
     if hidden_places(table) is None:
         return None
     gone = expressions(key for key in table.keys if key.name.lower() in dropped)
-    stay = [one for one in table.hidden if one.key is None or one.key.lower() not in dropped]
-    nameless = [one for one in stay if one.key is None]
-    missing = len(gone) - (len(table.hidden) - len(stay))
+    candidates = [
+        column for column in table.hidden if column.key is None or column.key.lower() not in dropped
+    ]
+    # Columns that may belong to several keys: as many of them go as named ones do not account for.
+    nameless = [column for column in candidates if column.key is None]
+    missing = len(gone) - (len(table.hidden) - len(candidates))
     if 0 < missing < len(nameless) and not _side_by_side(table, nameless):
         return None
-    left = [one for one in stay if one not in nameless[:missing]]
     return tuple(
-        one if one.key is None else replace(one, key=renamed.get(one.key.lower(), one.key))
-        for one in left
+        replace(column, key=column.key and renamed.get(column.key.lower(), column.key))
+        for column in candidates
+        if column not in nameless[:missing]
     )
 
 
 def _side_by_side(table: TableSchema, columns: Sequence[HiddenColumn]) -> bool:
-    """Return whether no visible column stands between these: then it does not matter which of
-    them goes."""
+    """Return whether no visible column is between these. Then it does not matter which of them is
+    dropped."""
     places = [column.place for column in columns]
     hidden = {column.place for column in table.hidden}
     return hidden.issuperset(range(min(places), max(places) + 1))
@@ -121,8 +125,8 @@ def _side_by_side(table: TableSchema, columns: Sequence[HiddenColumn]) -> bool:
 def shown_places(
     ordinals: Collection[int], keys: Collection[KeySchema]
 ) -> tuple[HiddenColumn, ...]:
-    """Return the hidden columns of a table whose visible ones stand at these places, counted from
-    1: `information_schema` leaves out the places of hidden ones. None if they do not fit the keys.
+    """Return the hidden columns of a table whose visible columns have these ordinal positions, from
+    1: `information_schema` skips the positions of hidden ones. Empty if they do not fit the keys.
     """
     parts = expressions(keys)
     last = max(ordinals, default=0)

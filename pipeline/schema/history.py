@@ -1,14 +1,10 @@
-"""What the ledger keeps of a source's structures: every version of every table, by place.
+"""The history of a source's structures: each version of each table, by its position in the log.
 
-Not here: how a version comes about (`evolve`, `tracker`), how the ledger stores it
-(`resources.postgres`).
-
-A version holds from its place on: the place behind the statement that made it, or, for
-what was read from the server, the place the reading belongs to. Versions are ordered by
-(batch, file number, offset, version): batches ascend along the log, and where a start
-is not behind the batch before it, the versions that hold there are recorded once more
-(`VersionOrigin.CARRIED`). So nothing is ever deleted, and a table's newest version is
-always the one that the next batch begins with.
+A version holds from its position on: the end of the statement that made it, or the position at
+which the server's structure was read. Versions are ordered by (batch, file number, offset,
+version). Batches ascend along the log; if a batch starts elsewhere than where the one before it
+ended, the versions that hold there are recorded again (`VersionOrigin.CARRIED`). So no version is
+ever deleted, and the next batch always begins with a table's newest version.
 """
 
 from __future__ import annotations
@@ -46,23 +42,23 @@ class VersionOrigin(StrEnum):
     BASELINE = "baseline"
     """Read from the server."""
     STATEMENT = "statement"
-    """Followed from a statement in the log."""
+    """Derived from a statement in the log."""
     TABLE_MAP = "table map"
-    """Told by the log beside its rows (`binlog_row_metadata=FULL`)."""
+    """Read from a TABLE_MAP event (`binlog_row_metadata=FULL`)."""
     CARRIED = "carried"
-    """An older version that holds again where a start went back, or on."""
+    """An older version that holds again, because the log was read on from another position."""
     PERSON = "person"
     """Given with `lockstep resume --schema`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownAs:
-    """How the lake shows a table: not as it is.
+    """How the lake shows a table that it does not show as it is.
 
     `treatments`: one for each column of the source's structure, in their order. `rows`: the
-    condition of the rows that are taken, None for all. `key`: the fingerprint of the key that
-    values are hashed with, None where none is. `schema`: the structure that the lake shows; a
-    column that is shown as another type has that type there, and its default is the shaped one.
+    condition on the rows that are taken, None for all rows. `key`: the fingerprint of the key with
+    which values are hashed, None if none are. `schema`: the structure that the lake shows, with the
+    types and defaults of the treated columns.
     """
 
     treatments: tuple[Treatment, ...]
@@ -72,7 +68,7 @@ class ShownAs:
 
     @property
     def visible(self) -> tuple[int, ...]:
-        """Indexes of the source's columns that the lake has in some form."""
+        """Indexes of the source's columns that are not left out."""
         return tuple(
             index
             for index, treatment in enumerate(self.treatments)
@@ -81,13 +77,13 @@ class ShownAs:
 
     @property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that change with what is shown of a table with one structure."""
+        """16 hexadecimal digits that differ between two ways of showing one structure."""
         words = [treatment_words(treatment) for treatment in self.treatments]
         text = json.dumps([words, self.rows, self.key])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def same_rules(self, other: ShownAs | None) -> bool:
-        """Whether the other shows the same of a table with the same structure."""
+        """Return whether the other shows a table of the same structure in the same way."""
         return other is not None and (self.treatments, self.rows, self.key) == (
             other.treatments,
             other.rows,
@@ -96,7 +92,7 @@ class ShownAs:
 
 
 def shown_as_to_json(shown_as: ShownAs) -> dict[str, Any]:
-    """As the ledger keeps it."""
+    """Return the value as the ledger stores it."""
     return {
         "treatments": [treatment_words(treatment) for treatment in shown_as.treatments],
         "rows": shown_as.rows,
@@ -117,15 +113,15 @@ def shown_as_from_json(data: Mapping[str, Any]) -> ShownAs:
 
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
-    """A table's structure from `since` on; numbered from 1 for each name.
+    """A table's structure from `since` on, numbered from 1 for each table name.
 
-    `schema` is there for KNOWN only; `reason` says why for UNKNOWN only. `columns_from`:
-    for each column of `schema`, in order, the name it had in the version before, None for
-    a new column; None as a whole where the rows of before are not this table's rows.
-    `statement`: index into the statements recorded with it, by the ledger's id once it is
-    stored. `generation`: of the changelog that its rows go to (`pipeline.changes.generations`).
-    `batch` is 0 until stored. `shown_as`: how the lake shows it; None: as it is, all of it. What
-    stands behind the decoder asks for `shown`, never for `schema`.
+    Only KNOWN has a `schema`, only UNKNOWN a `reason`. `columns_from`: for each column of `schema`
+    the name that it had in the version before, None for a new column; None as a whole if the table
+    did not keep its rows. `statement`: an index into the statements recorded with it; once stored,
+    the ledger's id. `generation`: the part of the changelog that its rows go to
+    (`pipeline.changes.generations`). `batch`: 0 until stored. `shown_as`: how the lake shows the
+    table; None if it shows all of it as it is. Only the log's decoder may read `schema`; everything
+    after it reads `shown`.
     """
 
     table: TableName
@@ -147,36 +143,36 @@ class SchemaVersion:
 
     @property
     def structure(self) -> TableStructure:
-        """What the log's decoder needs; ValueError unless KNOWN."""
+        """The structure for the log's decoder; ValueError unless KNOWN."""
         if self.schema is None:
             raise ValueError(f"{self.table}: version {self.version} is {self.knowledge}")
         return row_structure(self.schema)
 
     @property
     def shape(self) -> str | None:
-        """The fingerprint of how the lake shows it; None: as it is."""
+        """The fingerprint of how the lake shows the table; None if it shows it as it is."""
         return None if self.shown_as is None else self.shown_as.fingerprint
 
     @property
     def shown(self) -> TableSchema | None:
-        """The structure that the lake shows, for KNOWN only."""
+        """The schema that the lake shows; None unless KNOWN."""
         return self.schema if self.shown_as is None else self.shown_as.schema
 
     @property
     def shown_structure(self) -> TableStructure:
-        """What the changelog's columns are; ValueError unless KNOWN."""
+        """The structure of the changelog's columns; ValueError unless KNOWN."""
         return self.structure if self.shown_as is None else row_structure(self.shown_as.schema)
 
     @property
     def shown_from(self) -> tuple[str | None, ...] | None:
-        """`columns_from` of the columns that the lake shows."""
+        """`columns_from`, reduced to the columns that the lake shows."""
         if self.columns_from is None or self.shown_as is None:
             return self.columns_from
         return tuple(self.columns_from[index] for index in self.shown_as.visible)
 
     @property
     def treated(self) -> Mapping[str, str]:
-        """Columns that the lake does not show as they are, each with what becomes of it."""
+        """Columns that the lake does not show as they are, each with its treatment in words."""
         if self.schema is None or self.shown_as is None:
             return {}
         pairs = zip(self.schema.columns, self.shown_as.treatments, strict=True)
@@ -188,13 +184,13 @@ class SchemaVersion:
 
     @property
     def fingerprint(self) -> str:
-        """The schema's; the knowledge where there is none."""
+        """The schema's fingerprint; "dropped" or "unknown" if there is no schema."""
         return self.knowledge.value if self.schema is None else schema_fingerprint(self.schema)
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseVersion:
-    """A database from `since` on; `schema` None once it is dropped."""
+    """A database from `since` on. `schema`: None if it was dropped."""
 
     name: str
     since: Coordinates
@@ -204,16 +200,16 @@ class DatabaseVersion:
 
 
 REDACTED_TEXT: Final = "redacted"
-"""The key in a statement's context that says that its text has no values."""
+"""Key in a statement's context: the values were removed from its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaStatement:
-    """A statement of the log that may change a structure, as it was read.
+    """A statement in the log that may change a structure.
 
-    `begin`, `end`: its transaction. `context`: what its event says of the session
-    (`StatementContext`, plain values). `outcome`: followed, partly (some table's structure
-    is unknown from here on), or "not understood". `effects`: a sentence each.
+    `begin`, `end`: of its transaction. `context`: its `StatementContext` as JSON values. `outcome`:
+    "followed", "partly" (the structure of some table is unknown after it) or "not understood".
+    `effects`: one sentence each.
     """
 
     begin: Coordinates

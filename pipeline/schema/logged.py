@@ -1,8 +1,4 @@
-"""A statement of the log and what it did, as the ledger records it.
-
-Not here: how a statement is followed (`evolve`, `tracker`), what it means for a lake
-(`consequences`).
-"""
+"""A statement of the log, what it did, and its record in the ledger."""
 
 from __future__ import annotations
 
@@ -27,9 +23,9 @@ from pipeline.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class LoggedStatement:
-    """A statement as the log has it; `text` decoded with its client's character set.
-    `executed_at`: when its session began it, what NOW() was to it. `server_id`: of the server
-    that ran it first. `for_rows`: it stands in the log instead of the rows that it changed."""
+    """A statement in the log. `text`: decoded with its client's character set. `executed_at`: when
+    its session began it, the value of NOW(). `server_id`: of the server that ran it first.
+    `for_rows`: it was logged instead of the rows that it changed."""
 
     text: str
     context: StatementContext
@@ -44,9 +40,8 @@ class LoggedStatement:
 
 @dataclass(frozen=True, slots=True)
 class FollowedStatement:
-    """What a statement did. `not_understood`: nothing is known of what it did, to the
-    tables it names, or to any (`may_touch` None). `kind`: of the statement, None for one that
-    changes no structure."""
+    """What a statement did. `not_understood`: it is unknown what the statement did to the tables in
+    `may_touch`, or to any table if that is None. `kind`: None if it changes no structure."""
 
     effects: tuple[Effect, ...] = ()
     not_understood: NotUnderstood | None = None
@@ -76,7 +71,8 @@ def recorded_statement(logged: LoggedStatement, followed: FollowedStatement) -> 
 
 
 def reasons(followed: FollowedStatement) -> Iterator[tuple[TableName, str]]:
-    """Why structures are unknown now; keyed as the statement names the tables."""
+    """Yield the tables whose structures are unknown after the statement, as it names them, and
+    why."""
     if followed.not_understood is not None:
         for table in followed.not_understood.may_touch or ():
             yield table, followed.not_understood.reason
@@ -85,7 +81,7 @@ def reasons(followed: FollowedStatement) -> Iterator[tuple[TableName, str]]:
             case NotFollowed(table, reason):
                 yield table, reason
             case UnknownTable(table, statement):
-                yield table, f"{statement} on a table that was not known"
+                yield table, f"{statement} on an unknown table"
             case _:
                 pass
 
@@ -93,8 +89,8 @@ def reasons(followed: FollowedStatement) -> Iterator[tuple[TableName, str]]:
 def origins(
     effects: Sequence[Effect],
 ) -> Iterator[tuple[TableName, tuple[str | None, ...] | None]]:
-    """Where the columns of a changed table come from; None for one whose rows were another
-    table's before."""
+    """Yield each changed table and the names that its columns had before; None for a table that got
+    another table's rows."""
     for effect in effects:
         match effect:
             case Changed(table, _, _, columns_from):

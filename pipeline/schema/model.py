@@ -1,11 +1,8 @@
 """Databases, tables, columns and keys as a server holds them at one moment.
 
-Not here: their JSON and fingerprints (`model_json`), reading them from statements (`statements`) or
-changing them (`evolve`), what the log's decoder needs of them (`rows`). Comments and the statistics
-of a table are no part of it, nor are CHECK constraints, partitions' bounds and the order of keys.
-
-Words and spellings are those of information_schema of MySQL 9.7, for MariaDB too,
-except where a docstring says otherwise.
+Comments, statistics, CHECK constraints, bounds of partitions and the order of keys are left out.
+Words and spellings are those of MySQL 9.7's information_schema, for MariaDB too, unless a docstring
+says otherwise.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ LARGE: Final = {
     for family in (TEXTS, BLOBS)
     for count, name in enumerate(family, start=1)
 }
-"""TEXT and BLOB types → bytes that a value may have."""
+"""TEXT and BLOB types → the largest number of bytes in a value."""
 
 GEOMETRIES: Final = frozenset(
     {"geometry", "point", "linestring", "polygon", "geomcollection", "geometrycollection"}
@@ -35,23 +32,23 @@ GEOMETRIES: Final = frozenset(
 @dataclass(frozen=True, slots=True)
 class LiteralDefault:
     """A constant whose value is known, as SELECT prints it in UTC: text without quotes, bytes as
-    0x…, bits as b'…', numbers and moments in the column's own form."""
+    0x…, bits as b'…', numbers and moments as the column has them."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenDefault:
-    """A constant as a statement wrote it, or as a server shows it: which value it is in the
-    column, only the server can tell."""
+    """A constant as a statement wrote it or a server shows it. Only the server knows which value it
+    becomes in the column."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ExpressionDefault:
-    """An expression as the statement wrote it; CURRENT_TIMESTAMP(n) in that form. Two
-    servers, and two spellings, differ: only the statement's own text is kept."""
+    """An expression as the statement wrote it; every synonym of CURRENT_TIMESTAMP(n) is kept as
+    that. Servers print expressions in different ways, so only the statement's text is kept."""
 
     text: str
 
@@ -61,11 +58,13 @@ Default = LiteralDefault | WrittenDefault | ExpressionDefault
 
 @dataclass(frozen=True, slots=True)
 class ColumnSchema:
-    """One column. `type` is information_schema's data_type ("int", "varchar", "text", …;
-    JSON of MariaDB is "longtext"). `length`: characters of CHAR and VARCHAR, bytes of
-    BINARY and VARBINARY, bits of BIT, dimensions of VECTOR, fractional digits of a temporal type.
-    `precision` and `scale`: of DECIMAL, and of FLOAT and DOUBLE if declared.
-    `default` None is DEFAULT NULL and no default alike; `nullable` tells them apart.
+    """A column.
+
+    `type`: information_schema's data_type ("int", "varchar", "text", …; MariaDB's JSON is
+    "longtext"). `length`: characters of CHAR and VARCHAR, bytes of BINARY and VARBINARY, bits of
+    BIT, dimensions of VECTOR, fractional digits of a temporal type. `precision` and `scale`: of
+    DECIMAL, and of FLOAT and DOUBLE if declared. `default`: None for DEFAULT NULL and for no
+    default; `nullable` tells them apart.
     """
 
     name: str
@@ -92,7 +91,8 @@ class ColumnSchema:
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:
-    """A column with a prefix (characters or bytes; None: whole), or an expression."""
+    """A column, of which a key holds a prefix (characters or bytes; None: all of it), or an
+    expression."""
 
     column: str | None
     prefix: int | None = None
@@ -102,10 +102,9 @@ class KeyPart:
 
 @dataclass(frozen=True, slots=True)
 class KeySchema:
-    """`kind` is primary, unique, index, fulltext or spatial. `generated`: made for a
-    foreign key by the server, which drops it when another key can serve. `hashed`: a UNIQUE
-    of MariaDB over more than a key holds, for which each row has a column that is not shown.
-    """
+    """A key. `kind`: primary, unique, index, fulltext or spatial. `generated`: the server made it
+    for a foreign key, and drops it when another key can serve. `hashed`: a UNIQUE of MariaDB that
+    is longer than a key may be; each row has an invisible column with its hash."""
 
     name: str
     kind: str
@@ -121,7 +120,8 @@ class KeySchema:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """`on_delete` and `on_update` are RESTRICT, CASCADE, SET NULL, NO ACTION or SET DEFAULT."""
+    """A foreign key. `on_delete` and `on_update`: RESTRICT, CASCADE, SET NULL, NO ACTION or SET
+    DEFAULT."""
 
     name: str
     columns: tuple[str, ...]
@@ -133,8 +133,8 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class HiddenColumn:
-    """A column that MySQL hides behind an expression in a key: its place among all columns of the
-    table, from 0, and the key's name; None if it is not known which of several keys."""
+    """The hidden column in which MySQL stores an expression of a key: its place among all columns
+    of the table, from 0, and the key's name, None if it may belong to several keys."""
 
     place: int
     key: str | None = None
@@ -142,9 +142,9 @@ class HiddenColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """`columns` in the order of the row images; `keys` in no order that means anything. `hidden`:
-    one for each expression in the keys, where their places are known (`hidden_columns`); no part
-    of what is compared."""
+    """A table. `columns` are in the order of the row images; the order of `keys` means nothing.
+    `hidden`: one column for each expression in the keys if their places are known
+    (`hidden_columns`); comparisons ignore it."""
 
     name: TableName
     columns: tuple[ColumnSchema, ...]
@@ -166,15 +166,15 @@ class TableSchema:
 
     @property
     def primary_key(self) -> tuple[str, ...]:
-        """Names of the primary key's columns; none where there is no such key."""
+        """Names of the primary key's columns; empty if there is no primary key."""
         return next((key.columns for key in self.keys if key.kind == "primary"), ())
 
 
 @dataclass(frozen=True, slots=True)
 class RowCode:
-    """The tables that a trigger changes, each with the kinds of change (INSERT, UPDATE, DELETE),
-    and those that it or a view reads; `own`: names that it may define itself. `reason`: why its
-    text does not tell."""
+    """The tables that the code of a trigger, a view or a statement changes, each with the kinds of
+    change (INSERT, UPDATE, DELETE), and those that it reads. `own`: names that its WITH clauses
+    define. `reason`: why its text does not tell."""
 
     writes: tuple[tuple[TableName, tuple[str, ...]], ...] = ()
     reads: tuple[TableName, ...] = ()
@@ -198,8 +198,8 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseCode:
-    """Triggers and views of a database. `triggers` None: the account may not see them. `tables`:
-    base tables of a system database, of which the history has no structure."""
+    """Triggers and views of a database. `triggers`: None if the account may not see them. `tables`:
+    base tables of a system database, whose structures the history does not have."""
 
     triggers: tuple[Trigger, ...] | None = ()
     views: tuple[View, ...] = ()
@@ -211,8 +211,8 @@ class DatabaseCode:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSchema:
-    """A database and what its tables inherit. `code`: its triggers and views, None where nothing
-    is known of them."""
+    """A database and what its tables inherit. `code`: its triggers and views; None if they are
+    unknown."""
 
     name: str
     charset: str
@@ -222,8 +222,8 @@ class DatabaseSchema:
 
 @dataclass(frozen=True, slots=True)
 class ServerSchema:
-    """All a server holds. Databases and tables are keyed by `fold`ed names; `unknown` are
-    tables that may be there, and whose structure nobody here knows."""
+    """Everything that a server holds. Databases and tables are keyed by `fold`ed names. `unknown`:
+    tables that may exist, with an unknown structure."""
 
     databases: Mapping[str, DatabaseSchema] = field(default_factory=dict)
     tables: Mapping[TableName, TableSchema] = field(default_factory=dict)
@@ -246,12 +246,12 @@ class ServerSchema:
         return replace(self, databases={**self.databases, key: database})
 
     def without_database(self, name: str) -> ServerSchema:
-        gone = self.fold(TableName(name, "")).database
+        key = self.fold(TableName(name, "")).database
         return replace(
             self,
-            databases={n: d for n, d in self.databases.items() if n != gone},
-            tables={n: t for n, t in self.tables.items() if n.database != gone},
-            unknown=frozenset(n for n in self.unknown if n.database != gone),
+            databases={n: d for n, d in self.databases.items() if n != key},
+            tables={n: t for n, t in self.tables.items() if n.database != key},
+            unknown=frozenset(n for n in self.unknown if n.database != key),
         )
 
     def with_table(self, table: TableSchema) -> ServerSchema:
@@ -259,11 +259,11 @@ class ServerSchema:
         return replace(self, tables={**self.tables, key: table}, unknown=self.unknown - {key})
 
     def without_table(self, name: TableName) -> ServerSchema:
-        gone = self.fold(name)
-        tables = {n: t for n, t in self.tables.items() if n != gone}
-        return replace(self, tables=tables, unknown=self.unknown - {gone})
+        key = self.fold(name)
+        tables = {n: t for n, t in self.tables.items() if n != key}
+        return replace(self, tables=tables, unknown=self.unknown - {key})
 
     def with_unknown(self, name: TableName) -> ServerSchema:
-        """Whether the table is there, and what it looks like, nobody here knows."""
-        bare = self.without_table(name)
-        return replace(bare, unknown=bare.unknown | {self.fold(name)})
+        """Return the schema in which it is unknown whether the table exists and how it is built."""
+        others = self.without_table(name)
+        return replace(others, unknown=others.unknown | {self.fold(name)})

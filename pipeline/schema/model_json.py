@@ -1,7 +1,5 @@
-"""Structures as plain values for JSON: in the ledger, in the lake, in answers.
-
-Not here: what a structure is (`model`).
-"""
+"""Table structures as JSON values, for the ledger, the lake and `--json` output, and their
+fingerprints."""
 
 from __future__ import annotations
 
@@ -51,14 +49,14 @@ def schema_from_json(data: Mapping[str, Any]) -> TableSchema:
             "columns": tuple(map(_column, data["columns"])),
             "keys": tuple(map(_key, data.get("keys", ()))),
             "foreign_keys": tuple(map(_foreign_key, data.get("foreign_keys", ()))),
-            "hidden": tuple(HiddenColumn(**one) for one in data.get("hidden", ())),
+            "hidden": tuple(HiddenColumn(**column) for column in data.get("hidden", ())),
         }
     )
 
 
 def schema_fingerprint(schema: TableSchema) -> str:
-    """16 hex digits that change with any part of the table except its name and the places of its
-    hidden columns, which statements do not tell."""
+    """Return 16 hexadecimal digits that change with every part of the table except its name and the
+    places of its hidden columns, which statements do not tell."""
     data = {**schema_to_json(schema), "name": None, "keys": sorted(map(_text, schema.keys))}
     data.pop("hidden", None)
     text = json.dumps(data, sort_keys=True, separators=(",", ":"))
@@ -66,7 +64,8 @@ def schema_fingerprint(schema: TableSchema) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """By lookups alone: a baseline asks for some hundred thousand values."""
+    """Return a value as JSON values. It uses lookups only, since a baseline of a large server has
+    some hundred thousand values."""
     kind = type(value)
     if kind in _PLAIN:
         return value
@@ -76,12 +75,12 @@ def _plain(value: Any) -> Any:
         return [_DEFAULT_WORDS[kind], value.text]
     if kind is TableName:
         return {"database": value.database, "name": value.name}
-    found = {}
+    data = {}
     for name, default in _FIELDS[kind]:
-        one = getattr(value, name)
-        if one is not default and one != default:
-            found[name] = one if type(one) in _PLAIN else _plain(one)
-    return found
+        part = getattr(value, name)
+        if part is not default and part != default:
+            data[name] = part if type(part) in _PLAIN else _plain(part)
+    return data
 
 
 def _text(key: KeySchema) -> str:

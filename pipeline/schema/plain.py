@@ -1,12 +1,9 @@
-"""Texts of default values that say themselves which value they are.
+"""Texts of default values that mean the same value on every server and in every session.
 
-Not here: statements and their sessions (`pipeline.schema.evolving.defaults`), what the
-lake holds (`fills`).
-
-What is not listed here is not derived: a server rounds, cuts, pads and converts literals by
-rules that differ between products and sessions. So: integers and decimals that fit, strings of
-printable ASCII that fit, members that no collation takes for another, moments that exist, in
-their column's own digits. `tests/hostile/test_literals.py` holds this against servers.
+These are integers and decimals that fit, strings of printable ASCII that fit, members that no
+collation takes for another, and moments that exist, with their column's digits. For all other
+literals servers round, truncate, pad and convert by rules that differ between products and
+sessions, so no value is derived. `tests/hostile/test_literals.py` compares this with servers.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from pipeline.schema.model import INTEGER_BITS, TEXTS, ColumnSchema, LiteralDefa
 
 _TEXTS: Final = frozenset({"char", "varchar", *TEXTS})
 _TEXT_ROOM: Final = 255 // 4
-"""Characters that every TEXT has room for."""
+"""Number of characters that fit in every TEXT."""
 
 HAVE_ASCII: Final = SINGLE_BYTE | UTF8 | {"ascii", "gbk", "gb2312", "gb18030", "euckr", "big5"}
 """Character sets in which the printable characters of ASCII are their own bytes."""
@@ -37,12 +34,12 @@ _PRINTABLE: Final = re.compile(r"[ -~]*")
 _LAST_HOUR: Final = 838
 _YEARS: Final = range(1901, 2156)
 _ALIKE: Final = str.maketrans("jyuw", "iivv")
-"""Letters that some collation takes for one: I and J and Y, U and V and W."""
+"""Letters that some collation takes for one another: I, J and Y; U, V and W."""
 
 
 def plain_text(column: ColumnSchema, text: str) -> str | None:
-    """What SELECT prints of the column's value for that text; None where a server may make
-    something else of it, or refuse it."""
+    """Return what SELECT prints for a value given as this text; None if a server may convert it in
+    another way, or refuse it."""
     kind = column.type
     if kind in INTEGER_BITS:
         return _integer(column, text)
@@ -64,19 +61,20 @@ def plain_text(column: ColumnSchema, text: str) -> str | None:
 
 
 def believed(column: ColumnSchema) -> ColumnSchema:
-    """A column whose default's text was printed by a server, or converted by one: a value only
-    where the text is plain. FLOAT is printed with six digits, bytes up to a NUL, a TIMESTAMP in
-    some zone, and ? stands for characters that information_schema has not."""
+    """Return a column whose default was printed by a server, with a known value only if its text is
+    plain. Servers print FLOAT with six digits, bytes up to a NUL, a TIMESTAMP in some time zone,
+    and ? for characters that information_schema cannot hold."""
     match column.default:
         case LiteralDefault(text):
             value = None if "?" in text else plain_text(column, text)
-            known = WrittenDefault(text) if value is None else LiteralDefault(value)
-            return replace(column, default=known)
+            default = WrittenDefault(text) if value is None else LiteralDefault(value)
+            return replace(column, default=default)
     return column
 
 
 def plain_moment(column: ColumnSchema, text: str) -> str | None:
-    """A DATETIME's text, or a TIMESTAMP's in the session's zone, with all the column's digits."""
+    """Return the text of a DATETIME, or of a TIMESTAMP in the session's time zone, with all digits
+    of the column; None if it is not plain."""
     match, digits = _MOMENT.fullmatch(text), column.length or 0
     if match is None or len(match[3] or "") > digits:
         return None
@@ -123,12 +121,13 @@ def _string(column: ColumnSchema, text: str) -> str | None:
 
 
 def is_ascii(text: str) -> bool:
-    """Whether a text is printable ASCII and nothing else."""
+    """Return whether a text consists of printable ASCII characters."""
     return _PRINTABLE.fullmatch(text) is not None
 
 
 def _members(column: ColumnSchema, text: str) -> str | None:
-    """Members that the text names letter by letter, in the order of the definition."""
+    """Return the members that the text names, in the order of the definition; None if a collation
+    may take one of them for another member."""
     if column.charset not in HAVE_ASCII:
         return None
     if not all(map(is_ascii, (text, *column.members))):
@@ -136,9 +135,10 @@ def _members(column: ColumnSchema, text: str) -> str | None:
     if column.type == "set" and not text:
         return text
     named = [text] if column.type == "enum" else text.split(",")
-    known = [_skeleton(member) for member in column.members]
-    if any(one not in column.members or known.count(_skeleton(one)) > 1 for one in named):
-        return None
+    skeletons = [_skeleton(member) for member in column.members]
+    for name in named:
+        if name not in column.members or skeletons.count(_skeleton(name)) > 1:
+            return None
     return ",".join(member for member in column.members if member in named)
 
 

@@ -1,10 +1,8 @@
-"""Which tables a statement changes that stands in the log instead of its rows.
+"""The tables that a statement changes which was logged instead of its rows.
 
-Not here: which names its text has (`statements.row_changes`), what a run does about the
-answer (`pipeline.runs.capturing`).
-
-The answer is a proof or none: whatever the history does not know of is `Unknown`. Triggers are
-taken to run on rows that a foreign key changes, which some servers let them do.
+They follow from the names in its text (`statements.row_changes`) through views, triggers, foreign
+keys and MERGE tables. Whatever the history does not know makes the answer `Unknown`. Triggers are
+assumed to run on rows that a foreign key changes, as they do on some servers.
 """
 
 from __future__ import annotations
@@ -30,14 +28,15 @@ _ACTS: Final = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
 
 @dataclass(frozen=True, slots=True)
 class Reaches:
-    """It may change these captured tables and, for certain, no others; why, in words, for each."""
+    """The statement may change these captured tables, each for a reason, and certainly no other
+    captured tables."""
 
     tables: dict[TableName, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Which tables it changes cannot be told. `target`: the one that its text names first."""
+    """It is unknown which tables the statement changes. `target`: the first that it names."""
 
     reason: str
     target: TableName | None = None
@@ -47,7 +46,7 @@ Verdict = Reaches | Unknown
 
 
 class _CannotTell(Exception):
-    """Why it cannot be told."""
+    """Carries the reason of an `Unknown`."""
 
 
 def reached(
@@ -56,8 +55,8 @@ def reached(
     captured: Callable[[TableName], bool],
     trusted: Callable[[TableName], bool],
 ) -> Verdict:
-    """Which of the captured tables a statement changes at the place where `schema` holds.
-    `trusted`: tables of which a person says that statements which change them change no other."""
+    """Return which captured tables a statement changes where `schema` holds. `trusted`: tables for
+    which a person vouches that statements which change them change no others."""
     if change.reason is not None:
         return Unknown(change.reason)
     if change.writes and all(trusted(table) for table, _ in change.writes):
@@ -67,7 +66,7 @@ def reached(
         closure.follow(change, "it changes it")
     except _CannotTell as error:
         return Unknown(str(error), change.writes[0][0] if change.writes else None)
-    return Reaches(closure.found)
+    return Reaches(closure.reached)
 
 
 @dataclass(slots=True)
@@ -75,7 +74,7 @@ class _Closure:
     schema: ServerSchema
     captured: Callable[[TableName], bool]
     trusted: Callable[[TableName], bool]
-    found: dict[TableName, str] = field(default_factory=dict)
+    reached: dict[TableName, str] = field(default_factory=dict)
     _seen: set[tuple[TableName, str]] = field(default_factory=set)
     _read: set[TableName] = field(default_factory=set)
 
@@ -105,13 +104,13 @@ class _Closure:
         self._read.add(table)
         view = self._view(table)
         if view is not None:
-            self._body(view, f"the view {table}")
-            for one in view.reads:
-                self._reads(one, own=one in view.own)
+            self._readable(view, f"the view {table}")
+            for name in view.reads:
+                self._reads(name, own=name in view.own)
         elif not self._is_base(table) and not own:
             raise _CannotTell(f"the history knows no table {table}")
 
-    def _body(self, code: RowCode, what: str) -> RowCode:
+    def _readable(self, code: RowCode, what: str) -> RowCode:
         if code.reason is not None:
             raise _CannotTell(f"what {what} does is not known: {code.reason}")
         return code
@@ -126,34 +125,34 @@ class _Closure:
         self._seen |= {(folded, event) for event in events}
         view = self._view(table)
         if view is not None:
-            behind = self._body(view, f"the view {table}")
-            for one in behind.reads:
-                if one not in behind.own:
-                    self._writes(one, events, f"it is behind the view {table}")
-                self._reads(one, own=one in behind.own)
+            self._readable(view, f"the view {table}")
+            for name in view.reads:
+                if name not in view.own:
+                    self._writes(name, events, f"the view {table} selects from it")
+                self._reads(name, own=name in view.own)
             return
         if not self._is_base(table):
             raise _CannotTell(f"the history knows no table {table}")
-        known = self.schema.table(table)
-        name = table if known is None else known.name
+        structure = self.schema.table(table)
+        name = table if structure is None else structure.name
         if self.captured(name):
-            self.found.setdefault(name, why)
-        if known is not None and INSERT in events:
-            self._require_no_sequence(known)
+            self.reached.setdefault(name, why)
+        if structure is not None and INSERT in events:
+            self._require_no_sequence(structure)
         self._fire(table, events)
-        for child, kinds_there in self._children(table, events):
-            self._writes(child, kinds_there, f"a foreign key of it refers to {table}")
-        if known is not None and is_merge(known.engine):
-            for member in self._members(known):
+        for child, child_events in self._children(table, events):
+            self._writes(child, child_events, f"a foreign key of it refers to {table}")
+        if structure is not None and is_merge(structure.engine):
+            for member in self._members(structure):
                 self._writes(member, events, f"it may be a part of {table}")
 
     def _require_no_sequence(self, table: TableSchema) -> None:
-        """MariaDB's sequences are tables that a default may change."""
+        """Raise if a default draws from a sequence: to MariaDB, sequences are tables."""
         for column in table.columns:
             default = column.default
             text = default.text.lower() if isinstance(default, ExpressionDefault) else ""
             if "nextval" in text or "next value" in text or "setval" in text:
-                raise _CannotTell(f"{table.name} takes the default of {column.name} from elsewhere")
+                raise _CannotTell(f"the default of {table.name}.{column.name} uses a sequence")
 
     def _fire(self, table: TableName, events: frozenset[str]) -> None:
         code = self._code(table)
@@ -166,7 +165,7 @@ class _Closure:
             if self.schema.fold(trigger.table) == self.schema.fold(table) and (
                 events.intersection(trigger.events)
             ):
-                body = self._body(trigger.code, f"the trigger {trigger.name} of {table}")
+                body = self._readable(trigger.code, f"the trigger {trigger.name} of {table}")
                 self.follow(body, f"the trigger {trigger.name} of {table} changes it")
 
     def _children(
@@ -177,19 +176,18 @@ class _Closure:
             for key in child.foreign_keys:
                 if self.schema.fold(key.references) != folded:
                     continue
-                done = set[str]()
+                child_events = set[str]()
                 if DELETE in events and key.on_delete in _ACTS:
-                    done.add(DELETE if key.on_delete == "CASCADE" else UPDATE)
+                    child_events.add(DELETE if key.on_delete == "CASCADE" else UPDATE)
                 if UPDATE in events and key.on_update in _ACTS:
-                    done.add(UPDATE)
-                if done:
-                    yield child.name, done
+                    child_events.add(UPDATE)
+                if child_events:
+                    yield child.name, child_events
 
     def _members(self, merge: TableSchema) -> Iterator[TableName]:
-        """Tables that a MERGE table may have as its parts: the history has no list of them, but
-        they are MyISAM, and built alike."""
-        built = [column.type for column in merge.columns]
+        """Yield the tables that may be parts of a MERGE table. The history has no list of them, but
+        they are MyISAM tables with the same types of columns."""
+        types = [column.type for column in merge.columns]
         for table in self.schema.tables.values():
-            alike = [column.type for column in table.columns] == built
-            if alike and is_part(table.engine):
+            if is_part(table.engine) and [column.type for column in table.columns] == types:
                 yield table.name

@@ -1,10 +1,9 @@
-"""Every recorded statement followed once more, and held against the versions it made then.
+"""A check of the history: each recorded statement is followed again, and the result is compared
+with the recorded versions.
 
-Not here: reading it, and asking the server (`pipeline.runs.comparing.verify_schema`).
-
-What no statement made (read from the server, told by a table map, carried on from an
-older place, given by a person) is taken as it is recorded. A table is told once: what
-follows from a wrong version is wrong too.
+Versions that no statement made (read from the server, from a TABLE_MAP or from a person, or carried
+from an older position) are taken as recorded. Each table is reported once: whatever follows from a
+wrong version is wrong too.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class RecordedBatch:
-    """What a live batch recorded. `databases`: those there were where it began, None where
-    it went on behind the batch before; `whole`: it began with all tables that the server
-    had, and with no others."""
+    """What a batch that was not abandoned recorded. `databases`: those that existed where it began,
+    None if it continued the batch before. `whole`: it began with exactly the tables that the
+    server had."""
 
     batch: int
     statements: tuple[SchemaStatement, ...]
@@ -48,8 +47,8 @@ class RecordedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """Two accounts that should be one. `position`: the place they are of; `version`: the recorded
-    one; `table` None: about the statement there, whatever tables it concerns."""
+    """A recorded version or statement that differs from the one followed again. `table`: None if
+    the difference is about the statement at `position`; `version`: the recorded one's number."""
 
     json_keys: ClassVar = ("table", "version", "position", "differences")
 
@@ -62,50 +61,55 @@ class Disagreement:
 def refold(
     batches: Iterable[RecordedBatch], *, lower_case_table_names: int
 ) -> Iterator[Disagreement]:
-    """What comes out otherwise than it is recorded, in the order of the log. `batches`: in
-    the order they were read."""
-    ever, tables = defaultdict[TableName, list[SchemaVersion]](list), set[TableName]()
-    known = HeldStructures(ever=ever.__getitem__)
+    """Yield what differs from the record when it is followed again, in the order of the log.
+    `batches`: in the order in which they were read."""
+    versions, reported = defaultdict[TableName, list[SchemaVersion]](list), set[TableName]()
+    structures = HeldStructures(ever=versions.__getitem__)
     for recorded in batches:
         if recorded.databases is not None:
-            known.schemas = recorded.databases
+            structures.schemas = recorded.databases
         if recorded.whole:
-            known.tables.clear()
-        for disagreement in _batch(recorded, known, lower_case_table_names):
-            if disagreement.table is None or disagreement.table not in tables:
+            structures.tables.clear()
+        for disagreement in _batch(recorded, structures, lower_case_table_names):
+            if disagreement.table is None or disagreement.table not in reported:
                 yield disagreement
             if disagreement.table is not None:
-                tables.add(disagreement.table)
+                reported.add(disagreement.table)
         for version in recorded.versions:
-            known.tables[version.table] = version
-            ever[version.table].append(version)
+            structures.tables[version.table] = version
+            versions[version.table].append(version)
 
 
-def _batch(recorded: RecordedBatch, known: HeldStructures, folding: int) -> Iterator[Disagreement]:
-    made: dict[int, dict[TableName, SchemaVersion]] = {}
-    versions: list[SchemaVersion] = []
+def _batch(
+    recorded: RecordedBatch, structures: HeldStructures, lower_case_table_names: int
+) -> Iterator[Disagreement]:
+    by_statement: dict[int, dict[TableName, SchemaVersion]] = {}
+    others: list[SchemaVersion] = []
     for version in recorded.versions:
         if version.statement is None:
-            versions.append(version)
+            others.append(version)
         else:
-            made.setdefault(version.statement, {})[version.table] = version
+            by_statement.setdefault(version.statement, {})[version.table] = version
     first = recorded.statements[0].end if recorded.statements else None
-    known.tables.update({one.table: one for one in versions if first is None or one.since < first})
+    for version in others:
+        if first is None or version.since < first:
+            structures.tables[version.table] = version
     if first is None:
         return
-    versions = [one for one in versions if one.since >= first and one.schema is not None]
-    tracker = SchemaTracker(known, lower_case_table_names=folding)
+    others = [version for version in others if version.since >= first and version.schema]
+    tracker = SchemaTracker(structures, lower_case_table_names=lower_case_table_names)
     for statement in recorded.statements:
-        while versions and versions[0].since < statement.end:
-            _adopt(tracker, versions.pop(0))
+        versions = by_statement.get(statement.id, {})
+        while others and others[0].since < statement.end:
+            _adopt(tracker, others.pop(0))
         if statement.context.get(REDACTED_TEXT):
-            # Its text has no values: what it made is taken as it is recorded.
-            for version in made.get(statement.id, {}).values():
+            # Its text has no values, so it cannot be followed: its versions are taken as recorded.
+            for version in versions.values():
                 tracker.resume(version)
             continue
-        yield from _statement(tracker, statement, made.get(statement.id, {}))
-    newest = (*known.schemas, *tracker.history.databases)
-    known.schemas = tuple({database.name: database for database in newest}.values())
+        yield from _statement(tracker, statement, versions)
+    newest = (*structures.schemas, *tracker.history.databases)
+    structures.schemas = tuple({database.name: database for database in newest}.values())
 
 
 def _adopt(tracker: SchemaTracker, version: SchemaVersion) -> None:
@@ -114,20 +118,20 @@ def _adopt(tracker: SchemaTracker, version: SchemaVersion) -> None:
 
 
 def _statement(
-    tracker: SchemaTracker, statement: SchemaStatement, made: Mapping[TableName, SchemaVersion]
+    tracker: SchemaTracker, statement: SchemaStatement, recorded: Mapping[TableName, SchemaVersion]
 ) -> Iterator[Disagreement]:
-    unknown = {table for table in made if _is_unknown(tracker.version(table))}
+    unknown = {table for table in recorded if _is_unknown(tracker.version(table))}
     before = tracker.history
     tracker.take(logged_statement(statement))
     after = tracker.history
     yield from _outcome(statement, after.statements[len(before.statements) :])
-    folded = {version.table: version for version in after.versions[len(before.versions) :]}
-    for table in sorted({*folded, *made}):
-        ours, theirs = folded.get(table), made.get(table)
-        given = theirs is not None and theirs.knowledge is Knowledge.KNOWN
-        if given and (_is_unknown(ours) or (ours is None and table in unknown)):
-            assert theirs is not None
-            _adopt(tracker, theirs)  # read from the server, and known from here on
+    followed = {version.table: version for version in after.versions[len(before.versions) :]}
+    for table in sorted({*followed, *recorded}):
+        ours, theirs = followed.get(table), recorded.get(table)
+        gap = _is_unknown(ours) or (ours is None and table in unknown)
+        if gap and theirs is not None and theirs.knowledge is Knowledge.KNOWN:
+            # The run read it from the server at this position, which cannot be repeated.
+            _adopt(tracker, theirs)
             continue
         sentences = tuple(_differing(theirs, ours))
         if sentences:
@@ -140,29 +144,31 @@ def _is_unknown(version: SchemaVersion | None) -> bool:
 
 
 def _outcome(
-    statement: SchemaStatement, folded: Sequence[SchemaStatement]
+    statement: SchemaStatement, followed: Sequence[SchemaStatement]
 ) -> Iterator[Disagreement]:
-    again = folded[0].outcome if folded else "of no effect"
+    again = followed[0].outcome if followed else "of no effect"
     if again != statement.outcome:
-        told = f"the statement is recorded as {statement.outcome}; followed again it is {again}"
-        yield Disagreement(statement.end, (told,))
+        yield Disagreement(
+            statement.end,
+            (f"the statement is recorded as {statement.outcome}; followed again it is {again}",),
+        )
 
 
-def _differing(recorded: SchemaVersion | None, folded: SchemaVersion | None) -> Iterator[str]:
+def _differing(recorded: SchemaVersion | None, followed: SchemaVersion | None) -> Iterator[str]:
     if recorded is None:
         yield "the statement changes it, and no version says so"
-    elif folded is None:
+    elif followed is None:
         yield "a version is recorded, and the statement does not change it"
-    elif recorded.schema is None or folded.schema is None:
-        if recorded.knowledge is not folded.knowledge:
-            yield f"it is recorded as {recorded.knowledge}, and comes out {folded.knowledge}"
+    elif recorded.schema is None or followed.schema is None:
+        if recorded.knowledge is not followed.knowledge:
+            yield f"it is recorded as {recorded.knowledge}, and followed again {followed.knowledge}"
     else:
-        again = aligned(folded.schema, recorded.schema)
+        again = aligned(followed.schema, recorded.schema)
         if schema_fingerprint(recorded.schema) != schema_fingerprint(again):
             parts = differences(recorded.schema, again)
             yield from parts or ("a part that is not shown",)
-        if recorded.columns_from != folded.columns_from:
-            yield f"columns come from: {_origin(recorded)}, {_origin(folded)}"
+        if recorded.columns_from != followed.columns_from:
+            yield f"columns come from: {_origin(recorded)}, {_origin(followed)}"
 
 
 def _origin(version: SchemaVersion) -> str:
@@ -185,9 +191,11 @@ def logged_statement(statement: SchemaStatement) -> LoggedStatement:
 
 
 def read_stored_context(stored: Mapping[str, Any]) -> StatementContext:
-    """A `SchemaStatement.context` as the value it was; keys of other versions are passed."""
-    names = {one.name for one in fields(StatementContext)} - {"facts"}
-    told = {one.name for one in fields(ServerDialect)}
-    facts = {name: value for name, value in stored.get("facts", {}).items() if name in told}
-    given = {name: value for name, value in stored.items() if name in names}
-    return StatementContext(facts=ServerDialect(**facts), **given)
+    """Return the context that a `SchemaStatement.context` was made of; unknown keys are ignored."""
+    facts = ServerDialect(**_fields_of(ServerDialect, stored.get("facts", {})))
+    return StatementContext(**{**_fields_of(StatementContext, stored), "facts": facts})
+
+
+def _fields_of(kind: type[Any], stored: Mapping[str, Any]) -> dict[str, Any]:
+    names = {field.name for field in fields(kind)}
+    return {name: value for name, value in stored.items() if name in names}

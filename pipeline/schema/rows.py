@@ -1,10 +1,10 @@
-"""A table's schema → what the log's decoder needs of it, and as far as it goes back; and by which
-keys its rows are told apart.
+"""The structure that the log's decoder needs of a schema, its inverse, and the keys that identify
+rows.
 
-The structure is the one that `pipeline.binlog.rows.table_map.read_structure` gives for
-a TABLE_MAP with full metadata. In the lake, keys are compared as text or bytes, which
-is sound: what is unique under a collation is unique in its bytes, and a key's bytes
-come back from its text (`binlog.text.twins`) or the table is quarantined.
+`pipeline.binlog.rows.table_map.read_structure` gives the same structure for a TABLE_MAP with full
+metadata. The lake compares keys as text or bytes. That is sound: what is unique under a collation
+is unique in its bytes, and a table is quarantined if the bytes of a key do not come back from its
+text (`binlog.text.twins`).
 
 Widths: `pack_length()` in `sql/field.h` of MySQL's source.
 """
@@ -33,11 +33,15 @@ _TYPES: Final = {
     **dict.fromkeys(GEOMETRIES, "geometry"),
     **dict.fromkeys(("inet4", "inet6", "uuid"), "binary"),
 }
-_LENGTH_BYTES: Final = {
+_BYTES_OF_TYPE: Final = {
     **{name: count for family in (TEXTS, BLOBS) for count, name in enumerate(family, start=1)},
     **dict.fromkeys(("json", "geometry", "vector"), 4),
+    "inet4": 4,
+    "inet6": 16,
+    "uuid": 16,
 }
-_WIDTHS: Final = {"inet4": 4, "inet6": 16, "uuid": 16}
+"""Bytes of the length before a value, or of the value itself where it has one width."""
+
 _CHARACTERS: Final = frozenset({"char", "varchar"})
 _BYTES: Final = frozenset({"binary", "varbinary"})
 _TEMPORAL: Final = frozenset({"datetime", "timestamp", "time"})
@@ -49,8 +53,8 @@ def row_structure(table: TableSchema) -> TableStructure:
 
 
 def logged_structure(table: TableSchema) -> TableStructure:
-    """As `row_structure`, under the key that a TABLE_MAP names: in place of a missing primary key
-    MySQL names no UNIQUE key over a column that is computed when it is read."""
+    """Return `row_structure` with the key that a TABLE_MAP names: where the primary key is missing,
+    MySQL names no UNIQUE key over a virtual generated column."""
     return _structure(table, _logged_key)
 
 
@@ -62,8 +66,9 @@ def _structure(
 
 
 def _with_row_times(table: TableSchema) -> TableSchema:
-    """MariaDB's versioned tables have two columns at the end of each image, named here as
-    its statements name them, and the second in their keys, unless they were declared."""
+    """Add the two columns that MariaDB puts at the end of each image of a versioned table, unless
+    they are declared, and the second of them to its keys. The names are those that MariaDB's
+    statements use."""
     declared = any(column.system_period is not None for column in table.columns)
     if not table.system_versioned or declared:
         return table
@@ -78,8 +83,8 @@ def _with_row_times(table: TableSchema) -> TableSchema:
 
 
 def _with_hashes(table: TableSchema) -> TableSchema:
-    """MariaDB keeps a column at the end of each image for each UNIQUE that it hashes. Whether
-    it is nullable depends on the keys' order, and is left open: nullable."""
+    """Add the column that MariaDB puts at the end of each image for each UNIQUE that it hashes.
+    Whether it may be NULL depends on the order of keys, which is unknown: it is nullable here."""
     hashed = [key for key in table.keys if key.hashed]
     hashes = (
         ColumnSchema(f"DB_ROW_HASH_{number}", "bigint", unsigned=True)
@@ -89,8 +94,8 @@ def _with_hashes(table: TableSchema) -> TableSchema:
 
 
 def row_key(table: TableSchema) -> tuple[str, ...]:
-    """The primary key, by which rows are told apart: the first UNIQUE key over whole columns that
-    are all NOT NULL stands in where there is none (`sql/dd_table_share.cc`)."""
+    """Return the columns of the primary key; without one, those of the first UNIQUE key over whole
+    columns that are all NOT NULL, as in `sql/dd_table_share.cc`."""
     return next(_row_keys(table), ())
 
 
@@ -104,11 +109,11 @@ def _row_keys(table: TableSchema) -> Iterator[tuple[str, ...]]:
     if table.primary_key:
         yield table.primary_key
     for key in table.keys:
-        if key.kind == "unique" and not key.hashed and _tells_apart(key, table):
+        if key.kind == "unique" and not key.hashed and _identifies_rows(key, table):
             yield key.columns
 
 
-def _tells_apart(key: KeySchema, table: TableSchema) -> bool:
+def _identifies_rows(key: KeySchema, table: TableSchema) -> bool:
     columns = [table.column(part.column or "") for part in key.parts if part.prefix is None]
     whole = len(columns) == len(key.parts)
     return whole and all(column is not None and not column.nullable for column in columns)
@@ -131,7 +136,7 @@ def _column(column: ColumnSchema) -> Column:
 
 
 def _length(column: ColumnSchema, kind: str) -> int | None:
-    """See `pipeline.table.Column.length`."""
+    """Return the length as `pipeline.table.Column.length` defines it."""
     if kind == "bit" or kind in _TEMPORAL or column.type in _BYTES:
         return column.length
     if column.type in _CHARACTERS:
@@ -141,8 +146,7 @@ def _length(column: ColumnSchema, kind: str) -> int | None:
     if kind == "set":
         size = (len(column.members) + 7) // 8
         return size if size <= 4 else 8
-    known = {**_LENGTH_BYTES, **_WIDTHS}
-    return known.get(column.type, known.get(kind))
+    return _BYTES_OF_TYPE.get(column.type, _BYTES_OF_TYPE.get(kind))
 
 
 _BY_LENGTH_BYTES: Final = {"text": TEXTS, "blob": BLOBS}
@@ -152,11 +156,11 @@ _DECLARED: Final = frozenset({"bit", *_BYTES, *_TEMPORAL})
 
 
 def schema_of(structure: TableStructure) -> TableSchema:
-    """The inverse of `row_structure`: a schema with that very structure.
+    """Return a schema with this structure: the inverse of `row_structure`.
 
-    What a table structure does not have is as if it had not been declared: no defaults, no keys
-    but the primary one, no collations, no character set of the table's own; a spatial type is
-    "geometry", MariaDB's INET6 and UUID are BINARY.
+    It has nothing that the structure does not tell: no defaults, no keys but the primary one, no
+    collations, no character set of the table. Every spatial type is "geometry", and MariaDB's INET6
+    and UUID are BINARY.
     """
     key = tuple(KeyPart(name) for name in structure.primary_key)
     return TableSchema(
@@ -188,33 +192,34 @@ def _schema_of(column: Column) -> ColumnSchema:
 
 
 def merge_key(schema: TableSchema) -> tuple[str, ...]:
-    """The primary key's columns; else those of a UNIQUE index over whole NOT NULL columns,
-    the first by name (the order of a structure's keys means nothing); else none."""
+    """Return the columns of the primary key; without one, those of the UNIQUE index over whole NOT
+    NULL columns whose name comes first (the order of a schema's keys means nothing)."""
     return next(key_candidates(schema), ())
 
 
 def key_candidates(schema: TableSchema) -> Iterator[tuple[str, ...]]:
-    """Every key a row can be told by, the best first, in the columns' own spelling."""
-    for key in _telling(schema):
+    """Yield the columns of every key that identifies rows, the best key first, spelled as the
+    columns are."""
+    for key in _identifying_keys(schema):
         yield tuple(_spelled(schema, name) for name in key.columns)
 
 
 def merge_index(schema: TableSchema) -> KeySchema | None:
-    """The key that `merge_key` has the columns of."""
-    return next(_telling(schema), None)
+    """Return the key whose columns `merge_key` returns."""
+    return next(_identifying_keys(schema), None)
 
 
 def key_columns(schema: TableSchema) -> frozenset[str]:
-    """The columns of every key that rows are told by, now or once another key is gone."""
+    """Return the columns of all keys that identify rows, now or after another key is dropped."""
     return frozenset(name for key in key_candidates(schema) for name in key)
 
 
-def _telling(schema: TableSchema) -> Iterator[KeySchema]:
+def _identifying_keys(schema: TableSchema) -> Iterator[KeySchema]:
     unique = sorted(
         (key for key in schema.keys if key.kind == "unique"), key=lambda key: key.name.lower()
     )
     yield from (key for key in schema.keys if key.kind == "primary")
-    yield from (key for key in unique if _tells_apart(key, schema))
+    yield from (key for key in unique if _identifies_rows(key, schema))
 
 
 def _spelled(schema: TableSchema, name: str) -> str:

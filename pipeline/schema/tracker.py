@@ -1,10 +1,8 @@
-"""The structures of one source, followed along one reading of its log.
+"""The structures of one source while a run reads its log.
 
-Not here: where the first structures come from (`pipeline.runs.capturing.initial_schemas`), what a
-change means for a lake (`consequences`).
-
-Tables are asked for one by one until the first statement that changes something; then all
-of them are, once. So a run without such a statement pays for the tables it has rows of.
+`pipeline.runs.capturing.initial_schemas` finds the first structures. Until the first statement that
+changes a structure, structures are loaded table by table; that statement loads all of them. So a
+run without such a statement only loads the tables whose rows it reads.
 """
 
 from __future__ import annotations
@@ -57,44 +55,46 @@ from pipeline.table import TableName, TableStructure
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """What the server was found to have, for a table whose statements before `since` begin
-    at a structure that nobody knows; the last of them ends there."""
+    """A table whose structure is unknown up to `since` and was read from the server: the last
+    statement that changed it ends there."""
 
     since: Coordinates
     schema: TableSchema
 
 
 ColumnsFrom = tuple[str | None, ...]
-"""For each column the name it had before, None for a new one."""
+"""The former name of each column, None for a new column."""
 
 Origin = tuple[SchemaVersion, ColumnsFrom | None]
-"""The version whose rows or columns a table has, and which of its columns is which of them; None
-where names tell."""
+"""The version whose rows or columns a table has, and the former names of its columns; None if they
+kept their names."""
 
 
 class KnownStructures(Protocol):
-    """What was known where the reading begins."""
+    """The structures that are known where the run begins to read the log."""
 
-    def one(self, table: TableName) -> SchemaVersion | None: ...
+    def one(self, table: TableName) -> SchemaVersion | None:
+        """Return the newest version of a table."""
 
     def all(self) -> Sequence[SchemaVersion]:
-        """Every table's, those that are dropped left out."""
+        """Return the newest version of every table that is not dropped."""
 
     def versions(self, table: TableName) -> Sequence[SchemaVersion]:
-        """All versions it ever had, in the order of their places."""
+        """Return all versions of a table, in the order of their positions."""
 
     def referring(self) -> Sequence[SchemaVersion]:
-        """Those of `all` that have foreign keys."""
+        """Return those of `all` that have foreign keys."""
 
     def databases(self) -> Sequence[DatabaseVersion]: ...
 
     def last_number(self, table: TableName) -> int:
-        """The highest number that any version of the table ever had; 0 for none."""
+        """Return the highest number of a version of the table; 0 if it has none."""
 
 
 @dataclass(slots=True)
 class HeldStructures:
-    """`KnownStructures` at hand. `tables`: the newest version of each; `ever`: all of one."""
+    """`KnownStructures` in memory. `tables`: the newest version of each table; `ever`: returns all
+    versions of a table."""
 
     tables: dict[TableName, SchemaVersion] = field(default_factory=dict)
     schemas: Sequence[DatabaseVersion] = ()
@@ -105,13 +105,18 @@ class HeldStructures:
         return self.tables.get(table)
 
     def all(self) -> Sequence[SchemaVersion]:
-        return [one for one in self.tables.values() if one.knowledge is not Knowledge.DROPPED]
+        versions = self.tables.values()
+        return [version for version in versions if version.knowledge is not Knowledge.DROPPED]
 
     def versions(self, table: TableName) -> Sequence[SchemaVersion]:
         return self.ever(table)
 
     def referring(self) -> Sequence[SchemaVersion]:
-        return [one for one in self.all() if one.schema is not None and one.schema.foreign_keys]
+        return [
+            version
+            for version in self.all()
+            if version.schema is not None and version.schema.foreign_keys
+        ]
 
     def databases(self) -> Sequence[DatabaseVersion]:
         return self.schemas
@@ -123,21 +128,21 @@ class HeldStructures:
 Generation = Callable[
     [Sequence[SchemaVersion], TableSchema | None, ShownAs | None, TableSchema | None], int
 ]
-"""Which of a changelog's generations the rows of a new version go to, by the versions there
-were: what the lake shows, how, and of which structure."""
+"""Returns the changelog generation of a new version, from the versions before it, the schema that
+the lake shows, how it shows it, and the source's schema."""
 
 
 Recorded = Callable[
     [TableName, Coordinates, TableSchema | None, str | None, ColumnsFrom | None],
     SchemaVersion | None,
 ]
-"""The version that an earlier reading of the same place recorded of a table, if it says the
-same: this schema, or for None that it is dropped, or unknown for this reason. Columns of before
-are given where a person said which they are."""
+"""Returns the version that an earlier run recorded for a table at this position if it is the same:
+with this schema; or, without a schema, dropped, or unknown for this reason. Former names of columns
+are given if a person named them."""
 
 
 class Shapes(Protocol):
-    """What the settings say of how the lake shows tables (`pipeline.shape.shaping`)."""
+    """How the settings have the lake show tables (`pipeline.shape.shaping`)."""
 
     def recorded(
         self,
@@ -145,18 +150,19 @@ class Shapes(Protocol):
         before: SchemaVersion | None = None,
         columns_from: ColumnsFrom | None = None,
     ) -> tuple[TableSchema, ShownAs | None]:
-        """The structure as the history keeps it, and how it is shown. `before`: the version whose
-        rows or columns it has; `columns_from`: for each column the name it had there, None where
-        names tell. TableError where it cannot be shown as the settings say."""
+        """Return the structure as the history stores it, and how the lake shows it. `before`: the
+        version whose rows or columns it has; `columns_from`: the columns' names in that version,
+        None if they kept their names. Raise TableError if it cannot be shown as the settings
+        say."""
 
     def statement(
         self, logged: LoggedStatement, followed: FollowedStatement, tables: Collection[TableName]
     ) -> SchemaStatement:
-        """A statement that names these tables, as the history keeps it."""
+        """Return a statement that names these tables as the history stores it."""
 
 
-class AsTheyAre:
-    """The `Shapes` of settings that say nothing: every table is shown as it is."""
+class _AsTheyAre:
+    """The `Shapes` of settings without shapes: every table is shown as it is."""
 
     def recorded(
         self,
@@ -173,9 +179,13 @@ class AsTheyAre:
 
 
 class SchemaTracker:
-    """`known`: the structures at the beginning; `later`: those that are known only from a
-    place on; `recorded`: what is known already of places further on, and stays as it is;
-    `shapes`: how the lake shows tables."""
+    """The structures at the current position of the log, which `take` moves from statement to
+    statement, and the history that this makes.
+
+    `known`: the structures at the beginning; `later`: those that are known only from some position
+    on; `recorded`: looks up versions that an earlier run recorded, which are kept; `shapes`: how
+    the lake shows tables.
+    """
 
     def __init__(
         self,
@@ -188,7 +198,7 @@ class SchemaTracker:
         shapes: Shapes | None = None,
     ) -> None:
         self._known = known
-        self._shapes = shapes or AsTheyAre()
+        self._shapes = shapes or _AsTheyAre()
         self._generation = generation
         self._recorded = recorded
         self._folding = lower_case_table_names
@@ -211,45 +221,47 @@ class SchemaTracker:
         return len(self._statements)
 
     def version(self, table: TableName) -> SchemaVersion | None:
-        """The table's structure at this place of the log; None where nothing was ever
-        known of it."""
+        """Return the table's structure at the current position; None if there is no record of the
+        table."""
         if table not in self._current:
             self._current[table] = self._known.one(table)
         return self._current[table]
 
     def last_known(self, table: TableName) -> TableSchema | None:
-        """The table's structure at this place, or before it, where it is not known here."""
+        """Return the table's schema at the current position; if it is unknown there, the last one
+        before."""
         version = self.version(table)
-        known = None if version is None else version.schema
-        return known or self._before.get(table)
+        schema = None if version is None else version.schema
+        return schema or self._before.get(table)
 
     def known_from(self, table: TableName) -> Coordinates | None:
-        """Where a structure that is unknown here is known again."""
+        """Return the position from which a structure that is unknown here is known again."""
         later = self._later.get(table)
         return later.since if later else None
 
     def not_shown(self, table: TableName) -> TableError | None:
-        """Why the table's structure at this place cannot be shown as the settings say, if this
-        reading came upon it; None if it can."""
+        """Return why the table's structure at the current position cannot be shown as the settings
+        say, if this run has recorded that; else None."""
         return self._not_shown.get(table)
 
     def told_by_log(self, table: TableName) -> bool:
-        """Whether what is known of the table comes from the log's own account of it, which
-        tells no defaults."""
-        told = False
-        for version in self._ever(table):
+        """Return whether the table's structure comes from a TABLE_MAP event, which has no
+        defaults."""
+        from_map = False
+        for version in self._all_versions(table):
             if version.origin is VersionOrigin.TABLE_MAP:
-                told = True
+                from_map = True
             elif version.origin in (VersionOrigin.BASELINE, VersionOrigin.PERSON) or (
                 version.origin is VersionOrigin.STATEMENT and version.columns_from is None
             ):
-                told = False
-        return told
+                from_map = False
+        return from_map
 
-    def _ever(self, table: TableName) -> list[SchemaVersion]:
+    def _all_versions(self, table: TableName) -> list[SchemaVersion]:
         return [*self._known.versions(table), *self._made.get(table, ())]
 
     def referring(self) -> Sequence[TableSchema]:
+        """Return the tables with foreign keys at the current position."""
         if self._schema is not None:
             return [table for table in self._schema.tables.values() if table.foreign_keys]
         versions = self._with_current(self._known.referring())
@@ -260,6 +272,7 @@ class SchemaTracker:
         return ServerSchema(lower_case_table_names=self._folding).fold(table)
 
     def whole(self) -> ServerSchema:
+        """Return the schema of the whole server at the current position."""
         if self._schema is None:
             schema = ServerSchema(lower_case_table_names=self._folding)
             for database in self._known.databases():
@@ -278,16 +291,16 @@ class SchemaTracker:
         return self._schema
 
     def _with_current(self, known: Iterable[SchemaVersion]) -> dict[TableName, SchemaVersion]:
-        """What was known of some tables at the beginning, as it is here, and every table that
-        was asked for since."""
+        """Return versions known at the beginning, with those that replaced them since, and every
+        other table that was loaded since."""
         versions = {version.table: version for version in known}
         current = self._current.items()
         return versions | {name: version for name, version in current if version is not None}
 
-    # -- from elsewhere ----------------------------------------------------------------
+    # -- versions that no statement makes ----------------------------------------------
 
     def told_by_map(self, structure: TableStructure, at: Coordinates) -> SchemaVersion:
-        """The log itself says how the table is built."""
+        """Record a structure that a TABLE_MAP event describes."""
         schema = schema_of(structure)
         if self._schema is not None:
             self._schema = self._schema.with_table(schema)
@@ -296,8 +309,8 @@ class SchemaTracker:
     def begin_with(
         self, versions: Iterable[SchemaVersion], databases: Iterable[DatabaseVersion]
     ) -> None:
-        """What was found at the beginning, to be recorded with this reading. A table that
-        was known before goes on with its rows; which column is which only the names tell."""
+        """Record the structures that the run read where it begins. A table that was known before
+        keeps its rows, and its columns are matched by their names."""
         for version in versions:
             columns_from = None
             if version.schema is not None:
@@ -313,52 +326,52 @@ class SchemaTracker:
         self._databases += databases
 
     def _same_names(self, table: TableName, after: TableSchema) -> ColumnsFrom | None:
-        """Which column is which by their names; None if no structure of the table was known when
-        the reading began."""
+        """Match columns with those of the last known structure by their names; None if no structure
+        was known where the run begins."""
         if not self._known.last_number(table):
             return None
-        known = (version.schema for version in reversed(self._known.versions(table)))
-        before = next((schema for schema in known if schema is not None), None)
+        schemas = (version.schema for version in reversed(self._known.versions(table)))
+        before = next((schema for schema in schemas if schema is not None), None)
         if before is None:
             return None
         columns = (before.column(column.name) for column in after.columns)
         return tuple(None if column is None else column.name for column in columns)
 
     def carry(self, table: TableName, version: SchemaVersion | None, at: Coordinates) -> None:
-        """An older version holds again from there on; None: the table is not there, or
-        nobody knew of it."""
+        """Record that an older version holds again from there on; None if the table does not exist
+        there, or was unknown."""
         schema = None if version is None else version.schema
         reason = None if version is None else version.reason
         self._record(table, schema, at, VersionOrigin.CARRIED, reason=reason, carried=version)
 
     def adopt(self, schema: TableSchema, at: Coordinates) -> SchemaVersion:
-        """What the server was found to have at a place."""
+        """Record the structure that the server had at a position."""
         self._schema = self.whole().with_table(schema)
         return self._record(schema.name, schema, at, VersionOrigin.BASELINE)
 
     def take_word(
         self, schema: TableSchema, at: Coordinates, columns_from: ColumnsFrom | None
     ) -> SchemaVersion:
-        """What a person says the table has from a place on, and which of its columns is which
-        of before; None where it does not go on with its rows. Where hidden columns stand no
-        CREATE TABLE tells."""
+        """Record the structure that a person gave for a table from a position on, and the former
+        names of its columns; None if the table does not keep its rows."""
+        # A CREATE TABLE does not tell the places of hidden columns.
         schema = replace(schema, hidden=())
         self._schema = self.whole().with_table(schema)
-        ever = reversed(self._ever(schema.name))
-        before = next((version for version in ever if version.schema is not None), None)
-        goes_on = before is not None and columns_from is not None
+        versions = reversed(self._all_versions(schema.name))
+        before = next((version for version in versions if version.schema is not None), None)
+        keeps_rows = before is not None and columns_from is not None
         return self._record(
             schema.name,
             schema,
             at,
             VersionOrigin.PERSON,
             columns_from=columns_from,
-            # A column that gets a name which the settings do not hide stays hidden.
-            shaped_like=(before, columns_from) if before is not None and goes_on else None,
+            # A hidden column stays hidden under a new name that the settings do not hide.
+            shaped_like=(before, columns_from) if before is not None and keeps_rows else None,
         )
 
     def resume(self, version: SchemaVersion) -> None:
-        """The version that holds for a table from here on, recorded by another reading."""
+        """Continue with a version that was recorded before, without recording it again."""
         whole = self.whole()
         if version.schema is not None:
             self._schema = whole.with_table(version.schema)
@@ -379,17 +392,17 @@ class SchemaTracker:
         shaped_like: Origin | None = None,
         carried: SchemaVersion | None = None,
     ) -> SchemaVersion:
-        """From here on the table is known so, or for None dropped, or unknown for a reason; it is
-        unknown, too, if it cannot be shown as the settings say. `shaped_like`: of which it may
-        show no more than that does; `carried`: the version that holds again, in its own shape."""
+        """Record a version: with a schema known, without one unknown for a reason, or dropped. It
+        is unknown, too, if it cannot be shown as the settings say. `shaped_like`: it may show no
+        more than that version; `carried`: the version that holds again, shown as it was."""
         old = self._current.get(table)
         if old is not None and old.schema is not None:
             self._before[table] = old.schema
-        word = columns_from if origin is VersionOrigin.PERSON else None
-        told = self._recorded and self._recorded(table, since, schema, reason, word)
-        if told:
-            self._current[table] = told
-            return told
+        by_person = columns_from if origin is VersionOrigin.PERSON else None
+        recorded = self._recorded and self._recorded(table, since, schema, reason, by_person)
+        if recorded:
+            self._current[table] = recorded
+            return recorded
         self._not_shown.pop(table, None)
         shown_as = None if carried is None else carried.shown_as
         if schema is not None and carried is None:
@@ -407,7 +420,7 @@ class SchemaTracker:
         generation = 1
         if number and self._generation is not None:
             shown = schema if shown_as is None else shown_as.schema
-            generation = self._generation(self._ever(table), shown, shown_as, schema)
+            generation = self._generation(self._all_versions(table), shown, shown_as, schema)
         version = SchemaVersion(
             table,
             number + 1,
@@ -429,6 +442,7 @@ class SchemaTracker:
     # -- statements --------------------------------------------------------------------
 
     def take(self, logged: LoggedStatement) -> FollowedStatement:
+        """Follow a statement: move to its end, and record the versions that it makes."""
         read = read_change(logged.text, logged.context)
         if isinstance(read, Irrelevant):
             self._take_code(logged)
@@ -440,63 +454,67 @@ class SchemaTracker:
             after = after_unknown(forget(before, read.may_touch or ()), read.may_touch or ())
             followed = FollowedStatement(not_understood=read, kind=read.kind)
         else:
-            done = evolve(before, read, logged.context)
-            after = after_effects(done.schema, done.effects)
-            pairs = [pair for one in read if isinstance(one, RenameTables) for pair in one.pairs]
-            after = renamed_views(after, pairs)
-            followed = FollowedStatement(done.effects, kind=read[0].kind)
+            evolved = evolve(before, read, logged.context)
+            after = after_effects(evolved.schema, evolved.effects)
+            for change in read:
+                if isinstance(change, RenameTables):
+                    after = renamed_views(after, change.pairs)
+            followed = FollowedStatement(evolved.effects, kind=read[0].kind)
             touched.update(touched_by(read, ()), needed_by(read))
             like = self._origins_of(read, followed, before)
-        # Settings speak of tables by the names that structures have, which a statement may spell
-        # otherwise.
-        spelled = (schema.table(name) for schema in (before, after) for name in touched)
-        touched |= {*map(self.fold, touched), *(one.name for one in spelled if one is not None)}
+        # Settings name tables as structures do, and a statement may spell them in another case.
+        tables = (schema.table(name) for schema in (before, after) for name in touched)
+        touched |= {
+            *map(self.fold, touched),
+            *(table.name for table in tables if table is not None),
+        }
         self._statements.append(self._shapes.statement(logged, followed, touched))
-        self._schema = self._caught_up(after, logged.end)
+        self._schema = self._with_later(after, logged.end)
         number = len(self._statements) - 1
-        self._note_tables(before, self._schema, followed, logged.end, number, like)
-        self._note_databases(before, self._schema, logged.end, number)
-        # What hides its values is known of the version before alone: the next change could not
-        # be held against it.
+        self._record_tables(before, self._schema, followed, logged.end, number, like)
+        self._record_databases(before, self._schema, logged.end, number)
+        # Only the version before says which values a table that cannot be shown hides. Forgotten,
+        # it is not followed, so a later change cannot show them.
         self._schema = forget(self._schema, [*self._not_shown])
         return followed
 
     def _origins_of(
         self, changes: Sequence[SchemaChange], followed: FollowedStatement, before: ServerSchema
     ) -> dict[TableName, Origin]:
-        """Whose rows or columns a table has from here on under its name, by that name as
-        structures are keyed: those of the name that it had, or of the table that it is like."""
+        """Return the origin of each table that the statement renames or makes LIKE another, by the
+        folded name that the table has after it."""
         names: dict[TableName, tuple[TableName, ColumnsFrom | None]] = {}
         for effect in followed.effects:
             if isinstance(effect, Renamed):
-                had, _ = names.pop(self.fold(effect.table), (effect.table, None))
-                names[self.fold(effect.to)] = had, effect.columns_from or None
+                former, _ = names.pop(self.fold(effect.table), (effect.table, None))
+                names[self.fold(effect.to)] = former, effect.columns_from or None
         for change in changes:
             if isinstance(change, CreateLike):
                 names[self.fold(change.table)] = change.like, None
-        found: dict[TableName, Origin] = {}
-        for name, (had, columns_from) in names.items():
-            table = before.table(had)
+        origins_by_name: dict[TableName, Origin] = {}
+        for name, (former, columns_from) in names.items():
+            table = before.table(former)
             version = None if table is None else self.version(table.name)
             if version is not None:
-                found[name] = version, columns_from
-        return found
+                origins_by_name[name] = version, columns_from
+        return origins_by_name
 
     def _take_code(self, logged: LoggedStatement) -> None:
         if not may_change_code(logged.text):
             return
         before = self.whole()
         self._schema = with_code(before, logged.text, logged.context)
-        self._note_databases(before, self._schema, logged.end, None)
+        self._record_databases(before, self._schema, logged.end, None)
 
-    def _caught_up(self, schema: ServerSchema, end: Coordinates) -> ServerSchema:
+    def _with_later(self, schema: ServerSchema, end: Coordinates) -> ServerSchema:
+        """Return the schema with the tables that are known from `end` or earlier on."""
         for name in [name for name, later in self._later.items() if later.since <= end]:
             later = self._later.pop(name)
             if schema.table(name) is None:
                 schema = schema.with_table(later.schema)
         return schema
 
-    def _note_tables(
+    def _record_tables(
         self,
         before: ServerSchema,
         after: ServerSchema,
@@ -510,18 +528,16 @@ class SchemaTracker:
         for key in sorted({*before.tables, *after.tables, *before.unknown, *after.unknown}):
             old, new = before.tables.get(key), after.tables.get(key)
             was_unknown, is_unknown = key in before.unknown, key in after.unknown
-            if new is old and was_unknown == is_unknown:
+            if (new is old and was_unknown == is_unknown) or (is_unknown and was_unknown):
                 continue
-            if is_unknown and was_unknown:
-                continue
-            either = new or old
-            origin = columns.get(key)
-            if new is not None and old is not None and key not in columns:
-                origin = tuple(column.name for column in new.columns)
-            columns_from = origin if new is not None and old is not None else None
+            columns_from: ColumnsFrom | None = None
+            if new is not None and old is not None:
+                same_names = tuple(column.name for column in new.columns)
+                columns_from = columns.get(key, same_names)
             own = None if old is None else self.version(old.name)
+            table = new or old
             self._record(
-                key if either is None else either.name,
+                key if table is None else table.name,
                 new,
                 at,
                 VersionOrigin.STATEMENT,
@@ -531,7 +547,7 @@ class SchemaTracker:
                 shaped_like=like.get(key) or (None if own is None else (own, columns_from)),
             )
 
-    def _note_databases(
+    def _record_databases(
         self, before: ServerSchema, after: ServerSchema, at: Coordinates, statement: int | None
     ) -> None:
         for key in sorted({*before.databases, *after.databases}):

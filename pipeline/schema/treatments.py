@@ -1,49 +1,50 @@
-"""What becomes of a column on its way to the lake, as a value and as words.
+"""Treatments of columns: how the lake shows a column that it does not show as it is.
 
-The ledger keeps the words. What rules come to for a structure is `pipeline.shape`.
+Each is a value and has a text, which the ledger stores. `pipeline.shape` resolves the settings of a
+table to one treatment per column.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 
 class Fate(StrEnum):
-    """What becomes of a column of which there is no more to say."""
+    """The treatments without parameters."""
 
     SHOWN = "shown"
     LEFT_OUT = "left out"
 
 
 class Hash(StrEnum):
-    """What is hashed of a value."""
+    """The value is shown as a keyed hash."""
 
     EXACT = "exact"
     LOWER = "lower"
-    """A text in lower case, so that spellings that differ by case have one hash."""
+    """A hash of the text in lower case: spellings that differ in case have one hash."""
 
 
 class Conversion(StrEnum):
-    """The type that a column has in the lake instead of its own."""
+    """The whole value is shown as another type."""
 
     BOOLEAN = "boolean"
-    """Of whole numbers that are 0 or 1."""
+    """From whole numbers that are 0 or 1."""
     UUID = "uuid"
-    """The text of a UUID, of BINARY(16), or in lower case of CHAR(36)."""
+    """The text of a UUID in lower case, from BINARY(16) or CHAR(36)."""
     MICROSECONDS = "microseconds"
-    """Of TIME: a whole number of microseconds."""
+    """A whole number of microseconds, from TIME."""
     STRING = "string"
     """The text that SELECT prints."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """`kind`: first or last, which show `keep` characters of a value that is longer; year, of a
-    date; null, which shows nothing."""
+    """A part of the value is shown. `kind`: "first" and "last" show `keep` characters of a longer
+    value, "year" the year of a date, "null" shows nothing."""
 
     kind: str
     keep: int = 0
@@ -56,7 +57,7 @@ _MASK: Final = re.compile(r"(?P<kind>first|last):(?P<keep>[1-9]\d{0,3})|year|nul
 
 
 def read_mask(text: str) -> Mask:
-    """`last:4`, `first:2`, `year` or `null`; ValueError for any other text."""
+    """Read `last:4`, `first:2`, `year` or `null`; raise ValueError for any other text."""
     match = _MASK.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is no mask: write first:N, last:N, year or null")
@@ -64,22 +65,20 @@ def read_mask(text: str) -> Mask:
 
 
 Treatment = Fate | Hash | Mask | Conversion
-"""What becomes of one column."""
 
 
 def hides_values(treatment: Treatment) -> bool:
-    """Whether not every value of a column is shown, in whatever type."""
+    """Return whether the treatment hides values: all but showing them, in whatever type."""
     return treatment is not Fate.SHOWN and not isinstance(treatment, Conversion)
 
 
 LEFT_OUT: Final = Fate.LEFT_OUT.value
 ROWS_BY: Final = "rows by it"
-"""Among the words of a column that a condition on rows asks."""
+"""Words added to those of a column on which the condition on rows depends."""
 
 
 def treatment_words(treatment: Treatment) -> str:
-    """As people read it and the ledger keeps it: `left out`, `hash lower`, `mask last:4`,
-    `as uuid`."""
+    """Return the ledger's text: `left out`, `hash lower`, `mask last:4`, `as uuid`."""
     match treatment:
         case Fate():
             return treatment.value
@@ -92,7 +91,7 @@ def treatment_words(treatment: Treatment) -> str:
 
 
 def read_treatment(words: str) -> Treatment:
-    """The inverse of `treatment_words`; ValueError for other words."""
+    """Read a text of `treatment_words`; raise ValueError for any other."""
     kind, _, rest = words.partition(" ")
     match kind:
         case "hash":
@@ -106,7 +105,7 @@ def read_treatment(words: str) -> Treatment:
 
 
 def shown_in_words(treatment: Treatment) -> str:
-    """The same for a person who reads about a table: `hashed`, `masked last:4`."""
+    """Return the treatment as part of a sentence: `hashed`, `masked last:4`."""
     match treatment:
         case Hash.LOWER:
             return "hashed in lower case"
@@ -119,16 +118,11 @@ def shown_in_words(treatment: Treatment) -> str:
 
 
 def shape_in_words(names: Sequence[str], treatments: Sequence[Treatment], rows: str | None) -> str:
-    """What a lake shows of a table, in one line: `email hashed, ssn left out, rows where not test`;
-    empty if it shows all of it as it is."""
-    return ", ".join(_shape_words(names, treatments, rows))
-
-
-def _shape_words(
-    names: Sequence[str], treatments: Sequence[Treatment], rows: str | None
-) -> Iterator[str]:
-    for name, treatment in zip(names, treatments, strict=True):
-        if treatment is not Fate.SHOWN:
-            yield f"{name} {shown_in_words(treatment)}"
-    if rows is not None:
-        yield f"rows where {rows}"
+    """Return how the lake shows a table, in one line: `email hashed, ssn left out, rows where not
+    test`; empty if it shows all of it as it is."""
+    words = [
+        f"{name} {shown_in_words(treatment)}"
+        for name, treatment in zip(names, treatments, strict=True)
+        if treatment is not Fate.SHOWN
+    ]
+    return ", ".join([*words, *([] if rows is None else [f"rows where {rows}"])])

@@ -1,10 +1,8 @@
-"""MySQL types → Arrow types (and so Delta types): the only place that decides.
+"""The Arrow type, and so the Delta type, of each MySQL type.
 
-The mapping follows the widths of the MySQL manual's chapter "Data Types"; Delta has no
-unsigned integers and 38 decimal digits at most. A type that is not listed is never
-guessed: `TableError` quarantines the table. How a value's bytes or text become the
-Arrow value is the business of the two rooms that read values, `pipeline.binlog` and
-`pipeline.resultset`.
+The mapping follows the widths of the MySQL manual's chapter "Data Types"; Delta has no unsigned
+integers and at most 38 decimal digits. A type that is not listed is never guessed: `TableError`
+quarantines the table. `pipeline.binlog` and `pipeline.resultset` turn bytes and texts into values.
 """
 
 from __future__ import annotations
@@ -34,42 +32,43 @@ _PLAIN: dict[str, pa.DataType] = {
     "date": pa.date32(),
     "datetime": pa.timestamp("us"),
     "timestamp": pa.timestamp("us", tz="UTC"),
-    # Text as MySQL prints it, with the column's fractional digits: -838:59:59.000000.
+    # The text that MySQL prints, with the column's fractional digits: -838:59:59.000000.
     "time": pa.string(),
     "year": pa.int16(),
     "char": pa.string(),
     "varchar": pa.string(),
     "text": pa.string(),
     "enum": pa.string(),
-    # Members in the order of the definition, comma separated.
+    # The members in the order of the definition, separated by commas.
     "set": pa.string(),
-    # Byte for byte what SELECT prints.
+    # What SELECT prints, byte for byte.
     "json": pa.string(),
     "binary": pa.binary(),
     "varbinary": pa.binary(),
     "blob": pa.binary(),
-    # EWKB: well-known binary whose type word says where a spatial reference follows.
+    # EWKB: well-known binary with the spatial reference id, if there is one, after the type word.
     "geometry": pa.binary(),
     "vector": pa.list_(pa.float32()),
 }
 
 TEXT_TYPES = frozenset({"char", "varchar", "text"})
-"""Types whose bytes are characters of the column's own character set."""
+"""Types whose bytes are characters in the column's character set."""
 
 MAX_DECIMAL_DIGITS = 38
-"""Spark's and Delta's limit; longer decimals become strings."""
+"""Limit of Spark and Delta; longer decimals become strings."""
 
-MAX_LONG_BITS = 63
-"""BIT columns up to this width fit a signed integer of 64 bits."""
+_MAX_LONG_BITS = 63
+"""Widest BIT column whose values fit a signed integer of 64 bits."""
 
 _BIT_DIGITS = 20
-"""Decimal digits of 64 bits."""
+"""Decimal digits of the largest number of 64 bits."""
 
 _HINT = "exclude the table, or change the column to a type of the MySQL manual's list"
 
 
 def arrow_type(column: Column) -> pa.DataType:
-    """The Arrow type of a column's values; TableError for a type not listed."""
+    """Return the Arrow type of a column's values. Raise TableError for a type that is not
+    listed."""
     integer = _INTEGERS.get((column.type, column.unsigned))
     if integer is not None:
         return integer
@@ -100,15 +99,15 @@ def _bits(column: Column) -> pa.DataType:
         raise ValueError(f"{column} has no width")
     if column.length == 1:
         return pa.bool_()
-    return pa.int64() if column.length <= MAX_LONG_BITS else pa.decimal128(_BIT_DIGITS, 0)
+    return pa.int64() if column.length <= _MAX_LONG_BITS else pa.decimal128(_BIT_DIGITS, 0)
 
 
 def arrow_schema(structure: TableStructure) -> pa.Schema:
-    """The mirror's schema: the table's columns, all nullable, in their order.
+    """Return the mirror's schema: the table's columns in their order, all nullable.
 
-    Nullability stays the source's business: a mirror that declared NOT NULL would have
-    to be altered whenever the source relaxes it. TableError also for a key column whose
-    values cannot be joined on, and for two columns that have one name to the lake.
+    A mirror that declared NOT NULL would have to be altered whenever the source drops NOT NULL.
+    Raise TableError, besides for unlisted types, for a key column whose values cannot be joined on,
+    and for two columns that Spark and Delta take for one.
     """
     refuse_twins(structure.names)
     schema = pa.schema([pa.field(column.name, arrow_type(column)) for column in structure.columns])
@@ -138,7 +137,7 @@ _SQL_NAMES: dict[pa.DataType, str] = {
 
 
 def sql_type(kind: pa.DataType) -> str:
-    """What Spark's SQL calls the type in the lake: `bigint`, `decimal(10,2)`, `timestamp_ntz`."""
+    """Return the name of the type in Spark's SQL: `bigint`, `decimal(10,2)`, `timestamp_ntz`."""
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_timestamp(kind):

@@ -17,7 +17,6 @@ import pyarrow as pa
 from pipeline.errors import ConfigurationError, Remedy, TableError
 from pipeline.schema.evolving.effects import Changed, Created, Dropped, Effect, Renamed
 from pipeline.schema.fills import fill_of
-from pipeline.schema.happened import NOT_TREATED
 from pipeline.schema.history import REDACTED_TEXT, SchemaStatement, SchemaVersion, ShownAs
 from pipeline.schema.logged import FollowedStatement, LoggedStatement, recorded_statement
 from pipeline.schema.model import (
@@ -117,9 +116,9 @@ class Shaping:
         try:
             shape = self.shape(schema)
         except TableError:  # whoever records the structure says so
-            return NOT_TREATED
+            return {}
         if shape is None:
-            return NOT_TREATED
+            return {}
         found = {
             name.lower(): treatment_words(treatment)
             for name, treatment in zip(shape.source.names, shape.treatments, strict=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.schema.context import StatementContext
-from pipeline.schema.happened import (
+from pipeline.schema.table_effects import (
     columns_from,
     may_rename_columns,
     why_renames_refused,

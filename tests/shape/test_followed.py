@@ -202,7 +202,7 @@ class Followed:
         assert not [one for one in self.follower.notes if SECRET in one]
 
 
-TOLD = r"column '|columns? |settings|binlog_row_image|condition|stored values of|is not known"
+TOLD = r"column '|columns? |settings|binlog_row_image|condition|stored values of|is unknown"
 """What a reason names."""
 
 

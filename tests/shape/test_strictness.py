@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from pipeline.errors import TableError
 from pipeline.position import Coordinates, LogFile
 from pipeline.schema.context import ServerDialect, StatementContext
-from pipeline.schema.happened import Happened, shape_concerned
 from pipeline.schema.history import Knowledge
 from pipeline.schema.logged import LoggedStatement
 from pipeline.schema.model import TableSchema, WrittenDefault
 from pipeline.schema.rows import row_structure
+from pipeline.schema.table_effects import TableEffect, shape_changed
 from pipeline.schema.tracker import HeldStructures, SchemaTracker
 from pipeline.schema.treatments import Conversion, Fate, Hash, Mask, Treatment
 from pipeline.shape.condition_text import read_condition
@@ -226,10 +226,10 @@ def test_columns_of_a_condition_that_change_names_have_the_table_read_again() ->
     shaping = _shaping(rows=read_condition("a = 1 or b = 2"))
     before = table("create table t (id int primary key, a int, b int)")
     both = shaping.treated(before)
-    same = Happened(before.name, "changed", "", before, before, ("id", "a", "b"), treated=both)
+    same = TableEffect(before.name, "changed", "", before, before, ("id", "a", "b"), treated=both)
     swapped = replace(same, columns_from=("id", "b", "a"))
-    assert shape_concerned(same) is None
-    assert shape_concerned(swapped) == "rows are taken by a, which was called b"
+    assert shape_changed(same) is None
+    assert shape_changed(swapped) == "rows are taken by a, which was called b"
 
 
 def test_a_default_that_its_shown_type_does_not_hold_is_known_to_the_server_alone() -> None:

@@ -43,13 +43,13 @@ from pipeline.schema.consequences import (
     consequences,
 )
 from pipeline.schema.evolving.effects import Dirty, UnknownTable
-from pipeline.schema.happened import columns_from, may_rename_columns, why_unclear
 from pipeline.schema.history import History, Knowledge, SchemaVersion
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.model import TableSchema
 from pipeline.schema.model_json import schema_fingerprint
 from pipeline.schema.rows import row_structure
 from pipeline.schema.statements.changes import EXCHANGE
+from pipeline.schema.table_effects import columns_from, may_rename_columns, why_unclear
 from pipeline.schema.tracker import ColumnsFrom, SchemaTracker
 from pipeline.segment import ChangeType
 from pipeline.shape.shaping import Shaping, consent_hint, hidden_of, redacted

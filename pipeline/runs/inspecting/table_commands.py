@@ -47,12 +47,6 @@ from pipeline.schema.consequences import GOES_ON, NOT_FOLLOWED, Consequence, con
 from pipeline.schema.context import ServerDialect, read_context
 from pipeline.schema.evolve import evolve
 from pipeline.schema.evolving.effects import Created, NotFollowed
-from pipeline.schema.happened import (
-    columns_from,
-    may_rename_columns,
-    why_renames_refused,
-    why_unclear,
-)
 from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.model import ServerSchema, TableSchema
@@ -60,6 +54,12 @@ from pipeline.schema.plain import believed
 from pipeline.schema.refold import logged_statement
 from pipeline.schema.statements.changes import CreateTable, Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
+from pipeline.schema.table_effects import (
+    columns_from,
+    may_rename_columns,
+    why_renames_refused,
+    why_unclear,
+)
 from pipeline.shape.shaping import consent_hint
 from pipeline.supply.plan import ColumnsRead, Need, Rewritten, RowsRead
 from pipeline.table import TableName

@@ -1,5 +1,5 @@
-"""The rules by which a statement's change becomes the next schema.
+"""Rules by which a statement turns one schema into the next; `pipeline.schema.evolve` applies them.
 
-The face is `pipeline.schema.evolve`. Pure: nothing is read from a server, and what the schema does
-not say is refused (`CannotFollow`), never guessed.
+They are pure: they read nothing from a server, and raise `CannotFollow` instead of guessing what
+the schema does not say.
 """

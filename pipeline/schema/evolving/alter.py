@@ -1,11 +1,10 @@
-"""ALTER TABLE on a known table → the table after it.
+"""ALTER TABLE on a table with a known structure.
 
-Belongs here: all clauses of one statement at once, as `mysql_prepare_alter_table` in
-MySQL's `sql/sql_table.cc` does it: columns that stay, in their places; columns that move
-or are new, in the statement's order; then the keys. Before that the clauses are sorted by what
-they concern: IF [NOT] EXISTS, and whether what a clause names is there. Which column is which is
-told by its name before. Does not: types and defaults (`column_changes`), new keys (`keys`), RENAME
-and clauses that change rows (`pipeline.schema.evolve`).
+All clauses of a statement apply at once, as in `mysql_prepare_alter_table` of MySQL's
+`sql/sql_table.cc`. First the clauses are sorted by what they concern, and IF [NOT] EXISTS is
+resolved. Then columns that stay keep their places, columns that are moved or new follow in the
+statement's order, and the keys come last. Columns are identified by their names before the
+statement. RENAME, and clauses that change rows, are followed in `pipeline.schema.evolve`.
 """
 
 from __future__ import annotations
@@ -81,10 +80,11 @@ def altered(
     schema: ServerSchema,
     context: StatementContext,
 ) -> tuple[TableSchema, Mapping[str, str], tuple[str | None, ...]]:
-    """The table after all clauses; its columns' new names by the old ones in lower case; for each
-    column its name before, None for a new one. CannotFollow for a clause that does not fit it."""
+    """Return the table after all clauses; the new names of renamed columns, by their old ones in
+    lower case; and each column's name before, None for a new one. Raise CannotFollow if a clause
+    does not fit the table."""
     _check_rename(table, clauses, context)
-    plan = planned(table, clauses, context.facts)
+    plan = _planned(table, clauses, context.facts)
     convert = _converted_to(table, plan, schema, context)
     charset = _charset(table, plan, convert, context)
     options = plan.options
@@ -93,20 +93,20 @@ def altered(
     if convert is not None:
         written = [beside_convert(column, charset, convert, context) for column in written]
     new = [resolve_column(column, charset, context) for column in written]
-    placed, hidden = placed_columns(table, plan, new, convert, context)
+    placed, hidden = _placed_columns(table, plan, new, convert, context)
     defined = {column.name.lower() for column in new}
-    kept = {column.name.lower() for column in table.columns if not column.nullable} - defined
+    not_null = {column.name.lower() for column in table.columns if not column.nullable} - defined
     columns = with_timestamps((placement.column for placement in placed), defined, context)
     names = {
         placement.before.lower(): placement.column.name
         for placement in placed
         if placement.before is not None and placement.before != placement.column.name
     }
-    keys = kept_keys(table, plan, placed)
-    pending, references = split(tuple(plan.elements), context)
-    made = [*map(pending_key, keys), *pending]
+    keys = _kept_keys(table, plan, placed)
+    new_keys, references = split(tuple(plan.elements), context)
+    pending = [*map(pending_key, keys), *new_keys]
     row_format = options.row_format or table.row_format
-    resolved = resolve_keys(made, columns, engine, context.facts, row_format)
+    resolved = resolve_keys(pending, columns, engine, context.facts, row_format)
     foreign: tuple[ForeignKey, ...] = ()
     if kept_by(engine):
         foreign = _references(table, plan, names) + resolve_references(
@@ -114,7 +114,9 @@ def altered(
         )
     after = replace(
         table,
-        columns=with_zero_moments(with_key_columns(columns, resolved, plan.periods), kept, context),
+        columns=with_zero_moments(
+            with_key_columns(columns, resolved, plan.periods), not_null, context
+        ),
         keys=resolved,
         foreign_keys=foreign,
         charset=None if charset is None else charset.name,
@@ -131,9 +133,9 @@ def altered(
 
 
 @dataclass(slots=True)
-class AlterPlan:
-    """A statement's clauses, sorted by what they concern; names in lower case.
-    `convert_again`: before CONVERT TO it names a character set, of which nothing is left."""
+class _AlterPlan:
+    """A statement's clauses, sorted by what they concern; names are in lower case.
+    `convert_again`: a character set was named before CONVERT TO, which overrides it."""
 
     defined: list[DefineColumn] = field(default_factory=list)
     elements: list[Element] = field(default_factory=list)
@@ -150,9 +152,9 @@ class AlterPlan:
     convert_again: bool = False
 
 
-def planned(table: TableSchema, clauses: tuple[Clause, ...], facts: ServerDialect) -> AlterPlan:
-    """All clauses; CannotFollow where one names what is not there."""
-    plan = AlterPlan()
+def _planned(table: TableSchema, clauses: tuple[Clause, ...], facts: ServerDialect) -> _AlterPlan:
+    """Sort all clauses. Raise CannotFollow if one names a column or key that does not exist."""
+    plan = _AlterPlan()
     for clause in clauses:
         _sort(clause, table, plan, facts)
     placed = {
@@ -162,17 +164,17 @@ def planned(table: TableSchema, clauses: tuple[Clause, ...], facts: ServerDialec
     }
     for name in plan.altered:
         if name not in placed and (table.column(name) is None or name in plan.dropped):
-            raise CannotFollow(f"it alters the column {name}, which is not there")
+            raise CannotFollow(f"it alters the column {name}, which does not exist")
     return plan
 
 
-def _sort(clause: Clause, table: TableSchema, plan: AlterPlan, facts: ServerDialect) -> None:
+def _sort(clause: Clause, table: TableSchema, plan: _AlterPlan, facts: ServerDialect) -> None:
     match clause:
         case DefineColumn(None, column, _, if_not_exists):
             added = {change.column.name.lower() for change in plan.defined}
-            there = table.column(column.name) is not None or column.name.lower() in added
-            if if_not_exists and there:
-                # The key that stands with it is added all the same.
+            exists = table.column(column.name) is not None or column.name.lower() in added
+            if if_not_exists and exists:
+                # The key in the definition is added all the same.
                 plan.elements += _own_key(column, table, plan)
                 return
             plan.defined.append(clause)
@@ -195,59 +197,62 @@ def _sort(clause: Clause, table: TableSchema, plan: AlterPlan, facts: ServerDial
             plan.altered.setdefault(name.lower(), []).append(clause)
         case ConvertCharset():
             before = plan.options.charset, plan.options.collation, plan.convert
-            plan.convert_again = any(one is not None for one in before)
+            plan.convert_again = any(part is not None for part in before)
             plan.options = replace(plan.options, charset=None, collation=None)
             plan.convert = clause
         case SetOptions(options):
-            plan.options = merged(plan.options, options, facts)
+            plan.options = _merged(plan.options, options, facts)
         case _:
             _sort_key(clause, table, plan)
 
 
-def _own_key(column: WrittenColumn, table: TableSchema, plan: AlterPlan) -> list[WrittenKey]:
-    """The key a definition behind IF [NOT] EXISTS asks for, unless it is there."""
+def _own_key(column: WrittenColumn, table: TableSchema, plan: _AlterPlan) -> list[WrittenKey]:
+    """Return the key that a column's definition with IF [NOT] EXISTS asks for, unless it exists."""
     if column.key is None:
         return []
     key = key_of(column)
-    return [] if _is_there(key, table, plan) else [key]
+    return [] if _exists(key, table, plan) else [key]
 
 
-def _unless_keyed(column: WrittenColumn, table: TableSchema, plan: AlterPlan) -> WrittenColumn:
+def _unless_keyed(column: WrittenColumn, table: TableSchema, plan: _AlterPlan) -> WrittenColumn:
     return column if _own_key(column, table, plan) else replace(column, key=None)
 
 
-def _is_there(key: WrittenKey, table: TableSchema, plan: AlterPlan) -> bool:
-    """Whether IF NOT EXISTS finds the key by its name, or its first column's: in the table, or
-    earlier in the statement and of its kind (MariaDB's `handle_if_exists_options`)."""
+def _exists(key: WrittenKey, table: TableSchema, plan: _AlterPlan) -> bool:
+    """Return whether IF NOT EXISTS finds the key by its name, or by that of its first column: in
+    the table, or earlier in the statement with the same kind (MariaDB's
+    `handle_if_exists_options`)."""
     earlier = (
         key_of(element) if isinstance(element, WrittenColumn) and element.key else element
         for element in plan.elements
     )
-    return table.key(_sought(key)) is not None or any(
-        isinstance(one, WrittenKey) and one.kind == key.kind and _sought(one) == _sought(key)
-        for one in earlier
+    return table.key(_name_of(key)) is not None or any(
+        isinstance(element, WrittenKey)
+        and element.kind == key.kind
+        and _name_of(element) == _name_of(key)
+        for element in earlier
     )
 
 
-def _sought(key: WrittenKey) -> str:
+def _name_of(key: WrittenKey) -> str:
     return ("primary" if key.kind == "primary" else key.name or key.parts[0].column or "").lower()
 
 
-def _sort_key(clause: Clause, table: TableSchema, plan: AlterPlan) -> None:
+def _sort_key(clause: Clause, table: TableSchema, plan: _AlterPlan) -> None:
     match clause:
         case AddElement(WrittenKey() as key):
-            if not (key.if_not_exists and _is_there(key, table, plan)):
+            if not (key.if_not_exists and _exists(key, table, plan)):
                 plan.elements.append(key)
         case AddElement(WrittenReference() as reference):
-            there = {key.name.lower() for key in table.foreign_keys}
-            if not (reference.if_not_exists and (reference.name or "").lower() in there):
+            names = {key.name.lower() for key in table.foreign_keys}
+            if not (reference.if_not_exists and (reference.name or "").lower() in names):
                 plan.elements.append(reference)
         case AddElement(WrittenPeriod() as period):
             plan.periods.append(period)
         case Drop(Part.KEY, name, if_exists):
             folded = name.lower()
             if table.key(folded) is None and not if_exists:
-                raise CannotFollow(f"it drops the key {folded}, which is not there")
+                raise CannotFollow(f"it drops the key {folded}, which does not exist")
             plan.dropped_keys.add(folded)
         case Drop(Part.FOREIGN_KEY, name):
             plan.dropped_references.add(name.lower())
@@ -264,15 +269,15 @@ def _sort_key(clause: Clause, table: TableSchema, plan: AlterPlan) -> None:
             return
 
 
-def merged(options: WrittenOptions, other: WrittenOptions, facts: ServerDialect) -> WrittenOptions:
-    if facts.charset_resets and other.charset is not None:
+def _merged(options: WrittenOptions, later: WrittenOptions, facts: ServerDialect) -> WrittenOptions:
+    if facts.charset_resets and later.charset is not None:
         options = replace(options, collation=None)
-    given = {
+    written = {
         name: value
         for name in WrittenOptions.__dataclass_fields__
-        if (value := getattr(other, name)) is not None
+        if (value := getattr(later, name)) is not None
     }
-    return replace(options, **given)
+    return replace(options, **written)
 
 
 def _missing(table: TableSchema, name: str, if_exists: bool) -> bool:
@@ -280,7 +285,7 @@ def _missing(table: TableSchema, name: str, if_exists: bool) -> bool:
         return False
     if if_exists:
         return True
-    raise CannotFollow(f"it names the column {name}, which is not there")
+    raise CannotFollow(f"it names the column {name}, which does not exist")
 
 
 def _with_new_keys(
@@ -290,8 +295,8 @@ def _with_new_keys(
     visible: int,
     context: StatementContext,
 ) -> tuple[HiddenColumn, ...]:
-    """The hidden columns of kept keys, and behind all columns those of new ones; none where their
-    places are not known."""
+    """Return the hidden columns of kept keys, then those of new keys after all other columns; empty
+    if their places are unknown."""
     if not context.facts.places_hidden or len(hidden) != len(expressions(kept)):
         return ()
     names = {key.name for key in kept}
@@ -301,22 +306,24 @@ def _with_new_keys(
 def _check_rename(
     table: TableSchema, clauses: tuple[Clause, ...], context: StatementContext
 ) -> None:
-    """Foreign keys of a table that points at itself get lost or astray where it is renamed
-    and changed at once."""
+    """Raise CannotFollow if the statement renames and changes a table that refers to itself:
+    servers lose its foreign keys, or leave them with the old name."""
     if len(clauses) == 1 or not any(isinstance(clause, RenameTo) for clause in clauses):
         return
     own = any(key.references == table.name for key in table.foreign_keys)
     elements = (clause.element for clause in clauses if isinstance(clause, AddElement))
-    added = {one.references.name for one in elements if isinstance(one, WrittenReference)}
+    added = {
+        element.references.name for element in elements if isinstance(element, WrittenReference)
+    }
     if (own and context.facts.mariadb) or table.name.name in added:
-        raise CannotFollow("it renames a table that points at itself")
+        raise CannotFollow("it renames a table that refers to itself")
 
 
 def _converted_to(
-    table: TableSchema, plan: AlterPlan, schema: ServerSchema, context: StatementContext
+    table: TableSchema, plan: _AlterPlan, schema: ServerSchema, context: StatementContext
 ) -> Charset | None:
-    """What CONVERT TO makes of the columns; None without one. DEFAULT is of the table's
-    database to MariaDB, and of the session's to MySQL."""
+    """Return the character set of CONVERT TO; None without such a clause. DEFAULT means that of the
+    table's database in MariaDB, that of the session's in MySQL."""
     if plan.convert is None:
         return None
     if context.facts.mariadb and plan.convert_again:
@@ -328,10 +335,10 @@ def _converted_to(
 
 
 def _charset(
-    table: TableSchema, plan: AlterPlan, convert: Charset | None, context: StatementContext
+    table: TableSchema, plan: _AlterPlan, convert: Charset | None, context: StatementContext
 ) -> Charset | None:
-    """The table's own; None where nothing tells it: then columns of characters have to name
-    theirs. CHARACTER SET behind CONVERT TO is for the table alone."""
+    """Return the table's character set; None if it is unknown: then columns have to name theirs.
+    CHARACTER SET after CONVERT TO is for the table alone."""
     before = convert
     if before is None and table.charset is not None and table.collation is not None:
         before = Charset(table.charset, table.collation)
@@ -340,14 +347,14 @@ def _charset(
         if context.facts.mariadb and (options.charset or options.collation):
             raise CannotFollow("it names two character sets")
         written = WrittenOptions(charset=plan.convert.charset, collation=plan.convert.collation)
-        options = merged(written, options, context.facts)
+        options = _merged(written, options, context.facts)
     if before is None and options.charset is None and options.collation is None:
         return None
     return chosen(options.charset, options.collation, before, context)
 
 
 def _references(
-    table: TableSchema, plan: AlterPlan, names: Mapping[str, str]
+    table: TableSchema, plan: _AlterPlan, names: Mapping[str, str]
 ) -> tuple[ForeignKey, ...]:
     return tuple(
         replace(key, columns=tuple(names.get(name.lower(), name) for name in key.columns))
@@ -357,23 +364,23 @@ def _references(
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedColumn:
-    """A column of the new table, and its name in the old one."""
+class _PlacedColumn:
+    """A column of the new table, and its name in the old one; None for a new column."""
 
     column: ColumnSchema
     before: str | None
 
 
-def placed_columns(
+def _placed_columns(
     table: TableSchema,
-    plan: AlterPlan,
+    plan: _AlterPlan,
     new: list[ColumnSchema],
     convert: Charset | None,
     context: StatementContext,
-) -> tuple[list[PlacedColumn], tuple[HiddenColumn, ...]]:
-    """The columns in their order: all that stay in their places, then each new and each moved
-    one goes where its clause says, in the order of the clauses. The hidden columns that stay
-    among them come apart; none where their places are not known."""
+) -> tuple[list[_PlacedColumn], tuple[HiddenColumn, ...]]:
+    """Return the columns in their order, and the hidden columns that stay among them (empty if
+    their places are unknown). Columns that stay keep their places; then each new or moved one goes
+    where its clause says, in the order of the clauses."""
     hidden: tuple[HiddenColumn, ...] = ()
     if context.facts.places_hidden:
         hidden = kept(table, plan.dropped_keys, plan.renamed_keys) or ()
@@ -389,59 +396,60 @@ def placed_columns(
         and change.column.type.name in LARGE
         and not change.column.type.sized
     }
-    columns: list[PlacedColumn | HiddenColumn] = []
+    columns: list[_PlacedColumn | HiddenColumn] = []
     for column in with_hidden(table.columns, table.hidden):
         if isinstance(column, HiddenColumn):
-            columns += (one for one in hidden if one.place == column.place)
+            columns += (stays for stays in hidden if stays.place == column.place)
             continue
         folded = column.name.lower()
         if folded in changes:
-            made = changes[folded]
+            changed = changes[folded]
             if convert is not None and folded in unsized and context.facts.mysql_8:
-                made = converted_text(made, column)
-            columns.append(PlacedColumn(made, column.name))
+                changed = converted_text(changed, column)
+            columns.append(_PlacedColumn(changed, column.name))
         elif folded not in plan.dropped:
-            columns.append(PlacedColumn(_kept(column, plan, convert, context), column.name))
-    for one, made in zip(plan.defined, new, strict=True):
-        if one.old is None:
-            _place(columns, PlacedColumn(_defined(made, plan, context), None), one.after)
-        elif one.after is not None:
-            moved = _taken_out(columns, one.column.name)
+            columns.append(_PlacedColumn(_kept(column, plan, convert, context), column.name))
+    for clause, column in zip(plan.defined, new, strict=True):
+        if clause.old is None:
+            _place(columns, _PlacedColumn(_defined(column, plan, context), None), clause.after)
+        elif clause.after is not None:
+            moved = _taken_out(columns, clause.column.name)
             after = replace(moved, column=_defined(moved.column, plan, context))
-            _place(columns, after, one.after)
-    visible = [column for column in columns if isinstance(column, PlacedColumn)]
+            _place(columns, after, clause.after)
+    visible = [column for column in columns if isinstance(column, _PlacedColumn)]
     if len({placement.column.name.lower() for placement in visible}) != len(visible):
         raise CannotFollow("two columns would have one name")
     if not visible:
         raise CannotFollow("no column would be left")
-    # MySQL's `sql_generate_invisible_primary_key`: while it is on, the column stays first.
+    # While MySQL's `sql_generate_invisible_primary_key` is on, its column stays first. The log does
+    # not have that variable.
     first = table.columns[0]
     by_server = first.name == "my_row_id" and first.invisible and first.auto_increment
     if by_server and any(placed.before == first.name for placed in visible[1:]):
-        raise CannotFollow("the server does not say whether a column goes before its own key")
+        raise CannotFollow("the log does not tell whether a column goes before my_row_id")
     return visible, numbered(columns)
 
 
-def _taken_out(columns: list[PlacedColumn | HiddenColumn], name: str) -> PlacedColumn:
-    """A column that was changed stands in its old place until its own clause moves it: a
-    clause before that one finds it there, under its new name."""
+def _taken_out(columns: list[_PlacedColumn | HiddenColumn], name: str) -> _PlacedColumn:
+    """Remove and return a changed column. It stays in its old place until its own clause moves it:
+    earlier clauses find it there, under its new name."""
     for column in columns:
-        if isinstance(column, PlacedColumn) and column.column.name.lower() == name.lower():
+        if isinstance(column, _PlacedColumn) and column.column.name.lower() == name.lower():
             columns.remove(column)
             return column
     raise CannotFollow(f"it changes the column {name} twice")
 
 
-def _defined(made: ColumnSchema, plan: AlterPlan, context: StatementContext) -> ColumnSchema:
-    """A column that a clause puts in its place, as ALTER COLUMN has it then. MariaDB lets that
-    name one that MODIFY or CHANGE moves; of one that they leave in its place no server does."""
-    if made.name.lower() in plan.altered and isinstance(made.default, ExpressionDefault):
-        raise CannotFollow(f"{made.name} is defined with two defaults")
-    return _altered(made, plan, context)
+def _defined(column: ColumnSchema, plan: _AlterPlan, context: StatementContext) -> ColumnSchema:
+    """Return a new or moved column after ALTER COLUMN in the same statement. MariaDB allows that
+    for columns that MODIFY or CHANGE moves; no server does for those that they leave in place."""
+    if column.name.lower() in plan.altered and isinstance(column.default, ExpressionDefault):
+        raise CannotFollow(f"{column.name} is defined with two defaults")
+    return _altered(column, plan, context)
 
 
 def _place(
-    columns: list[PlacedColumn | HiddenColumn], column: PlacedColumn, after: str | None
+    columns: list[_PlacedColumn | HiddenColumn], column: _PlacedColumn, after: str | None
 ) -> None:
     if after is None:
         columns.append(column)
@@ -449,33 +457,34 @@ def _place(
         columns.insert(0, column)
     else:
         names = [
-            None if isinstance(one, HiddenColumn) else one.column.name.lower() for one in columns
+            None if isinstance(other, HiddenColumn) else other.column.name.lower()
+            for other in columns
         ]
         if after.lower() not in names:
-            raise CannotFollow(f"a column goes after {after}, which is not there")
+            raise CannotFollow(f"a column goes after {after}, which does not exist")
         columns.insert(names.index(after.lower()) + 1, column)
 
 
 def _kept(
-    column: ColumnSchema, plan: AlterPlan, convert: Charset | None, context: StatementContext
+    column: ColumnSchema, plan: _AlterPlan, convert: Charset | None, context: StatementContext
 ) -> ColumnSchema:
     folded = column.name.lower()
     if folded in plan.renamed:
-        # What else is said of that name is said of a column that is added under it.
+        # Other clauses with the old name mean a column that is added under it.
         column = replace(column, name=plan.renamed[folded])
     else:
         column = _altered(column, plan, context)
     return column if convert is None else converted(column, convert)
 
 
-def _altered(column: ColumnSchema, plan: AlterPlan, context: StatementContext) -> ColumnSchema:
+def _altered(column: ColumnSchema, plan: _AlterPlan, context: StatementContext) -> ColumnSchema:
     for clause in plan.altered.get(column.name.lower(), ()):
         match clause:
             case AlterDefault() if column.generated is not None:
                 continue
             case AlterDefault(default=default):
                 if context.facts.mariadb and isinstance(column.default, ExpressionDefault):
-                    # DEFAULT and ON UPDATE CURRENT_TIMESTAMP go together there.
+                    # MariaDB drops ON UPDATE CURRENT_TIMESTAMP together with such a DEFAULT.
                     column = replace(column, on_update=False)
                 column = replace(column, default=resolve_default(default, column, context))
             case SetVisibility(invisible=invisible):
@@ -483,9 +492,12 @@ def _altered(column: ColumnSchema, plan: AlterPlan, context: StatementContext) -
     return column
 
 
-def kept_keys(table: TableSchema, plan: AlterPlan, placed: list[PlacedColumn]) -> list[KeySchema]:
-    """Keys that were not dropped, on what is left of their columns; none without any."""
-    found = []
+def _kept_keys(
+    table: TableSchema, plan: _AlterPlan, placed: list[_PlacedColumn]
+) -> list[KeySchema]:
+    """Return the keys that were not dropped, with those of their columns that are left. A key
+    without columns is dropped with the last of them."""
+    keys = []
     for key in table.keys:
         folded = key.name.lower()
         if folded in plan.dropped_keys:
@@ -493,50 +505,49 @@ def kept_keys(table: TableSchema, plan: AlterPlan, placed: list[PlacedColumn]) -
         parts = tuple(part for old in key.parts if (part := _kept_part(old, table, placed)))
         if not parts:
             continue
-        key = replace(
-            key,
-            parts=parts,
-            name=plan.renamed_keys.get(folded, key.name),
-            invisible=plan.key_visibility.get(folded, key.invisible),
-            generated=key.generated and folded not in plan.renamed_keys,
+        keys.append(
+            replace(
+                key,
+                parts=parts,
+                name=plan.renamed_keys.get(folded, key.name),
+                invisible=plan.key_visibility.get(folded, key.invisible),
+                generated=key.generated and folded not in plan.renamed_keys,
+            )
         )
-        found.append(key)
-    return found
+    return keys
 
 
-def _kept_part(part: KeyPart, table: TableSchema, placed: list[PlacedColumn]) -> KeyPart | None:
-    """The first column, from the left, that is the part's own or new under its name."""
+def _kept_part(part: KeyPart, table: TableSchema, placed: list[_PlacedColumn]) -> KeyPart | None:
+    """Return the part on the first column that is its own, or that is added under its name."""
     if part.column is None:
         return part
     folded = part.column.lower()
-    found = next(
-        (
-            placement
-            for placement in placed
-            if (placement.before or placement.column.name).lower() == folded
-        ),
-        None,
+    columns = (
+        placement
+        for placement in placed
+        if (placement.before or placement.column.name).lower() == folded
     )
-    if found is None:
+    placement = next(columns, None)
+    if placement is None:
         return None
-    after = found.column
-    if found.before is None:
-        return replace(part, column=after.name, prefix=_of_another(part, after, table))
-    before = table.column(found.before)
+    after = placement.column
+    if placement.before is None:
+        return replace(part, column=after.name, prefix=_prefix_of_new(part, after, table))
+    before = table.column(placement.before)
     if before is not None and before.members and after.type in WITH_PREFIX:
-        raise CannotFollow(f"how much of {after.name} its key holds is not known")
+        raise CannotFollow(f"the length of the prefix of {after.name} in its key is unknown")
     if part.prefix is None or before is None:
         return replace(part, column=after.name)
     shorter = after.length is not None and after.length < part.prefix
     return replace(part, column=after.name, prefix=None if shorter else part.prefix)
 
 
-def _of_another(part: KeyPart, after: ColumnSchema, table: TableSchema) -> int | None:
-    """The prefix of a part whose column was dropped and added anew: as long as it was."""
+def _prefix_of_new(part: KeyPart, after: ColumnSchema, table: TableSchema) -> int | None:
+    """Return the prefix of a part whose column was dropped and added again: its old length."""
     if after.type not in WITH_PREFIX:
         return None
-    gone = table.column(part.column or "")
-    held = None if gone is None else in_key(part, gone)
-    if held is None:
-        raise CannotFollow(f"how much of the new {after.name} its key holds is not known")
-    return held or None
+    dropped = table.column(part.column or "")
+    prefix = None if dropped is None else in_key(part, dropped)
+    if prefix is None:
+        raise CannotFollow(f"the length of the prefix of {after.name} in its key is unknown")
+    return prefix or None

@@ -1,8 +1,6 @@
-"""Column definitions → columns as the server makes them.
-
-Belongs here: which character set and collation a column, a table or a database comes to have,
-types that depend on a character set or a length, nullability, the old rules for TIMESTAMP. Does
-not: keys, and positions in the table.
+"""Columns as the server makes them from their definitions: character sets and collations (of tables
+and databases too), types that depend on a character set or a length, nullability, and the implicit
+defaults of TIMESTAMP.
 
 Rules: MySQL manual, "Specifying Character Sets and Collations", "Silent Column Specification
 Changes", "Data Type Default Values", "Automatic Initialization and Updating for TIMESTAMP and
@@ -26,7 +24,7 @@ from pipeline.schema.collations import (
     widest,
 )
 from pipeline.schema.context import StatementContext
-from pipeline.schema.evolving.defaults import as_text, read_anew, resolve_default, zero_moment
+from pipeline.schema.evolving.defaults import as_text, reinterpreted, resolve_default, zero_moment
 from pipeline.schema.evolving.effects import CannotFollow
 from pipeline.schema.evolving.keys import character_bytes
 from pipeline.schema.model import (
@@ -51,7 +49,7 @@ _PRINTED: Final = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "float"), 20),
     **dict.fromkeys(("double", "year", "date", "datetime", "timestamp", "time"), 26),
 }
-"""Characters of a type as it is printed, at most: few enough for a TINYTEXT."""
+"""Upper bounds of the printed length of a type, in characters; each fits in a TINYTEXT."""
 
 _MAX_VARCHAR: Final = 65535
 
@@ -74,21 +72,21 @@ def chosen(
     *,
     binary: bool = False,
 ) -> Charset:
-    """What was written, or inherited. A set alone brings its default collation, never the
-    one inherited, not even where the sets are the same."""
+    """Return the character set that was written, else the inherited one. A set without a collation
+    gets its default collation, even if it is the inherited set."""
     name = None if charset is None else _charset(charset, inherited)
     if collation is not None and collation.upper() != "DEFAULT":
-        known = canonical_collation(collation, name or (inherited.name if inherited else None))
-        if known is None:
-            raise CannotFollow(f"the collation {collation} is not known")
-        found = of_collation(known)
+        canonical = canonical_collation(collation, name or (inherited.name if inherited else None))
+        if canonical is None:
+            raise CannotFollow(f"the collation {collation} is unknown")
+        written = of_collation(canonical)
         if binary and (name is None or not context.facts.mysql_8):
-            # MariaDB refuses the two together; MySQL 8.0 lets COLLATE win beside a set alone.
-            return Charset(found.name, binary_collation(found.name))
-        return found
+            # MariaDB refuses BINARY with COLLATE; in MySQL 8.0 COLLATE wins if a set is named too.
+            return Charset(written.name, binary_collation(written.name))
+        return written
     if name is None:
         if inherited is None:
-            raise CannotFollow("what character set it inherits is not known")
+            raise CannotFollow("the character set that it inherits is unknown")
         return Charset(inherited.name, binary_collation(inherited.name)) if binary else inherited
     if binary:
         return Charset(name, binary_collation(name))
@@ -98,10 +96,10 @@ def chosen(
 def _charset(written: str, inherited: Charset | None) -> str:
     if written.upper() == "DEFAULT" and inherited is not None:
         return inherited.name
-    known = canonical_charset(written)
-    if known is None:
-        raise CannotFollow(f"the character set {written} is not known")
-    return known
+    canonical = canonical_charset(written)
+    if canonical is None:
+        raise CannotFollow(f"the character set {written} is unknown")
+    return canonical
 
 
 def _default(name: str, context: StatementContext) -> str:
@@ -115,17 +113,19 @@ _JSON_OF_MARIADB: Final = Charset("utf8mb4", "utf8mb4_bin")
 def with_timestamps(
     columns: Iterable[ColumnSchema], defined: Container[str], context: StatementContext
 ) -> list[ColumnSchema]:
-    """All columns of a table after a statement; those in `defined` (by lower-case names) it
-    has definitions for. By the old rules the table's first TIMESTAMP is another thing than
-    the next, even where the statement does not name it."""
-    found = list(columns)
+    """Return the columns with TIMESTAMP's implicit defaults. `defined`: the columns, in lower case,
+    that the statement defines. Without `explicit_defaults_for_timestamp` the table's first
+    TIMESTAMP differs from the others, even if the statement does not name it."""
+    resolved = list(columns)
     if context.explicit_timestamps:
-        return found
-    for index, column in enumerate(found):
+        return resolved
+    for index, column in enumerate(resolved):
         if column.type == "timestamp":
-            found[index] = _first_timestamp(column, column.name.lower() in defined, context)
+            resolved[index] = _first_timestamp(column, column.name.lower() in defined, context)
             break
-    return [_zero_timestamp(one) if one.name.lower() in defined else one for one in found]
+    return [
+        _zero_timestamp(column) if column.name.lower() in defined else column for column in resolved
+    ]
 
 
 def _first_timestamp(
@@ -134,7 +134,7 @@ def _first_timestamp(
     if not _without_default(column) or column.on_update:
         return column
     if not defined and context.facts.mariadb:
-        raise CannotFollow(f"what the TIMESTAMP {column.name} has by default is not known")
+        raise CannotFollow(f"the default of the TIMESTAMP {column.name} is unknown")
     now = f"CURRENT_TIMESTAMP({column.length})" if column.length else "CURRENT_TIMESTAMP"
     return replace(column, default=ExpressionDefault(now) if defined else None, on_update=True)
 
@@ -153,27 +153,27 @@ def _without_default(column: ColumnSchema) -> bool:
 def with_zero_moments(
     columns: Iterable[ColumnSchema], kept: Container[str], context: StatementContext
 ) -> tuple[ColumnSchema, ...]:
-    """MariaDB: a moment that is kept up to date, NOT NULL and without a default has a zero;
-    by the old rules so has each TIMESTAMP, a key's too. Columns in `kept` (lower-case names)
-    were so before."""
+    """Return the columns with MariaDB's zero defaults. It gives one to a NOT NULL column with ON
+    UPDATE and no default and, without `explicit_defaults_for_timestamp`, to each TIMESTAMP, even in
+    a key. `kept`: columns, in lower case, that were NOT NULL before and are not defined now."""
     if not context.facts.mariadb:
         return tuple(columns)
-    found = list(columns)
-    for index, column in enumerate(found):
+    resolved = list(columns)
+    for index, column in enumerate(resolved):
         if column.name.lower() in kept:
             continue
         if column.on_update and not column.nullable and column.default is None:
             zero = LiteralDefault(zero_moment(column.length or 0))
-            found[index] = replace(column, default=zero)
+            resolved[index] = replace(column, default=zero)
         elif not context.explicit_timestamps:
-            found[index] = _zero_timestamp(column)
-    return tuple(found)
+            resolved[index] = _zero_timestamp(column)
+    return tuple(resolved)
 
 
 def resolve_column(
     written: WrittenColumn, inherited: Charset | None, context: StatementContext
 ) -> ColumnSchema:
-    """One definition, on a table whose columns inherit this character set."""
+    """Return the column of a definition. `inherited`: the table's character set."""
     column = _typed(written.type, inherited, context)
     column = replace(
         column,
@@ -194,10 +194,10 @@ def resolve_column(
 def beside_convert(
     written: WrittenColumn, inherited: Charset | None, convert: Charset, context: StatementContext
 ) -> WrittenColumn:
-    """A definition in a statement that has CONVERT TO as well: whatever set and collation it
-    names, the column is in those of CONVERT TO, but for one that names `binary`; with BINARY and
-    no set (in MySQL 5.7 with any set) it has the `_bin` of that one (`get_sql_field_charset` in
-    MySQL's `sql/sql_table.cc`)."""
+    """Return a definition in a statement with CONVERT TO. Whatever set and collation it names, the
+    column gets those of CONVERT TO, unless it names `binary`. With BINARY and no set (MySQL 5.7:
+    with any set) it gets the `_bin` collation of that set (`get_sql_field_charset` in MySQL's
+    `sql/sql_table.cc`)."""
     kind = written.type
     if kind.name not in _CHARACTERS:
         return written
@@ -235,26 +235,28 @@ def _typed(kind: WrittenType, inherited: Charset | None, context: StatementConte
         if kind.check_json:
             inherited = _JSON_OF_MARIADB
         charset = chosen(kind.charset, kind.collation, inherited, context, binary=kind.binary)
-        column = in_charset(column, charset)
+        column = _in_charset(column, charset)
         if kind.members:
             if charset_of(context.connection_collation) == "binary" and column.charset in WIDE:
-                raise CannotFollow(f"its members are bytes, which {column.charset} reads otherwise")
+                raise CannotFollow(
+                    f"the members of an ENUM or SET were given as bytes, not in {column.charset}"
+                )
             members = tuple(as_text(member, column.charset).rstrip(" ") for member in kind.members)
             column = replace(column, members=members)
-    # TEXT(0) is a TINYTEXT to MySQL 8.0, and as TEXT without a length to MariaDB and MySQL 5.7.
-    return fitted(column, sized=kind.sized and bool(kind.length or context.facts.mysql_8))
+    # TEXT(0) is a TINYTEXT in MySQL 8.0, and the same as TEXT in MariaDB and MySQL 5.7.
+    return _fitted(column, sized=kind.sized and bool(kind.length or context.facts.mysql_8))
 
 
-def in_charset(column: ColumnSchema, charset: Charset) -> ColumnSchema:
-    """A column of characters in that set; of bytes where the set is `binary`."""
+def _in_charset(column: ColumnSchema, charset: Charset) -> ColumnSchema:
+    """Return a column of characters in that set; if the set is `binary`, a column of bytes."""
     if charset.name == "binary" and column.type in _AS_BYTES:
         return replace(column, type=_AS_BYTES[column.type], charset=None, collation=None)
     return replace(column, charset=charset.name, collation=charset.collation)
 
 
-def fitted(column: ColumnSchema, *, sized: bool = False) -> ColumnSchema:
-    """TEXT(n) and BLOB(n) become the smallest that holds n; a VARCHAR that is too long for
-    one becomes a TEXT."""
+def _fitted(column: ColumnSchema, *, sized: bool = False) -> ColumnSchema:
+    """Return TEXT(n) and BLOB(n) as the smallest type that holds n, and a VARCHAR that is too long
+    as a TEXT. `sized`: the length was given."""
     if column.type in TEXTS or column.type in BLOBS:
         family = TEXTS if column.type in TEXTS else BLOBS
         name = column.type
@@ -274,40 +276,40 @@ def _smallest(family: tuple[str, ...], size: int) -> str:
 
 
 def converted(column: ColumnSchema, charset: Charset) -> ColumnSchema:
-    """CONVERT TO CHARACTER SET: a TEXT grows so that it holds as many characters."""
+    """Return a column after CONVERT TO CHARACTER SET: a TEXT grows to hold as many characters."""
     if column.charset in (None, "binary"):
         return column
     if column.members and not _same_bytes(column, charset):
-        column = _members_read_anew(column, charset.name)
+        column = _with_members_in(column, charset.name)
     before = character_bytes(column)
-    after = believed(in_charset(column, charset))
+    after = believed(_in_charset(column, charset))
     if column.type in TEXTS:
         name = _smallest(TEXTS, LARGE[column.type] // before * widest(charset.name))
-        family = after.type in BLOBS
         larger = TEXTS[max(TEXTS.index(name), TEXTS.index(column.type))]
-        return replace(after, type=_AS_BYTES[larger] if family else larger)
-    return fitted(after)
+        return replace(after, type=_AS_BYTES[larger] if after.type in BLOBS else larger)
+    return _fitted(after)
 
 
-def converted_text(made: ColumnSchema, before: ColumnSchema) -> ColumnSchema:
-    """MySQL 8.0, MODIFY beside CONVERT TO: whichever TEXT or BLOB is written, but LONGTEXT and
-    LONGBLOB, the column is the smallest that holds as much as there was room for before."""
-    family = TEXTS if made.type in TEXTS else BLOBS
-    if made.type not in family[:-1]:
-        return made
+def converted_text(column: ColumnSchema, before: ColumnSchema) -> ColumnSchema:
+    """Return a TEXT or BLOB that MODIFY defines beside CONVERT TO in MySQL 8.0: whichever is
+    written, except LONGTEXT and LONGBLOB, it becomes the smallest that holds what the column held
+    before."""
+    family = TEXTS if column.type in TEXTS else BLOBS
+    if column.type not in family[:-1]:
+        return column
     if before.type in LARGE:
         size: int | None = LARGE[before.type] // character_bytes(before)
     elif before.members:
         lengths = [len(member) for member in before.members]
         size = max(lengths) if before.type == "enum" else sum(lengths) + len(lengths) - 1
     elif before.type == "decimal" and before.precision is not None:
-        # The digits, a point and a sign (`my_decimal_precision_to_length` in decimal.h).
+        # Digits, point and sign (`my_decimal_precision_to_length` in decimal.h).
         size = before.precision + bool(before.scale) + (not before.unsigned)
     else:
         size = before.length if before.type in _STRINGS else _PRINTED.get(before.type)
     if size is None:
-        raise CannotFollow(f"only the server knows how long the text {made.name} may be")
-    return replace(made, type=_smallest(family, size * character_bytes(made)))
+        raise CannotFollow(f"only the server knows how long the text {column.name} may be")
+    return replace(column, type=_smallest(family, size * character_bytes(column)))
 
 
 def _same_bytes(column: ColumnSchema, charset: Charset) -> bool:
@@ -319,16 +321,15 @@ def _same_bytes(column: ColumnSchema, charset: Charset) -> bool:
     return ascii_only and not {before, after} & WIDE
 
 
-def _members_read_anew(column: ColumnSchema, charset: str) -> ColumnSchema:
-    """Servers convert a column's values, and read the bytes of its members anew; those of
-    bytes are kept as the text that they are in UTF-8."""
+def _with_members_in(column: ColumnSchema, charset: str) -> ColumnSchema:
+    """Return an ENUM or SET after conversion. Servers convert its values, but interpret the bytes
+    of its members in the new set without converting them."""
     try:
         members = tuple(
-            read_anew(member, column.charset or "", charset) for member in column.members
+            reinterpreted(member, column.charset or "", charset) for member in column.members
         )
     except UnicodeError:
-        why = f"what {column.name} has for members in {charset} is not known"
-        raise CannotFollow(why) from None
+        raise CannotFollow(f"the members of {column.name} in {charset} are unknown") from None
     if members != column.members and isinstance(column.default, LiteralDefault):
-        raise CannotFollow(f"what {column.name} has by default in {charset} is not known")
+        raise CannotFollow(f"the default of {column.name} in {charset} is unknown")
     return replace(column, members=members)

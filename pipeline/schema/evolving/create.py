@@ -1,7 +1,7 @@
-"""CREATE TABLE, also LIKE another → a table; and foreign keys, as far as more than their own text
-decides about them: names, what they point at, how they follow renames.
+"""CREATE TABLE and CREATE TABLE … LIKE; and foreign keys: their names, what they refer to, and how
+they follow renames.
 
-Whether the table was there before is decided in `pipeline.schema.evolve`.
+`pipeline.schema.evolve` decides what happens if the table exists.
 """
 
 from __future__ import annotations
@@ -21,7 +21,12 @@ from pipeline.schema.evolving.column_changes import (
     with_zero_moments,
 )
 from pipeline.schema.evolving.effects import CannotFollow
-from pipeline.schema.evolving.keys import SHAPES, holds_shapes, resolve_keys, with_key_columns
+from pipeline.schema.evolving.keys import (
+    GEOMETRY_KEY,
+    has_geometry_key,
+    resolve_keys,
+    with_key_columns,
+)
 from pipeline.schema.hidden_columns import appended
 from pipeline.schema.model import ColumnSchema, ForeignKey, KeyPart, ServerSchema, TableSchema
 from pipeline.schema.statements.changes import (
@@ -42,14 +47,14 @@ def stored_name(name: TableName, context: StatementContext) -> TableName:
 
 
 def inherited_charset(schema: ServerSchema, database: str) -> Charset | None:
-    """What a table of that database is made with; None if the database is not known."""
-    found = schema.database(database)
-    return None if found is None else Charset(found.charset, found.collation)
+    """Return the default character set of a database's tables; None if the database is unknown."""
+    known = schema.database(database)
+    return None if known is None else Charset(known.charset, known.collation)
 
 
 def session_charset(schema: ServerSchema, context: StatementContext) -> Charset | None:
-    """The session's `collation_database`: of its default database, or without one the server's;
-    None where nobody knows it."""
+    """Return the session's `collation_database`: that of its default database, without one the
+    server's; None if it is unknown."""
     if context.database_collation is not None:
         return of_collation(context.database_collation)
     if context.database:
@@ -70,9 +75,9 @@ def created(change: CreateTable, schema: ServerSchema, context: StatementContext
     periods = [element for element in change.elements if isinstance(element, WrittenPeriod)]
     pending, references = split(change.elements, context)
     keys = resolve_keys(pending, columns, engine, context.facts, options.row_format)
-    found: tuple[ForeignKey, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
     if kept_by(engine):
-        found = resolve_references(references, name, (), columns, schema, context)
+        foreign_keys = resolve_references(references, name, (), columns, schema, context)
     table = TableSchema(
         name,
         with_zero_moments(with_key_columns(columns, keys, periods), (), context),
@@ -86,14 +91,15 @@ def created(change: CreateTable, schema: ServerSchema, context: StatementContext
         bool(options.system_versioned) or any(column.versioned for column in written),
         appended((), len(columns), keys) if context.facts.places_hidden else (),
     )
-    # A foreign key without columns that points at its own table means its primary key.
+    # A foreign key that names no columns of its own table refers to its primary key, which is known
+    # only now.
     return replace(
         table,
         foreign_keys=tuple(
             replace(key, referenced=table.primary_key)
             if not key.referenced and key.references == name
             else key
-            for key in found
+            for key in foreign_keys
         ),
     )
 
@@ -101,7 +107,7 @@ def created(change: CreateTable, schema: ServerSchema, context: StatementContext
 def split(
     elements: tuple[Element, ...], context: StatementContext
 ) -> tuple[list[WrittenKey], list[WrittenReference]]:
-    """The keys that elements bring along, in order, and the foreign keys."""
+    """Return the keys that the elements define, in order, and the foreign keys."""
     keys: list[WrittenKey] = []
     references: list[WrittenReference] = []
     for element in elements:
@@ -111,14 +117,14 @@ def split(
                     keys.append(key_of(element))
                 if element.unique_too and not context.facts.mariadb:
                     keys.append(WrittenKey("unique", (KeyPart(element.name),)))
-                if reference is not None and inline_references(context):
+                if reference is not None and _inline_references(context):
                     references.append(reference)
-                    keys.append(key_for(reference))
+                    keys.append(_key_for(reference))
             case WrittenKey():
                 keys.append(element)
             case WrittenReference():
                 references.append(element)
-                keys.append(key_for(element))
+                keys.append(_key_for(element))
     return keys, references
 
 
@@ -130,33 +136,30 @@ def key_of(column: WrittenColumn) -> WrittenKey:
 def created_like(
     name: TableName, like: TableSchema | None, context: StatementContext
 ) -> TableSchema:
-    """A table like another: all of it but the foreign keys."""
+    """Return a table like another, without its foreign keys."""
     if like is None:
-        raise CannotFollow("the table to copy is not known")
-    if context.facts.mariadb and holds_shapes(like):
-        raise CannotFollow(SHAPES)
+        raise CannotFollow("the table to copy is unknown")
+    if context.facts.mariadb and has_geometry_key(like):
+        raise CannotFollow(GEOMETRY_KEY)
     hidden = like.hidden if context.facts.places_hidden else ()
     return replace(like, name=stored_name(name, context), foreign_keys=(), hidden=hidden)
 
 
 _ENGINES: Final = frozenset({"innodb", "ndbcluster"})
-_INLINE_SINCE: Final = 90000
-"""MySQL ignored REFERENCES in a column's definition before 9.0; MariaDB before 10.5."""
-
-_INLINE_SINCE_MARIADB: Final = 100500
 
 
 def kept_by(engine: str) -> bool:
-    """Whether an engine has foreign keys; the others drop them without a word."""
+    """Return whether an engine has foreign keys; the others ignore them silently."""
     return engine.lower() in _ENGINES
 
 
-def inline_references(context: StatementContext) -> bool:
-    since = _INLINE_SINCE_MARIADB if context.facts.mariadb else _INLINE_SINCE
-    return context.facts.version >= since
+def _inline_references(context: StatementContext) -> bool:
+    """Return whether REFERENCES in a column's definition has an effect: in MySQL from 9.0 on, in
+    MariaDB from 10.5 on."""
+    return context.facts.version >= (100500 if context.facts.mariadb else 90000)
 
 
-def key_for(reference: WrittenReference) -> WrittenKey:
+def _key_for(reference: WrittenReference) -> WrittenKey:
     parts = tuple(KeyPart(name) for name in reference.columns)
     return WrittenKey("index", parts, reference.name or reference.index, generated=True)
 
@@ -171,33 +174,27 @@ def resolve_references(
 ) -> tuple[ForeignKey, ...]:
     number = max((_number(key.name, table.name) for key in before), default=0)
     names = {column.name.lower(): column.name for column in columns}
-    usual = "NO ACTION" if context.facts.mysql_8 else "RESTRICT"
-    found = []
+    default_action = "NO ACTION" if context.facts.mysql_8 else "RESTRICT"
+    keys = []
     for reference in written:
         name = reference.name
         if name is None:
             number += 1
             name = f"{table.name}_ibfk_{number}"
-        target = _target(reference.references, table, context)
+        database = reference.references.database or table.database
+        target = stored_name(TableName(database, reference.references.name), context)
         parent = schema.table(target)
-        found.append(
+        keys.append(
             ForeignKey(
                 name,
                 tuple(names.get(column.lower(), column) for column in reference.columns),
                 target,
                 _referenced(reference, parent),
-                reference.on_delete or usual,
-                reference.on_update or usual,
+                reference.on_delete or default_action,
+                reference.on_update or default_action,
             )
         )
-    return tuple(found)
-
-
-def _target(named: TableName, table: TableName, context: StatementContext) -> TableName:
-    found = TableName(named.database or table.database, named.name)
-    if context.facts.lower_case_table_names != 1:
-        return found
-    return TableName(found.database.lower(), found.name.lower())
+    return tuple(keys)
 
 
 def _referenced(reference: WrittenReference, parent: TableSchema | None) -> tuple[str, ...]:
@@ -217,24 +214,27 @@ def _number(name: str, table: str) -> int:
 def renamed_names(
     keys: Iterable[ForeignKey], old: TableName, new: TableName
 ) -> tuple[ForeignKey, ...]:
-    """Names that the server chose follow the table's own name."""
-    found = []
+    """Return the foreign keys of a renamed table: names that the server chose contain the table's
+    name, and change with it."""
+    renamed = []
     for key in keys:
-        if _number(key.name, old.name):
-            key = replace(key, name=f"{new.name}_ibfk_{_number(key.name, old.name)}")
-        found.append(key)
-    return tuple(found)
+        if number := _number(key.name, old.name):
+            key = replace(key, name=f"{new.name}_ibfk_{number}")
+        renamed.append(key)
+    return tuple(renamed)
 
 
 def with_children(
     schema: ServerSchema, parent: TableName, change: Callable[[ForeignKey], ForeignKey]
 ) -> ServerSchema:
+    """Return the schema in which all foreign keys that refer to a table are changed."""
     folded = schema.fold(parent)
     tables = dict(schema.tables)
     for name, table in schema.tables.items():
-        points = [schema.fold(key.references) == folded for key in table.foreign_keys]
-        if any(points):
-            keys = zip(table.foreign_keys, points, strict=True)
-            changed = tuple(change(key) if here else key for key, here in keys)
-            tables[name] = replace(table, foreign_keys=changed)
+        keys = tuple(
+            change(key) if schema.fold(key.references) == folded else key
+            for key in table.foreign_keys
+        )
+        if keys != table.foreign_keys:
+            tables[name] = replace(table, foreign_keys=keys)
     return replace(schema, tables=tables)

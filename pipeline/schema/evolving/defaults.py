@@ -1,8 +1,7 @@
-"""A statement's literals → members of ENUM and SET, and what a column has by default.
+"""Members of ENUM and SET, and defaults of columns, from the literals of a statement.
 
-Not here: the rules (`pipeline.schema.plain`), what rows get (`pipeline.schema.fills`).
-
-A constant that no rule tells is kept as it is written: nothing hangs on it until a row takes it.
+A constant whose value no rule tells is kept as it is written: its value matters only once a row
+gets it.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from pipeline.schema.statements.changes import Computed, Constant
 
 _TEXTS: Final = frozenset({"char", "varchar", *TEXTS})
 _WITHOUT: Final = frozenset(LARGE)
-"""Types that take no constant on MySQL; '' is passed outside of strict mode, and ignored."""
+"""Types without constant defaults in MySQL, which ignores '' outside of strict mode."""
 
 _MOMENTS: Final = ("date", "time", "timestamp")
 _BASIC_PLANE: Final = "\uffff"
@@ -37,16 +36,16 @@ _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
 _WHOLE: Final = re.compile(r"\d+")
 _AS_TEXT: Final = re.compile(r"0|-?[1-9]\d{0,17}")
 _EXACT_DIGITS: Final = 15
-"""So many decimal digits every DOUBLE keeps apart."""
+"""Number of decimal digits that a DOUBLE represents exactly."""
 
 _STAMPS: Final = (datetime(1970, 1, 2, tzinfo=UTC), datetime(2038, 1, 18, tzinfo=UTC))
-"""Well within what a TIMESTAMP holds, in any zone."""
+"""Bounds within which a TIMESTAMP is valid in every time zone."""
 
 
 def resolve_default(
     written: Constant | Computed | None, column: ColumnSchema, context: StatementContext
 ) -> Default | None:
-    """What DEFAULT comes to; None for NULL and for none."""
+    """Return the value of the column's DEFAULT; None if it is NULL or absent."""
     match written:
         case None | Constant("null"):
             return None
@@ -62,7 +61,7 @@ def resolve_default(
 
 
 def zero_moment(digits: int) -> str:
-    """The default of a TIMESTAMP that has none, where the old rules are in force."""
+    """Return the implicit default of a TIMESTAMP with that many fractional digits."""
     return "0000-00-00 00:00:00" + ("." + "0" * digits if digits else "")
 
 
@@ -75,7 +74,7 @@ def _value(written: Constant, column: ColumnSchema, context: StatementContext) -
         return None
     if written.kind in _MOMENTS and column.type not in (*_MOMENTS, "datetime"):
         return None
-    if written.kind != "number" and not _is_heard(written, context):
+    if written.kind != "number" and not _is_read_as_ascii(written, context):
         return _utf8(written, column, context)
     if column.type in ("float", "double"):
         return _rounded(written.text, column)
@@ -89,15 +88,15 @@ def _value(written: Constant, column: ColumnSchema, context: StatementContext) -
     return plain_text(column, written.text)
 
 
-def _is_heard(written: Constant, context: StatementContext) -> bool:
-    """Whether the server takes a string for the printable ASCII that it is."""
-    spoken = {context.client_charset, charset_of(context.connection_collation)}
-    spoken |= set() if written.charset is None else {written.charset}
-    return is_ascii(written.text) and spoken <= HAVE_ASCII
+def _is_read_as_ascii(written: Constant, context: StatementContext) -> bool:
+    """Return whether a string is printable ASCII in every character set on its way."""
+    sets = {context.client_charset, charset_of(context.connection_collation)}
+    sets |= set() if written.charset is None else {written.charset}
+    return is_ascii(written.text) and sets <= HAVE_ASCII
 
 
 def _utf8(written: Constant, column: ColumnSchema, context: StatementContext) -> str | None:
-    """A string that is UTF-8 all the way into its column."""
+    """Return a string that stays UTF-8 on all its way into the column; else None."""
     if column.type not in _TEXTS or column.length is None:
         return None
     connection, text = charset_of(context.connection_collation), written.text
@@ -110,7 +109,7 @@ def _utf8(written: Constant, column: ColumnSchema, context: StatementContext) ->
 
 
 def _rounded(text: str, column: ColumnSchema) -> str | None:
-    """A FLOAT or DOUBLE; with digits behind the point it is the server that rounds."""
+    """Return the value of a FLOAT or DOUBLE; None for FLOAT(M,D), which the server rounds."""
     digits = text.strip("+-.0").replace(".", "")
     if column.scale is not None or not _NUMBER.fullmatch(text) or len(digits) > _EXACT_DIGITS:
         return None
@@ -120,25 +119,26 @@ def _rounded(text: str, column: ColumnSchema) -> str | None:
 
 
 def _instant(written: Constant, column: ColumnSchema, context: StatementContext) -> str | None:
-    zone, text = fixed_zone(context.time_zone), written.text
-    found = None if written.kind == "number" else plain_moment(column, text)
-    if found is None or found == zero_moment(column.length or 0):
-        return found
-    if zone is None or found.startswith("0000"):
+    """Return a TIMESTAMP in UTC; None if it depends on a time zone that is not a fixed offset."""
+    zone = fixed_zone(context.time_zone)
+    moment = None if written.kind == "number" else plain_moment(column, written.text)
+    if moment is None or moment == zero_moment(column.length or 0):
+        return moment
+    if zone is None or moment.startswith("0000"):
         return None
-    whole, _, fraction = found.partition(".")
+    whole, _, fraction = moment.partition(".")
     instant = datetime.fromisoformat(whole).replace(tzinfo=zone)
     if not _STAMPS[0] <= instant <= _STAMPS[1]:
         return None
-    shown = instant.astimezone(UTC).replace(tzinfo=None).isoformat(" ")
-    return f"{shown}.{fraction}" if fraction else shown
+    utc = instant.astimezone(UTC).replace(tzinfo=None).isoformat(" ")
+    return f"{utc}.{fraction}" if fraction else utc
 
 
 def _bytes(written: Constant, column: ColumnSchema, context: StatementContext) -> str | None:
-    heard = written.kind in ("hex", "bits") or _is_heard(written, context)
-    if written.kind in ("number", *_MOMENTS) or written.charset is not None or not heard:
+    exact = written.kind in ("hex", "bits") or _is_read_as_ascii(written, context)
+    if written.kind in ("number", *_MOMENTS) or written.charset is not None or not exact:
         return None
-    data = literal_bytes(written)
+    data = _literal_bytes(written)
     if column.length is None or len(data) > column.length:
         return None
     if column.type == "binary":
@@ -166,34 +166,34 @@ _NARROW: Final = frozenset({"utf8mb3", "ucs2"})
 """Sets without characters beyond U+FFFF."""
 
 _ALMOST: Final = {"latin1": "latin-1", "latin2": "iso8859-2", "euckr": "euc-kr", "ujis": "euc-jp"}
-"""Codecs that have no character that MySQL's set lacks, where the names differ."""
+"""Codecs with another name than MySQL's set, and with no character that the set lacks."""
 
 _CP1252: Final = {"latin1": "cp1252", "ascii": "ascii"}
-"""MySQL's latin1 has five more characters."""
+"""MySQL's latin1 is cp1252 with five more characters."""
 
 _UNDECODED: Final = re.compile("[\udc00-\udcff]")
-"""Bytes that were no characters in the statement."""
+"""Bytes of the statement that could not be decoded."""
 
 
 def as_text(constant: Constant, charset: str | None) -> str:
-    """A literal's characters in a column of that character set. CannotFollow for bytes
-    that only the server could read as characters."""
+    """Return a literal's characters in a column of that character set. Raise CannotFollow for bytes
+    that only the server could decode."""
     if constant.kind not in ("hex", "bits"):
         if _UNDECODED.search(constant.text):
             raise CannotFollow("a literal has bytes that are not text in its session")
-        if not holds(charset, constant.text):
+        if not _contains(charset, constant.text):
             raise CannotFollow(f"a literal has characters that {charset} may not have")
         return constant.text
-    data = literal_bytes(constant)
+    data = _literal_bytes(constant)
     codec = _CODECS.get(charset or "", "ascii")
     try:
         return data.decode(codec)
     except UnicodeDecodeError:
-        raise CannotFollow(f"bytes in hex stand for text in {charset}") from None
+        raise CannotFollow(f"a literal in hexadecimal digits is not valid in {charset}") from None
 
 
-def holds(charset: str | None, text: str) -> bool:
-    """Whether a set surely has all these characters; MariaDB puts ? for others."""
+def _contains(charset: str | None, text: str) -> bool:
+    """Return whether a set certainly has all these characters; MariaDB replaces others by ?."""
     if charset is None or text.isascii() or charset in _CODECS or charset == "binary":
         return charset not in _NARROW or text.isascii() or max(text) <= "\uffff"
     try:
@@ -203,9 +203,9 @@ def holds(charset: str | None, text: str) -> bool:
     return True
 
 
-def read_anew(text: str, charset: str, other: str) -> str:
-    """The characters that the bytes of these are in another set; bytes alone are kept as the
-    text that they are in UTF-8. UnicodeError where that is not known."""
+def reinterpreted(text: str, charset: str, other: str) -> str:
+    """Return the characters that a text's bytes in one set are in another; bytes in the set
+    `binary` are read as UTF-8. Raise UnicodeError if they are unknown."""
     return text.encode(_codec(charset)).decode("utf-8" if other == "binary" else _codec(other))
 
 
@@ -216,8 +216,8 @@ def _codec(charset: str) -> str:
     return codec
 
 
-def literal_bytes(constant: Constant) -> bytes:
-    """The bytes of x'…' and b'…', and of a string of ASCII."""
+def _literal_bytes(constant: Constant) -> bytes:
+    """Return the bytes of x'…', of b'…', or of an ASCII string."""
     match constant.kind:
         case "hex":
             return bytes.fromhex("0" * (len(constant.text) % 2) + constant.text)

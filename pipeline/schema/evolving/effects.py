@@ -1,7 +1,4 @@
-"""What a change did to the schema, table by table.
-
-What follows from them for a lake is decided elsewhere.
-"""
+"""Effects of a statement on the schema, table by table."""
 
 from __future__ import annotations
 
@@ -12,8 +9,8 @@ from pipeline.table import TableName
 
 
 class CannotFollow(ValueError):
-    """The statement does not fit the schema it should change; `str()` says why. It never
-    leaves `evolve`, which answers `NotFollowed`."""
+    """The statement does not fit the schema that it should change; `str()` says why. `evolve`
+    catches it and returns `NotFollowed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +21,7 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """`before` None: its structure was not known."""
+    """A table was dropped. `before`: None if its structure was unknown."""
 
     table: TableName
     before: TableSchema | None
@@ -32,8 +29,8 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """`after` None: its structure is not known under either name. `columns_from` is
-    empty then, and else as in `Changed`."""
+    """A table was renamed. `after`: None if its structure is unknown; then `columns_from` is empty.
+    Otherwise that is as in `Changed`."""
 
     table: TableName
     to: TableName
@@ -48,10 +45,9 @@ class Truncated:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """Whether stored values changed is for whoever compares the two. `columns_from`: for
-    each column of `after`, in order, its name before the statement; None for a new one, and
-    one that was dropped and added again under its name is new. Where the statement renames
-    the table too, `Renamed` says the same again: also there it is before the statement."""
+    """A table's structure changed. `columns_from`: the name of each column of `after` before the
+    statement, None for a new one; a column that was dropped and added again is new. If the
+    statement also renames the table, `Renamed` has the same `columns_from`."""
 
     table: TableName
     before: TableSchema
@@ -61,7 +57,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """The statement named the table and changed nothing of it; `why` in a few words."""
+    """The statement named the table without changing it; `why` in a few words."""
 
     table: TableName
     why: str
@@ -69,7 +65,7 @@ class Unchanged:
 
 @dataclass(frozen=True, slots=True)
 class Dirty:
-    """Rows may have changed with no row events."""
+    """Rows may have changed without row events."""
 
     table: TableName
     reason: str
@@ -85,8 +81,8 @@ class NotFollowed:
 
 @dataclass(frozen=True, slots=True)
 class UnknownTable:
-    """The statement changes a table that the schema does not hold: another kind of thing
-    by that name (a view, a sequence), or a gap in the history."""
+    """The statement changes a table that the schema does not have: the name is that of a view or a
+    sequence, or the history has a gap."""
 
     table: TableName
     statement: str

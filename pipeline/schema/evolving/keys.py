@@ -1,8 +1,7 @@
-"""Keys as a statement wrote them → keys as the server makes them.
+"""Keys as the server makes them from their definitions.
 
-Belongs here: names the server chooses, keys that a foreign key needs, what a key does to its
-columns, and how much of a column it holds where the statement asks for more than it can: a shorter
-beginning, or on MariaDB for a UNIQUE a hash of the whole.
+The server chooses names, adds keys for foreign keys, and makes columns of primary keys NOT NULL. A
+key that would be too long gets a shorter prefix; for a UNIQUE, MariaDB keeps a hash of the whole.
 
 Rules: `mysql_prepare_create_table` in `sql/sql_table.cc` of MySQL and MariaDB, and
 `foreign_key_prefix` in MySQL's `sql/sql_class.cc`.
@@ -22,7 +21,7 @@ from pipeline.schema.statements.changes import WrittenKey, WrittenPeriod
 
 _WITHOUT_PARTS: Final = frozenset({"fulltext", "spatial"})
 _POINT: Final = 25
-"""Bytes of a POINT: SRID, byte order, kind and two doubles."""
+"""Bytes of a POINT: SRID, byte order, type and two doubles."""
 
 
 def resolve_keys(
@@ -32,56 +31,58 @@ def resolve_keys(
     facts: ServerDialect,
     row_format: str | None = None,
 ) -> tuple[KeySchema, ...]:
+    """Return the keys that the server makes of the pending ones, which are those that a table keeps
+    and then new ones."""
     by_name = {column.name.lower(): column for column in columns}
-    made: list[KeySchema] = []
-    shapes = {name for name, column in by_name.items() if column.type in GEOMETRIES}
+    spatial = {name for name, column in by_name.items() if column.type in GEOMETRIES}
     texts = {name for name, column in by_name.items() if column.type in LARGE}
     over_texts = (
         key.generated and any((part.column or "").lower() in texts for part in key.parts)
         for key in pending
     )
     if facts.mariadb and any(over_texts):
-        raise CannotFollow("which key a foreign key over a TEXT or BLOB has is not known")
+        raise CannotFollow("the key of a foreign key over a TEXT or BLOB is unknown")
     whole = [replace(key, parts=_without_prefixes(key, by_name)) for key in pending]
-    before_8 = not (facts.mariadb or facts.mysql_8)
-    if before_8:  # it reads DESC, and makes an index that ascends
+    if not (facts.mariadb or facts.mysql_8):  # MySQL 5.7 ignores DESC
         whole = [
             replace(key, parts=tuple(replace(part, descending=False) for part in key.parts))
             for key in whole
         ]
     needed = _needed(whole, facts)
     named = {key.name for key in needed if key.name is not None}
-    for key in needed:
-        parts = tuple(_part(part, key, by_name, facts) for part in key.parts)
-        name = key.name or _free_name(parts, {one.name for one in made}, named)
-        found = KeySchema(name, key.kind, parts, key.invisible, key.generated)
+    keys: list[KeySchema] = []
+    for written in needed:
+        parts = tuple(_part(part, written, by_name, facts) for part in written.parts)
+        name = written.name or _free_name(parts, {key.name for key in keys}, named)
+        key = KeySchema(name, written.kind, parts, written.invisible, written.generated)
         first = parts[0].column or ""
         if facts.mariadb:
-            found = _with_row_end(fitted_key(found, by_name, engine, hashed=key.hash), columns)
-        elif facts.mysql_8 and found.kind == "index" and first.lower() in shapes:
-            found = replace(found, kind="spatial")
+            key = _with_row_end(_fitted_key(key, by_name, engine, hashed=written.hash), columns)
+        elif facts.mysql_8 and key.kind == "index" and first.lower() in spatial:
+            key = replace(key, kind="spatial")
         else:
-            found = shortened_key(found, by_name, engine, row_format)
-        made.append(found)
-    return tuple(made)
+            key = _shortened_key(key, by_name, engine, row_format)
+        keys.append(key)
+    return tuple(keys)
 
 
 def _without_prefixes(key: WrittenKey, columns: Mapping[str, ColumnSchema]) -> tuple[KeyPart, ...]:
-    """Parts of types that a key always holds as a whole have no prefix, even if written."""
-    found = []
+    """Return the parts without the prefixes of types that a key always holds as a whole."""
+    parts = []
     for part in key.parts:
         column = columns.get((part.column or "").lower())
         plain = column is not None and column.type not in WITH_PREFIX | GEOMETRIES
-        found.append(replace(part, prefix=None) if plain else part)
-    return tuple(found)
+        parts.append(replace(part, prefix=None) if plain else part)
+    return tuple(parts)
 
 
 def pending_key(key: KeySchema) -> WrittenKey:
+    """Return a key that a table keeps, for `resolve_keys`."""
     return WrittenKey(key.kind, key.parts, key.name, key.invisible, generated=key.generated)
 
 
 def _needed(pending: Sequence[WrittenKey], facts: ServerDialect) -> list[WrittenKey]:
-    """Without the keys made for foreign keys that another can stand in for."""
+    """Return the keys without those for foreign keys that another key can replace."""
     ignored: set[int] = set()
     for at, key in enumerate(pending):
         for before, other in enumerate(pending[:at]):
@@ -96,7 +97,8 @@ def _needed(pending: Sequence[WrittenKey], facts: ServerDialect) -> list[Written
 
 
 def _redundant(key: WrittenKey, other: WrittenKey, facts: ServerDialect) -> bool:
-    """Whether one of the two is generated and begins the other. MySQL needs it ascending."""
+    """Return whether one of the two is generated and its columns begin the other. MySQL requires
+    that these ascend in the other."""
     if key.generated:
         both = other.generated and len(key.parts) > len(other.parts)
         generated, kept = (other, key) if both else (key, other)
@@ -123,29 +125,30 @@ def _part(
         return part
     column = columns.get(part.column.lower())
     if column is None:
-        raise CannotFollow(f"a key names the column {part.column}, which is not there")
+        raise CannotFollow(f"a key names the column {part.column}, which does not exist")
     part = replace(part, column=column.name)
-    keeps_points = not (facts.mariadb or facts.mysql_8)  # MySQL 5.7
-    if column.type == "point" and key.kind not in _WITHOUT_PARTS and keeps_points:
+    before_8 = not (facts.mariadb or facts.mysql_8)
+    if column.type == "point" and key.kind not in _WITHOUT_PARTS and before_8:
         return replace(part, prefix=part.prefix or _POINT)
     if key.kind in _WITHOUT_PARTS or column.type not in WITH_PREFIX:
         return replace(part, prefix=None)
     if part.prefix is not None and column.length is not None and part.prefix >= column.length:
         return replace(part, prefix=None)
     if part.prefix is not None and column.type in LARGE:
-        # MariaDB takes as many characters as the column has bytes.
+        # MariaDB allows as many characters as the column has bytes.
         width = 1 if facts.mariadb or column.charset is None else widest(column.charset)
         return replace(part, prefix=min(part.prefix, LARGE[column.type] // width))
     return part
 
 
-def _free_name(parts: Sequence[KeyPart], made: set[str], named: set[str]) -> str:
-    """The first column's name, with a number where a key before has it. A key with an expression
-    is called otherwise, and makes way for later ones that are `named` too."""
+def _free_name(parts: Sequence[KeyPart], earlier: set[str], named: set[str]) -> str:
+    """Return the first column's name, with a number if an earlier key has it. A key with an
+    expression is called functional_index, and also avoids the names that are given to later
+    keys."""
     first = parts[0].column or ""
     if any(part.column is None for part in parts):
-        first, made = "functional_index", made | named
-    taken = {name.lower() for name in made}
+        first, earlier = "functional_index", earlier | named
+    taken = {name.lower() for name in earlier}
     if first.lower() not in taken and first.lower() != "primary":
         return first
     numbers = (f"{first}_{number}" for number in range(2, 100))
@@ -158,18 +161,19 @@ def _free_name(parts: Sequence[KeyPart], made: set[str], named: set[str]) -> str
 def with_key_columns(
     columns: Iterable[ColumnSchema], keys: Iterable[KeySchema], periods: Iterable[WrittenPeriod]
 ) -> tuple[ColumnSchema, ...]:
-    """A primary key's and a period's columns are NOT NULL, whatever was written."""
-    fixed = {name.lower() for key in keys if key.kind == "primary" for name in key.columns}
-    fixed |= {name.lower() for period in periods for name in period.columns}
+    """Return the columns, with those of a primary key or a period NOT NULL, whatever was
+    written."""
+    not_null = {name.lower() for key in keys if key.kind == "primary" for name in key.columns}
+    not_null |= {name.lower() for period in periods for name in period.columns}
     return tuple(
-        replace(column, nullable=False) if column.name.lower() in fixed else column
+        replace(column, nullable=False) if column.name.lower() in not_null else column
         for column in columns
     )
 
 
 def _with_row_end(key: KeySchema, columns: Sequence[ColumnSchema]) -> KeySchema:
-    """Of a versioned table's rows only one at a time is the present one: MariaDB puts the
-    end of their time into every key that tells rows apart."""
+    """Return a versioned table's key. Past rows have the same key as the present one, so MariaDB
+    adds the end of their period to every unique key."""
     end = next((column.name for column in columns if column.system_period == "end"), None)
     unique = key.kind in ("primary", "unique")
     if end is None or not unique or end in key.columns:
@@ -179,19 +183,21 @@ def _with_row_end(key: KeySchema, columns: Sequence[ColumnSchema]) -> KeySchema:
 
 _STRINGS: Final = frozenset({"char", "varchar", "binary", "varbinary"})
 WITH_PREFIX: Final = _STRINGS | frozenset(LARGE)
-"""Types of which a key can hold a beginning."""
+"""Types of which a key can hold a prefix."""
 
-SHAPES: Final = "how much of a shape a key holds is not known"
-"""Why a key of MariaDB over shapes is not followed."""
+GEOMETRY_KEY: Final = "the prefix of a geometry in a key is unknown"
+"""Why MariaDB's keys over spatial types are not followed."""
 
 _LIMITS: Final = {"InnoDB": 3072, "MyISAM": 1000, "Aria": 2300}
-"""Bytes that a key of an engine holds, and a part of it; InnoDB's with pages of 16 KiB."""
+"""Largest size in bytes of a key, and of each part of it, by engine; InnoDB with 16 KiB pages."""
 
 _OLD_FORMATS, _OLD_LIMIT = frozenset({"compact", "redundant"}), 767
-"""InnoDB's row formats of before MySQL 5.7, and how many bytes a part of a key holds in them."""
+"""InnoDB's row formats of before MySQL 5.7, and the largest size of a key's part in them."""
 
 _WIDTHS: Final = {"tinyint": 1, "year": 1, "smallint": 2, "mediumint": 3, "date": 3}
 _WIDTH: Final = 8
+"""Bytes that count for the size of a MariaDB key: by type, and of all other types."""
+
 _BYTES: Final = {
     **dict.fromkeys(("tinyint", "year"), 1),
     **dict.fromkeys(("smallint",), 2),
@@ -202,18 +208,18 @@ _BYTES: Final = {
 }
 _MOMENTS: Final = {"time": 3, "timestamp": 4, "datetime": 5}
 _DIGITS: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
-"""Bytes of so many decimal digits (MySQL manual, "Precision Math")."""
+"""Number of decimal digits → bytes (MySQL manual, "Precision Math")."""
 
 
 def in_key(part: KeyPart, column: ColumnSchema) -> int | None:
-    """How much of its column the part holds, counted as a prefix is; 0 where that comes to
-    nothing, None where it is not known. Another column under that name is held so far."""
+    """Return how much of its column the part holds, in units of a prefix; 0 if that is not limited,
+    None if it is unknown. It becomes the prefix of a new column that gets the column's name."""
     if part.prefix is not None:
         return part.prefix
     if column.type in _STRINGS:
         return column.length
     if column.type in LARGE:
-        return 0  # FULLTEXT, or MariaDB's hash of the whole
+        return 0  # FULLTEXT, or a hash of the whole in MariaDB
     if column.type == "enum":
         return (1 if len(column.members) < 256 else 2) // widest(column.charset or "binary")
     if column.type == "decimal":
@@ -224,18 +230,18 @@ def in_key(part: KeyPart, column: ColumnSchema) -> int | None:
     return _BYTES.get(column.type)
 
 
-def fitted_key(
+def _fitted_key(
     key: KeySchema, columns: Mapping[str, ColumnSchema], engine: str, *, hashed: bool
 ) -> KeySchema:
-    """A key as MariaDB makes it of what was asked for; columns by lower-case names.
+    """Return a key as MariaDB makes it. `columns`: by their names in lower case.
 
-    InnoDB's old row formats shorten none: MariaDB refuses a part of more than 767 bytes (1709).
-    It hashes a UNIQUE over a TEXT there, too.
+    In InnoDB's old row formats no part is shortened: MariaDB refuses a part of more than 767 bytes
+    (error 1709). A UNIQUE over a TEXT is hashed there, too.
     """
     if any(part.column is None for part in key.parts):
-        raise CannotFollow("how MariaDB keeps a key over an expression is not known")
-    if _over_shapes(key, columns):
-        raise CannotFollow(SHAPES)
+        raise CannotFollow("MariaDB's keys over expressions are unknown")
+    if _over_geometries(key, columns):
+        raise CannotFollow(GEOMETRY_KEY)
     limit = _LIMITS.get(engine)
     if key.kind not in ("unique", "index") or limit is None:
         return key
@@ -245,30 +251,32 @@ def fitted_key(
     if key.kind == "unique" and (hashed or too_long):
         plain = tuple(replace(part, descending=False) for part in key.parts)
         return replace(key, parts=plain, hashed=True)
-    return replace(key, parts=tuple(_held(part, columns, limit) for part in key.parts))
+    return replace(key, parts=tuple(_shortened(part, columns, limit) for part in key.parts))
 
 
-def shortened_key(
+def _shortened_key(
     key: KeySchema, columns: Mapping[str, ColumnSchema], engine: str, row_format: str | None
 ) -> KeySchema:
-    """A key as MySQL makes it of what was asked for; columns by lower-case names. A session
-    without strict mode shortens each part that is too long; others are refused."""
+    """Return a key as MySQL makes it. `columns`: by their names in lower case. In a session without
+    strict mode each part that is too long is shortened; in strict mode the statement fails."""
     limit = {**_LIMITS, "MEMORY": 3072}.get(engine)
     if engine == "InnoDB" and row_format in _OLD_FORMATS:
         limit = _OLD_LIMIT
     if key.kind != "index" or limit is None:
         return key
-    parts = (part if part.column is None else _held(part, columns, limit) for part in key.parts)
+    parts = (
+        part if part.column is None else _shortened(part, columns, limit) for part in key.parts
+    )
     return replace(key, parts=tuple(parts))
 
 
-def holds_shapes(table: TableSchema) -> bool:
-    """Whether a key that is not SPATIAL is over shapes."""
+def has_geometry_key(table: TableSchema) -> bool:
+    """Return whether a key that is not SPATIAL is over a spatial type."""
     columns = {column.name.lower(): column for column in table.columns}
-    return any(_over_shapes(key, columns) for key in table.keys)
+    return any(_over_geometries(key, columns) for key in table.keys)
 
 
-def _over_shapes(key: KeySchema, columns: Mapping[str, ColumnSchema]) -> bool:
+def _over_geometries(key: KeySchema, columns: Mapping[str, ColumnSchema]) -> bool:
     if key.kind in ("fulltext", "spatial"):
         return False
     return any(_type(part, columns) in GEOMETRIES for part in key.parts if part.column)
@@ -288,11 +296,11 @@ def _size(part: KeyPart, columns: Mapping[str, ColumnSchema]) -> int:
 
 
 def character_bytes(column: ColumnSchema) -> int:
-    """Bytes of the longest character of a column; 1 if it has no character set."""
+    """Return the number of bytes of a column's widest character; 1 without a character set."""
     return widest(column.charset) if column.charset else 1
 
 
-def _held(part: KeyPart, columns: Mapping[str, ColumnSchema], limit: int) -> KeyPart:
+def _shortened(part: KeyPart, columns: Mapping[str, ColumnSchema], limit: int) -> KeyPart:
     column = columns[(part.column or "").lower()]
     if column.type not in WITH_PREFIX:
         return part

@@ -1,5 +1,5 @@
-"""Statements of the log: their text → what they change, as written.
+"""Parsers of the log's statements: from a text to the changes that it asks for.
 
-The face is `read.read_change`. Nothing here knows
-a schema: what an omitted character set or an IF EXISTS comes to is `pipeline.schema.evolve`.
+Callers use `read.read_change`. No parser knows a schema: `pipeline.schema.evolve` resolves omitted
+character sets and IF EXISTS.
 """

@@ -1,6 +1,6 @@
-"""What statements change, as they wrote it: a value for each statement, clause and element.
+"""Parsed statements: a value for each statement, clause and element, with only what was written.
 
-Nothing is inherited yet: what a change comes to on a given schema is `pipeline.schema.evolve`.
+`pipeline.schema.evolve` applies them to a schema.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pipeline.schema.model import KeyPart
 from pipeline.table import TableName
 
 FIRST: Final = ""
-"""A position's column for FIRST: no column has an empty name."""
+"""Stands for FIRST where a column's position is a name: no column has an empty one."""
 
 
 # -- clauses of ALTER TABLE ---------------------------------------------------------
@@ -23,8 +23,8 @@ FIRST: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class DefineColumn:
-    """ADD, CHANGE and MODIFY. `old`: None for ADD, and for MODIFY the column's own name. `after`:
-    None where it is, or at the end, FIRST, or a column's name. `maybe`: IF [NOT] EXISTS."""
+    """ADD, CHANGE and MODIFY. `old`: None for ADD; for MODIFY the column's own name. `after`: a
+    column's name, or FIRST; None for the column's place, or the end. `maybe`: IF [NOT] EXISTS."""
 
     old: str | None
     column: WrittenColumn
@@ -42,7 +42,7 @@ class Part(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """The primary key is called PRIMARY."""
+    """DROP of a part; the primary key is called PRIMARY."""
 
     part: Part
     name: str
@@ -96,7 +96,7 @@ class SetOptions:
 
 @dataclass(frozen=True, slots=True)
 class Neutral:
-    """ALGORITHM, LOCK, FORCE, ORDER BY, CHECK constraints: no part of a `TableSchema`."""
+    """A clause that changes nothing in a `TableSchema`: ALGORITHM, LOCK, FORCE, ORDER BY, CHECK."""
 
     word: str
 
@@ -107,7 +107,7 @@ EXCHANGE: Final = "EXCHANGE PARTITION"
 
 @dataclass(frozen=True, slots=True)
 class RowsChange:
-    """Rows may change with no row events; `reason` is the clause."""
+    """A clause that may change rows without row events; `reason` names it."""
 
     reason: str
     other: TableName | None = None
@@ -132,7 +132,7 @@ Clause = (
 
 
 class StatementKind(StrEnum):
-    """Codes of `_ddl`: none is ever renamed, new ones may come."""
+    """Codes in the changelog column `_ddl`: none may be renamed, new ones may be added."""
 
     CREATE_TABLE = "create_table"
     ALTER_TABLE = "alter_table"
@@ -167,7 +167,7 @@ class CreateLike:
 
 @dataclass(frozen=True, slots=True)
 class CreateSelect:
-    """Columns come from a SELECT: only statement format logs it so."""
+    """CREATE TABLE … SELECT, which is logged like this only in statement format."""
 
     kind: ClassVar = StatementKind.CREATE_TABLE
     table: TableName
@@ -184,7 +184,7 @@ class DropTables:
 
 @dataclass(frozen=True, slots=True)
 class RenameTables:
-    """Pairs, done one after the other."""
+    """RENAME TABLE; the pairs are renamed one after the other."""
 
     kind: ClassVar = StatementKind.RENAME_TABLE
     pairs: tuple[tuple[TableName, TableName], ...]
@@ -199,7 +199,7 @@ class TruncateTable:
 
 @dataclass(frozen=True, slots=True)
 class AlterTable:
-    """CREATE INDEX and DROP INDEX too: they are such clauses."""
+    """ALTER TABLE, and CREATE INDEX and DROP INDEX, which are clauses of it."""
 
     kind: ClassVar = StatementKind.ALTER_TABLE
     table: TableName
@@ -209,7 +209,7 @@ class AlterTable:
 
 @dataclass(frozen=True, slots=True)
 class RepairTables:
-    """REPAIR TABLE: what a damaged table loses no event tells."""
+    """REPAIR TABLE: no event tells which rows a damaged table loses."""
 
     kind: ClassVar = StatementKind.REPAIR_TABLE
     tables: tuple[TableName, ...]
@@ -257,14 +257,14 @@ SchemaChange = (
 
 @dataclass(frozen=True, slots=True)
 class Irrelevant:
-    """On the list of statements that change no table's structure and no captured row."""
+    """A statement on the list of those that change no structure and no captured row."""
 
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
 class NotUnderstood:
-    """`may_touch`: the tables it may change; None: any."""
+    """A statement that cannot be read. `may_touch`: tables that it may change; None: any table."""
 
     kind: ClassVar = StatementKind.NOT_UNDERSTOOD
     reason: str
@@ -272,13 +272,13 @@ class NotUnderstood:
 
 
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
-"""Bytes that were no characters in the statement."""
+"""Bytes of the statement that could not be decoded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A literal: `kind` is string, number, hex, bits, null, or date, time and timestamp for
-    those with that word before them; TRUE and FALSE are numbers. `charset` is its introducer."""
+    """A literal. `kind`: string, number, hex, bits or null; date, time or timestamp if that word
+    comes before it. TRUE and FALSE are numbers. `charset`: its introducer."""
 
     kind: str
     text: str = ""
@@ -300,8 +300,8 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """An expression, as written; `now` for CURRENT_TIMESTAMP and its other names, whose
-    text is that word and the digits."""
+    """An expression, as written. `now`: it is CURRENT_TIMESTAMP or a synonym, and `text` is that
+    word with its digits."""
 
     text: str
     now: bool = False
@@ -309,8 +309,8 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class WrittenType:
-    """A data type under its information_schema name. `length` as declared; `sized` is a
-    TEXT or BLOB whose length chooses among the four."""
+    """A data type under its name in information_schema. `length`: as declared. `sized`: a TEXT or
+    BLOB with a length, which selects one of the four types."""
 
     name: str
     length: int | None = None
@@ -330,7 +330,7 @@ class WrittenType:
 
 @dataclass(frozen=True, slots=True)
 class WrittenReference:
-    """FOREIGN KEY, or a column's REFERENCES; `referenced` empty: the primary key."""
+    """FOREIGN KEY, or REFERENCES of a column. `referenced`: empty for the primary key."""
 
     columns: tuple[str, ...]
     references: TableName
@@ -344,8 +344,8 @@ class WrittenReference:
 
 @dataclass(frozen=True, slots=True)
 class WrittenKey:
-    """PRIMARY KEY, UNIQUE, INDEX, FULLTEXT or SPATIAL; `name` None is the server's choice.
-    `generated`: the one a foreign key brings along. `hash`: USING HASH."""
+    """PRIMARY KEY, UNIQUE, INDEX, FULLTEXT or SPATIAL. `name`: None if the server chooses it.
+    `generated`: it is added for a foreign key. `hash`: USING HASH."""
 
     kind: str
     parts: tuple[KeyPart, ...]
@@ -358,9 +358,9 @@ class WrittenKey:
 
 @dataclass(frozen=True, slots=True)
 class WrittenColumn:
-    """A column definition. `nullable` None: neither NULL nor NOT NULL was written.
-    `key` is "primary", "unique" or None; `unique_too`: it asks for both. `versioned`: WITH
-    SYSTEM VERSIONING of its own."""
+    """A column's definition. `nullable`: None if neither NULL nor NOT NULL was written. `key`:
+    "primary", "unique" or None; `unique_too`: it asks for both. `versioned`: it has WITH SYSTEM
+    VERSIONING itself."""
 
     name: str
     type: WrittenType
@@ -381,7 +381,7 @@ class WrittenColumn:
 
 @dataclass(frozen=True, slots=True)
 class WrittenOptions:
-    """Table options that matter here; None where not written."""
+    """Options of a table that are part of a `TableSchema`; None if not written."""
 
     engine: str | None = None
     charset: str | None = None
@@ -393,7 +393,7 @@ class WrittenOptions:
 
 @dataclass(frozen=True, slots=True)
 class WrittenPeriod:
-    """MariaDB's PERIOD FOR a name: its two columns cannot be NULL."""
+    """MariaDB's PERIOD FOR an application-time period, whose two columns cannot be NULL."""
 
     columns: tuple[str, ...]
 
@@ -404,19 +404,20 @@ Element = WrittenColumn | WrittenKey | WrittenReference | WrittenPeriod
 def touched_by(
     changes: Sequence[SchemaChange], tables: Sequence[TableName]
 ) -> dict[TableName, bool]:
-    """The tables whose structure the changes concern, and whether they certainly make the
-    table. `tables`: those there are, for changes of a whole database."""
-    found: dict[TableName, bool] = {}
+    """Return the tables whose structures the changes concern, and whether each is certainly
+    created. `tables`: those that exist, for changes of a whole database."""
+    touched: dict[TableName, bool] = {}
     for change in changes:
         names: Iterable[TableName] = ()
         created = False
         match change:
             case TruncateTable() | RepairTables() | CreateDatabase() | AlterDatabase():
                 pass
-            case DropDatabase(gone):
-                names = [one for one in tables if one.database.lower() == gone.lower()]
+            case DropDatabase(database):
+                names = [name for name in tables if name.database.lower() == database.lower()]
             case AlterTable(table, clauses):
-                names = (table, *(one.name for one in clauses if isinstance(one, RenameTo)))
+                targets = (clause.name for clause in clauses if isinstance(clause, RenameTo))
+                names = (table, *targets)
             case CreateTable() | CreateLike() | CreateSelect():
                 names, created = (change.table,), not (change.if_not_exists or change.or_replace)
             case DropTables() | RenameTables():
@@ -424,12 +425,12 @@ def touched_by(
             case _:
                 assert_never(change)
         for name in names:
-            found.setdefault(name, created)
-    return found
+            touched.setdefault(name, created)
+    return touched
 
 
 def named_by(changes: Sequence[SchemaChange]) -> tuple[TableName, ...] | None:
-    """Return the tables that the changes may change, rows included; None for any table."""
+    """Return the tables whose structures or rows the changes may change; None for any table."""
     named: list[TableName] = []
     for change in changes:
         match change:
@@ -454,8 +455,8 @@ def named_by(changes: Sequence[SchemaChange]) -> tuple[TableName, ...] | None:
 
 
 def needed_by(changes: Sequence[SchemaChange]) -> tuple[TableName, ...]:
-    """Return the tables without which the server would have refused the first of the changes that
-    names them."""
+    """Return the tables that must exist for the changes, since the server would have refused them
+    otherwise."""
     needed: list[TableName] = []
     for change in changes:
         match change:

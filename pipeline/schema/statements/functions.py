@@ -1,12 +1,11 @@
-"""Words before a parenthesis that are no call of a stored or loadable function.
+"""Words before a parenthesis that do not call a stored or loadable function.
 
-Belongs here: functions that every server has built in, from MySQL 5.7 and MariaDB 10.5 on, and
-keywords, which no server takes for the name of a function. Does not: where a parenthesis may stand
-(`row_changes`). A function that only some servers have is left out: on the others a stored one may
-have its name. None of these changes a table.
+These are the functions that all servers from MySQL 5.7 and MariaDB 10.5 on have built in, none of
+which changes a table, and keywords, which cannot be names of functions. A function that only some
+servers have is left out: on the others a stored function may have its name.
 
-Sources: MySQL manual, "Built-In Function and Operator Reference" and "Keywords and Reserved Words";
-the tests call each of them on the servers they have.
+Sources: MySQL manual, "Built-In Function and Operator Reference" and "Keywords and Reserved Words".
+The tests call each of these functions on several servers.
 """
 
 from __future__ import annotations

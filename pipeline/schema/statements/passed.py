@@ -1,9 +1,8 @@
-"""Statements that are passed over, since they change neither rows nor structures: what they begin
-with, and what they do.
+"""Statements that are passed over, since they change neither rows nor structures: their first words
+and what they do.
 
-Not here: statements that are followed (`read`). A statement is passed over if it begins with all
-words of a row, never by its first alone: `ANALYZE UPDATE …` changes rows on MariaDB, and `CREATE OR
-REPLACE SEQUENCE` drops a table.
+A statement must begin with all words of an entry: `ANALYZE UPDATE …` changes rows in MariaDB, and
+`CREATE OR REPLACE SEQUENCE` drops a table.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """A kind of statement. `words`: what it begins with, each word with its alternatives; OR
-    REPLACE, ALGORITHM, DEFINER and SQL SECURITY may follow the first. `code`: it may contain other
-    statements, separated by semicolons, which do not run yet."""
+    """A kind of statement. `words`: its first words, each with its alternatives; OR REPLACE,
+    ALGORITHM, DEFINER and SQL SECURITY may follow the first word. `code`: it may contain other
+    statements, separated by semicolons, which run later."""
 
     words: str
     does: str

@@ -1,7 +1,7 @@
-"""A statement → what it changes: the room's face.
+"""The changes that a logged statement makes to structures.
 
-Not here: the list of those that change nothing here (`passed`). Nothing is passed because it was
-not recognised.
+A statement is passed over only if it is on the list in `passed`, never because it was not
+recognised.
 """
 
 from __future__ import annotations
@@ -46,39 +46,38 @@ from pipeline.table import TableName
 Understood = tuple[SchemaChange, ...] | Irrelevant
 
 _UNKNOWN_TABLE: Final = 1051
-"""ER_BAD_TABLE_ERROR: DROP TABLE named some that are not there; all others are dropped."""
+"""ER_BAD_TABLE_ERROR: DROP TABLE named tables that do not exist; all others were dropped."""
 
 
 def read_change(text: str, context: StatementContext) -> Understood | NotUnderstood:
-    """What a logged statement changes; never an exception.
+    """Return what a logged statement changes. It never raises.
 
-    `text` is decoded with the client's character set. `NotUnderstood` names the tables it
-    may touch where that much could be read, None for any table.
+    `text` is decoded with the client's character set. `NotUnderstood` has the tables that the
+    statement may touch if these could be read, else None for any table.
     """
-    found = _read_text(text, context)
+    reading = _read_text(text, context)
     grammar = context.other_grammar
-    # What defines no column is the same under each grammar, and so is the table it is for.
-    if grammar is not None and (isinstance(found, NotUnderstood) or _defines_columns(found)):
-        found = NotUnderstood(f"it ran under sql_mode={grammar}", _may_touch(found))
+    # Statements that define no column, and their tables, mean the same in every grammar.
+    if grammar is not None and (isinstance(reading, NotUnderstood) or _defines_columns(reading)):
+        reading = NotUnderstood(f"it ran under sql_mode={grammar}", _may_touch(reading))
     if _may_set_mode(text, context):
-        found = _under_any_mode(text, context, found)
-    if isinstance(found, Irrelevant | NotUnderstood):
-        return found
+        reading = _under_any_mode(text, context, reading)
+    if isinstance(reading, Irrelevant | NotUnderstood):
+        return reading
     if context.error not in (0, _UNKNOWN_TABLE):
-        # It is in the log because a part of it was done, as MySQL 5.7 does with DROP TABLE of
+        # A failed statement is logged if a part of it was done, as MySQL 5.7 does for DROP TABLE of
         # several tables.
         reason = f"it failed with error {context.error} in the middle"
-        return NotUnderstood(reason, named_by(found))
-    if context.thread_specific and any(map(_may_mean_temporary, found)):
-        return NotUnderstood("it may have meant a temporary table", named_by(found))
-    return found
+        return NotUnderstood(reason, named_by(reading))
+    if context.thread_specific and any(map(_may_mean_temporary, reading)):
+        return NotUnderstood("it may have meant a temporary table", named_by(reading))
+    return reading
 
 
 def _may_mean_temporary(change: SchemaChange) -> bool:
-    """Return whether a name may mean a temporary table of the session instead of the table that
-    has it for everybody. Servers log which kind of table they dropped, and definitions in full.
-    MariaDB also marks every CREATE OR REPLACE that replaced a table, so that the mark says nothing
-    about its LIKE."""
+    """Return whether a name may mean a temporary table of the session instead of a permanent one.
+    Servers log which kind of table they dropped, and definitions in full. MariaDB also marks every
+    CREATE OR REPLACE that replaced a table, so the mark says nothing about its LIKE."""
     if isinstance(change, CreateLike):
         return not change.or_replace
     return isinstance(change, AlterTable | RenameTables | RepairTables | TruncateTable)
@@ -91,19 +90,19 @@ def _read_text(text: str, context: StatementContext) -> Understood | NotUndersto
         return NotUnderstood(str(error))
     try:
         engine, unknown = read_settings(reader)
-        found = _read(reader)
-        if not isinstance(found, Irrelevant) and not reader.over:
+        changes = _read(reader)
+        if not isinstance(changes, Irrelevant) and not reader.over:
             raise reader.unexpected("the statement's end")
     except CannotRead as error:
         return NotUnderstood(str(error), _touched(reader))
-    if isinstance(found, Irrelevant):
-        return found
+    if isinstance(changes, Irrelevant):
+        return changes
     if unknown:
         variables = ", ".join(unknown)
-        return NotUnderstood(f"SET STATEMENT changes {variables} for it", named_by(found))
+        return NotUnderstood(f"SET STATEMENT changes {variables} for it", named_by(changes))
     if engine is None:
-        return found
-    return tuple(_with_engine(change, engine) for change in found)
+        return changes
+    return tuple(_with_engine(change, engine) for change in changes)
 
 
 def _with_engine(change: SchemaChange, engine: str) -> SchemaChange:
@@ -117,8 +116,8 @@ def _with_engine(change: SchemaChange, engine: str) -> SchemaChange:
 
 
 def _may_set_mode(text: str, context: StatementContext) -> bool:
-    """Return whether SET STATEMENT may set `sql_mode`: then the text was parsed under another
-    one than the event tells."""
+    """Return whether SET STATEMENT may set `sql_mode`: then the text was parsed under another mode
+    than the one in the event."""
     if not context.facts.mariadb or "sql_mode" not in text.lower():
         return False
     try:
@@ -128,19 +127,20 @@ def _may_set_mode(text: str, context: StatementContext) -> bool:
 
 
 def _under_any_mode(
-    text: str, context: StatementContext, found: Understood | NotUnderstood
+    text: str, context: StatementContext, reading: Understood | NotUnderstood
 ) -> Understood | NotUnderstood:
-    """Return what the text means if it means the same under every `sql_mode`. A definition of a
-    column never does: its type and its default depend on more than the four modes of quoting."""
+    """Return the reading if it is the same under every `sql_mode`, else `NotUnderstood`. The
+    definition of a column never is: its type and its default depend on more modes than the two that
+    govern quoting."""
     modes = (
         context.sql_mode & ~(ANSI_QUOTES | NO_BACKSLASH_ESCAPES) | quotes | escapes
         for quotes, escapes in product((0, ANSI_QUOTES), (0, NO_BACKSLASH_ESCAPES))
     )
-    readings = [_read_text(text, replace(context, sql_mode=mode)) for mode in modes]
-    alike = all(reading == found for reading in readings)
-    if alike and (isinstance(found, Irrelevant | NotUnderstood) or not _defines_columns(found)):
-        return found
-    touched = {_may_touch(reading) for reading in readings}
+    others = [_read_text(text, replace(context, sql_mode=mode)) for mode in modes]
+    defines = not isinstance(reading, Irrelevant | NotUnderstood) and _defines_columns(reading)
+    if not defines and all(other == reading for other in others):
+        return reading
+    touched = {_may_touch(other) for other in others}
     reason = "SET STATEMENT changes sql_mode, and the log does not tell the session's own"
     return NotUnderstood(reason, touched.pop() if len(touched) == 1 else None)
 
@@ -206,7 +206,7 @@ def _create(reader: StatementReader) -> SchemaChange | None:
     if reader.accept_any("DATABASE", "SCHEMA"):
         return read_create_database(reader, or_replace=or_replace)
     if or_replace and reader.accept("SEQUENCE"):
-        # MariaDB drops what has that name, even if it is a table.
+        # MariaDB drops whatever has that name, even a table.
         replaced = DropTables((reader.table(),), if_exists=True)
         reader.skip_rest()
         return replaced
@@ -273,18 +273,19 @@ def _repair(reader: StatementReader) -> SchemaChange:
 
 
 def _passed(reader: StatementReader) -> Irrelevant:
-    """Read a statement of the list. Raise CannotRead if it is none, or another comes after it."""
+    """Read a statement on the list. Raise CannotRead if it is not on the list, or another statement
+    follows."""
     first = reader.next()
     if first.keyword in ("CREATE", "ALTER", "DROP"):
         skip_attributes(reader)
     else:
         reader.accept_any("NO_WRITE_TO_BINLOG", "LOCAL")
-    for row in PASSED:
-        for words in row.beginnings:
+    for passed in PASSED:
+        for words in passed.beginnings:
             if first.keyword == words[0] and reader.accept(*words[1:]):
                 if first.keyword == "SET" and reader.sees("STATEMENT"):
                     break
-                if not row.code and reader.skip_rest() > 0:
+                if not passed.code and reader.skip_rest() > 0:
                     raise CannotRead(f"another statement follows {' '.join(words)}")
                 return Irrelevant(" ".join(words))
     word = reader.peek().text[:40] if first.keyword in ("CREATE", "ALTER", "DROP") else ""
@@ -292,7 +293,7 @@ def _passed(reader: StatementReader) -> Irrelevant:
 
 
 def skip_attributes(reader: StatementReader) -> None:
-    """Skip what may stand between CREATE, ALTER or DROP and the kind of an object."""
+    """Skip the attributes between CREATE, ALTER or DROP and the kind of an object."""
     reader.accept("OR", "REPLACE")
     while True:
         if reader.accept("ALGORITHM"):
@@ -317,7 +318,8 @@ def _skip_account(reader: StatementReader) -> None:
 
 
 def _touched(reader: StatementReader) -> tuple[TableName, ...] | None:
-    """The table a statement that could not be read begins with, if it changes no other."""
+    """Return the tables that a statement which could not be read may change: that of CREATE TABLE
+    or ALTER TABLE, with its new names; None for any other statement."""
     reader.at = 0
     try:
         read_settings(reader)

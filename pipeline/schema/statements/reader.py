@@ -1,13 +1,11 @@
-"""A statement's text → tokens, by the rules of the session that ran it, and a cursor over them.
+"""The tokens of a statement, by the rules of the session that ran it, and a cursor over them.
 
-Not here: any one statement's grammar.
-
-Rules: MySQL manual, "Language Structure"; MariaDB's executable comments as in its
-"Comment Syntax" (`/*M!`, and versions 50700 to 99999, which are MySQL's alone, left out).
+Rules: MySQL manual, "Language Structure"; MariaDB documentation, "Comment Syntax" (`/*M!`; versions
+50700 to 99999 are only for MySQL).
 
 A server logs an executable comment that it skipped as a plain one: `/*!99999 … */` as
-`/* 99999 … */`. What was nested in it newer servers rewrite to `(* … *)`. Older MySQL leaves it
-as it is, so that the comment seems to end too early: such a text cannot be read.
+`/* 99999 … */`. Newer servers rewrite comments that were nested in it to `(* … *)`. Older MySQL
+leaves them as they are, so the comment seems to end too early: such a text cannot be read.
 """
 
 from __future__ import annotations
@@ -23,15 +21,15 @@ from pipeline.table import TableName
 
 
 class CannotRead(ValueError):
-    """The text is not what this grammar expects; `str()` says where. It never leaves the
-    room: `read_change` answers `NotUnderstood`."""
+    """The text does not match the grammar; `str()` says where. `read_change` catches it and returns
+    `NotUnderstood`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """`kind` is "word" (unquoted, also keywords), "name" (quoted), "string", "number",
-    "hex" or "bits" (`text` is their digits), "variable" or "symbol". `start` and `end` are
-    its place in the text; `charset` is a string's introducer, "utf8mb3" for N'…'."""
+    """A token. `kind`: "word" (unquoted, also keywords), "name" (quoted), "string", "number", "hex"
+    or "bits" (`text` has their digits), "variable" or "symbol". `start` and `end`: its place in the
+    text. `charset`: "utf8mb3" for N'…'."""
 
     kind: str
     text: str
@@ -41,8 +39,8 @@ class Token:
 
     @property
     def keyword(self) -> str:
-        """The word in upper case; "" for everything else. Only ASCII makes a keyword: in Python,
-        other letters become ASCII in upper case."""
+        """The word in upper case; "" for other tokens. Keywords are ASCII, and the upper case of
+        some other letters is ASCII in Python."""
         return self.text.upper() if self.kind == "word" and self.text.isascii() else ""
 
     @property
@@ -70,7 +68,7 @@ _MULTI_BYTE: Final = frozenset(
     {"utf8mb4", "utf8mb3", "gb18030", "gbk", "gb2312", "big5", "sjis", "cp932", "ujis", "eucjpms"}
     | {"euckr", "binary"}
 )
-"""Character sets of clients in which U+00A0 is a letter. In latin1 it is a blank, and elsewhere a
+"""Character sets of clients in which U+00A0 is a letter. In latin1 it is a blank; in others it is a
 blank or a syntax error."""
 
 _VERSION_MARIADB: Final = re.compile(r"[0-9]{5,6}")
@@ -78,7 +76,7 @@ _VERSION_MYSQL: Final = re.compile(r"[0-9]{6}(?=[\t-\r ])|[0-9]{5}")
 _VERSION_OLD_MYSQL: Final = re.compile(r"[0-9]{5}")
 _SKIPPED: Final = re.compile(r" [0-9]{5}")
 _SIX_DIGITS_SINCE: Final = 80100
-"""MySQL's first version that reads versions of six digits, if a blank follows them."""
+"""First version of MySQL that reads version numbers of six digits, if a blank follows."""
 
 _CLOSE: Final = re.compile(r"\*/")
 _COMMENT_END: Final = re.compile(r"\*/|/\*")
@@ -87,7 +85,7 @@ _SPECIAL: Final = {
     for quote in "'\"`"
     for escapes in (False, True)
 }
-"""A quote, and whether backslashes escape → where its next special character is."""
+"""A quote, and whether backslashes escape → pattern of the next special character."""
 _ESCAPES: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 _DOLLARS: Final = re.compile(
     r"(?P<tag>\$[0-9A-Za-z_\u0080-\U0010ffff]*\$)(?P<body>.*?)(?P=tag)", re.DOTALL
@@ -98,8 +96,8 @@ _MYSQL_ALONE: Final = range(50700, 100000)
 
 @cache
 def _patterns(client_charset: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """What may stand at a place, and after the dot of a name. They are not made at import: a run
-    that reads no statement needs no patterns of this size."""
+    """Compile the patterns of a token, and of a name after a dot. A run that reads no statement
+    does not pay for it."""
     place, after_dot = _PLACE, _WORD + "+"
     if client_charset not in _MULTI_BYTE:
         word = _WORD.replace(r"\u0080-", r"\u0080-\u009f\u00a1-")
@@ -110,14 +108,14 @@ def _patterns(client_charset: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def tokens(text: str, context: StatementContext) -> Iterator[Token]:
-    """The tokens, executable comments opened where this server executed them. CannotRead
-    for quotes and comments that are not closed."""
+    """Yield the tokens, also those in executable comments that the server executed. Raise
+    CannotRead for a quote or a comment that is not closed."""
     at, opened, last = 0, 0, ""
     place, after_dot = _patterns(context.client_charset)
-    behind_name = -1
+    name_end = -1
     while at < len(text):
-        if at == behind_name and text[at] == ".":
-            # `a.1` is a name and another, not a name and a number.
+        if at == name_end and text[at] == ".":
+            # `a.1` is two names, not a name and a number.
             last = "."
             yield Token("symbol", ".", at, at + 1)
             at += 1
@@ -125,18 +123,18 @@ def tokens(text: str, context: StatementContext) -> Iterator[Token]:
         if last == "." and (match := after_dot.match(text, at)):
             last = match[0]
             yield Token("word", match[0], at, match.end())
-            at = behind_name = match.end()
+            at = name_end = match.end()
             continue
         if text[at] in "'\"`":
             token = _quoted(text, at, context)
             last = "x"
             yield token
             at = token.end
-            behind_name = at if token.is_name else -1
+            name_end = at if token.is_name else -1
             continue
         if (body := _dollar_quoted(text, at, context)) is not None:
             yield body
-            at, last, behind_name = body.end, "x", -1
+            at, last, name_end = body.end, "x", -1
             continue
         match = place.match(text, at)
         if match is None:
@@ -159,12 +157,14 @@ def tokens(text: str, context: StatementContext) -> Iterator[Token]:
                 last = token.text if token.kind == "symbol" else "x"
                 yield token
                 at = token.end
-                behind_name = at if token.is_name else -1
+                name_end = at if token.is_name else -1
     if opened:
         raise CannotRead("an executable comment is not closed")
 
 
 def _enter(text: str, match: re.Match[str], context: StatementContext) -> tuple[int, bool]:
+    """Return the place from which to read on at an executable comment, and whether the server
+    executed it."""
     maria = match["maria"] is not None
     if maria and not context.facts.mariadb:
         return _close(text, match.end()), False
@@ -188,8 +188,8 @@ def _version(text: str, at: int, context: StatementContext) -> re.Match[str] | N
 
 
 def _leave_out(text: str, at: int, context: StatementContext) -> int:
-    """Return the place after a plain comment. Raise CannotRead if it may be an executable one
-    that the server skipped, and then ends at another place."""
+    """Return the place after a plain comment. Raise CannotRead if it may be an executable comment
+    that the server skipped, and that ends at another place."""
     end = _close(text, at)
     if not context.facts.mariadb and _SKIPPED.match(text, at) and text.find("/*", at, end) >= 0:
         raise CannotRead(f"the comment at {at - 2} may end at two places")
@@ -197,7 +197,7 @@ def _leave_out(text: str, at: int, context: StatementContext) -> int:
 
 
 def _close(text: str, at: int, *, nested: bool = False) -> int:
-    """Behind a comment that is left out. In an executable one another may stand."""
+    """Return the place after a comment. `nested`: it may contain other comments."""
     depth = 1
     while depth:
         match = _COMMENT_END.search(text, at) if nested else _CLOSE.search(text, at)
@@ -224,15 +224,15 @@ def _quoted(text: str, at: int, context: StatementContext) -> Token:
         if match[0] == quote:
             parts.append(quote)
         else:
-            # \% and \_ stay as they are: they are for patterns of LIKE.
+            # \% and \_ keep their backslashes, which LIKE interprets.
             parts.append("\\" + after if after in "%_" else _ESCAPES.get(after, after))
         place += 1
     raise CannotRead(f"a quote opened at {at} is not closed")
 
 
 def _dollar_quoted(text: str, at: int, context: StatementContext) -> Token | None:
-    """A string between two equal `$tag$`, as MySQL takes them from 9.0 on (bodies of
-    routines and libraries); None where none begins."""
+    """Read a string between two equal `$tag$`, which MySQL has since 9.0 (for bodies of routines
+    and libraries); return None if none begins here."""
     if text[at] != "$" or context.facts.mariadb or context.facts.version < _DOLLARS_SINCE:
         return None
     match = _DOLLARS.match(text, at)
@@ -261,8 +261,8 @@ _END: Final = Token("end", "", -1, -1)
 
 
 class StatementReader:
-    """Reads forward; every method that expects something raises CannotRead instead of
-    guessing."""
+    """A cursor over the tokens of a statement. Methods that expect something raise CannotRead if it
+    is missing."""
 
     def __init__(self, text: str, context: StatementContext) -> None:
         self.text = text
@@ -288,7 +288,7 @@ class StatementReader:
         return self.at >= len(self._tokens)
 
     def sees(self, *keywords: str) -> bool:
-        """These words come next."""
+        """Return whether these words come next."""
         return all(self.peek(n).keyword == word for n, word in enumerate(keywords))
 
     def sees_symbol(self, symbol: str, ahead: int = 0) -> bool:
@@ -298,14 +298,14 @@ class StatementReader:
     # -- taking ---------------------------------------------------------------------
 
     def accept(self, *keywords: str) -> bool:
-        """Takes these words if they come next, all or none."""
+        """Take these words if all of them come next."""
         if not self.sees(*keywords):
             return False
         self.at += len(keywords)
         return True
 
     def accept_any(self, *keywords: str) -> str:
-        """Takes one of these words, "" if none comes next."""
+        """Take and return one of these words; return "" if none of them comes next."""
         word = self.peek().keyword
         if word and word in keywords:
             self.at += 1
@@ -328,8 +328,8 @@ class StatementReader:
 
     def unexpected(self, wanted: str) -> CannotRead:
         token = self.peek()
-        found = repr(token.text) if token.kind in ("word", "symbol") else f"a {token.kind}"
-        return CannotRead(f"{wanted} was expected, not {found}")
+        actual = repr(token.text) if token.kind in ("word", "symbol") else f"a {token.kind}"
+        return CannotRead(f"{wanted} was expected, not {actual}")
 
     # -- forms that statements share ---------------------------------------------------
 
@@ -339,8 +339,8 @@ class StatementReader:
         return self.next().text
 
     def table(self, database: str | None = None) -> TableName:
-        """`[database.]table`, and `.table`; of the default database, or the one given,
-        unless it is named."""
+        """Take `[database.]table` or `.table`. Without a database it is in the given one, or in the
+        session's default database."""
         default = self.context.database if database is None else database
         if self.accept_symbol("."):
             return TableName(default, self.name())
@@ -356,17 +356,17 @@ class StatementReader:
         return self.enclosed(lambda: self.listed(self.name))
 
     def listed(self, read: Callable[[], T]) -> tuple[T, ...]:
-        """One or more, with commas between."""
-        found = [read()]
+        """Read one or more items, separated by commas."""
+        items = [read()]
         while self.accept_symbol(","):
-            found.append(read())
-        return tuple(found)
+            items.append(read())
+        return tuple(items)
 
     def enclosed(self, read: Callable[[], T]) -> T:
         self.expect_symbol("(")
-        found = read()
+        inside = read()
         self.expect_symbol(")")
-        return found
+        return inside
 
     def integer(self) -> int:
         token = self.next()
@@ -383,17 +383,17 @@ class StatementReader:
         return token.text
 
     def given(self) -> Token:
-        """Takes `[=] value`."""
+        """Take `[=] value`."""
         self.accept_symbol("=")
         return self.next()
 
     def given_name(self) -> str:
-        """Takes `[=] name`, which may be a string."""
+        """Take `[=] name`; the name may be a string."""
         self.accept_symbol("=")
         return self.word_or_string()
 
     def charset_word(self) -> bool:
-        """Takes CHARACTER SET or one of its other names."""
+        """Take CHARACTER SET or a synonym, if it comes next."""
         if self.accept("CHARSET"):
             return True
         return self.accept("CHARACTER", "SET") or self.accept("CHAR", "SET")
@@ -405,7 +405,7 @@ class StatementReader:
         return self.accept("IF", "NOT", "EXISTS")
 
     def parenthesized(self) -> str:
-        """Skips `( … )`; its text without the outer parentheses."""
+        """Skip `( … )` and return its text without the outer parentheses."""
         self.expect_symbol("(")
         first = self.at
         self.skip_to_close()
@@ -416,7 +416,7 @@ class StatementReader:
         return self.text[self._tokens[first].start : self._tokens[last].end]
 
     def skip_check(self) -> None:
-        """Behind the word CHECK: its parentheses and whether it is enforced."""
+        """Skip what follows the word CHECK: parentheses and [NOT] ENFORCED."""
         self.parenthesized()
         if not self.accept("NOT", "ENFORCED"):
             self.accept("ENFORCED")
@@ -430,7 +430,7 @@ class StatementReader:
         return count
 
     def skip_to_close(self) -> None:
-        """To the parenthesis that closes what is open."""
+        """Skip to the parenthesis that closes the current one."""
         depth = 0
         while not (depth == 0 and self.sees_symbol(")")):
             if self.over:
@@ -445,5 +445,5 @@ class StatementReader:
         return self.text[self.peek().start :] if not self.over else ""
 
     def slice(self, first: int) -> str:
-        """The text from the token at place `first` to the last one taken."""
+        """Return the text from token number `first` to the last one taken."""
         return self.text[self._tokens[first].start : self._tokens[self.at - 1].end]

@@ -1,10 +1,8 @@
-"""`SET STATEMENT variable=value, … FOR statement` of MariaDB, which logs it as it was written.
+"""MariaDB's `SET STATEMENT variable=value, … FOR statement`, which is logged as it was written.
 
-Not here: the statement inside (`read`).
-
-MariaDB parses the whole text under the session's own variables, sets these, and logs the
-statement's context as it is then. So the text of a statement that sets `sql_mode` was parsed
-under one that the log does not have.
+MariaDB parses the whole text under the session's variables, then sets the new ones, and logs the
+context with these. So a statement that sets `sql_mode` was parsed under a mode that the log does
+not have.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ _LOGGED: Final = frozenset(
     {"character_set_server", "collation_server", "explicit_defaults_for_timestamp"}
     | {"sql_mode", "time_zone", "timestamp"}
 )
-"""Variables whose value while the statement runs is in the event."""
+"""Variables whose values during the statement are in its event."""
 
 _NEUTRAL: Final = frozenset(
     {"alter_algorithm", "analyze_sample_percentage", "aria_repair_threads"}
@@ -42,14 +40,14 @@ _NEUTRAL: Final = frozenset(
     | {"tx_isolation", "unique_checks", "use_stat_tables", "wait_timeout", "wsrep_on"}
     | {"wsrep_osu_method"}
 )
-"""Variables on which neither a structure nor stored values depend."""
+"""Variables that affect neither structures nor stored values."""
 
 _ENGINE: Final = frozenset({"default_storage_engine", "storage_engine"})
 
 
 def read_settings(reader: StatementReader) -> tuple[str | None, tuple[str, ...]]:
-    """Read each `SET STATEMENT … FOR` before the statement itself: the engine of tables whose
-    definition names none, and variables that may change what the statement does."""
+    """Read each `SET STATEMENT … FOR` before the statement itself. Return the engine for tables
+    whose definition names none, and variables that may change what the statement does."""
     engine: str | None = None
     unknown: list[str] = []
     while reader.context.facts.mariadb and reader.accept("SET", "STATEMENT"):

@@ -1,23 +1,18 @@
-"""What a statement did to one table, and what of it concerns the rows that are stored.
+"""A statement's effect on one table, and the tests that the rules of `consequences` apply to it.
 
-Belongs here: an effect as the rules see it, and the questions that rules ask of a
-change; each answers why, or None. Among them, whether a change of a column's definition
-changes the values that its rows hold, as the server's ALTER TABLE makes it; and which
-column of a structure that a person gave is which of the structure before. Does not:
-what follows (`consequences`), what the statement does to the structure (`evolve`).
+Each test returns a reason, or None if it does not apply. The main question is whether a change of a
+column's definition changes stored values: a server logs no row events for what ALTER TABLE does to
+values. So a change preserves values only if it can do nothing else; in doubt it does not. The last
+section compares a structure that a person gave with the one before it.
 
-A server writes no row event for what ALTER TABLE does to values. So a change counts as
-value-preserving only where it cannot do anything else; in doubt it is not.
-
-Sources: the MySQL manual, "ALTER TABLE Statement" and "Data Types"; the code tables
-behind "superset" are those of `pipeline.binlog.text.charsets`.
+Sources: the MySQL manual, "ALTER TABLE Statement" and "Data Types". Which character set is a
+superset of which follows from the code tables of `pipeline.binlog.text.charsets`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Final
 
 from pipeline.engines import why_refused
@@ -53,15 +48,13 @@ from pipeline.schema.treatments import LEFT_OUT, ROWS_BY
 from pipeline.schema.types import arrow_type
 from pipeline.table import Column, TableName
 
-NOT_TREATED: Final[Mapping[str, str]] = MappingProxyType({})
-
 
 @dataclass(frozen=True, slots=True)
-class Happened:
-    """One table's part of a statement. `before` and `after` are there for a change, `after`
-    for a new table; `strict` is of the session's sql_mode; `moment`: when the statement ran.
-    `treated`: columns, in lower case, that the lake does not show as they are or by which it takes
-    rows, each with what becomes of it."""
+class TableEffect:
+    """A statement's effect on one table. A change has `before` and `after`, a new table `after`.
+    `strict`: the session's sql_mode was strict. `moment`: when the statement ran. `treated`:
+    columns that the lake does not show as they are, or that decide which rows it takes, in lower
+    case, each with its treatment in words."""
 
     table: TableName
     kind: str
@@ -86,46 +79,49 @@ class Happened:
             yield (before.column(origin) if origin is not None else None), column
 
 
-def happened(
+def table_effects(
     effect: Effect,
     *,
     strict: bool,
     moment: StatementMoment | None = None,
-    treated: Callable[[TableSchema], Mapping[str, str]] = lambda _: NOT_TREATED,
-) -> Iterator[Happened]:
-    """An effect as the rules see it, for each table it concerns."""
+    treated: Callable[[TableSchema], Mapping[str, str]] = lambda _: {},
+) -> Iterator[TableEffect]:
+    """Yield an effect on the schema as an effect on each table that it concerns."""
     match effect:
         case Created(table, after):
-            yield Happened(table, "created", after=after)
+            yield TableEffect(table, "created", after=after)
         case Dropped(table):
-            yield Happened(table, "dropped")
+            yield TableEffect(table, "dropped")
         case Renamed(table, to):
-            yield Happened(table, "dropped", f"it is now called {to}")
-            yield Happened(to, "renamed", f"it was called {table}")
+            yield TableEffect(table, "dropped", f"it is now called {to}")
+            yield TableEffect(to, "renamed", f"it was called {table}")
         case Truncated(table):
-            yield Happened(table, "truncated")
+            yield TableEffect(table, "truncated")
         case Dirty(table, reason):
-            yield Happened(table, "dirty", f"{reason} changes rows that the log does not have")
+            yield TableEffect(table, "dirty", f"{reason} changes rows that the log does not have")
         case NotFollowed(table, reason):
-            yield Happened(table, "not followed", reason)
+            yield TableEffect(table, "not followed", reason)
         case UnknownTable(table, statement):
-            yield Happened(table, "not followed", f"{statement}, but its structure was not known")
+            reason = f"{statement}, but its structure was not known"
+            yield TableEffect(table, "not followed", reason)
         case Changed(table, before, after, columns_from):
-            both = {**treated(before), **treated(after)}
-            yield Happened(table, "changed", "", before, after, columns_from, strict, moment, both)
+            columns = {**treated(before), **treated(after)}
+            yield TableEffect(
+                table, "changed", "", before, after, columns_from, strict, moment, columns
+            )
         case _:
             return
 
 
 _ROWS_KEPT: Final = frozenset({"innodb", "myisam", "aria", "rocksdb"})
-"""Engines that keep rows when a table changes from one to the other."""
+"""Engines between which a table can change with all its rows."""
 
 
-def engine_refused(event: Happened) -> str | None:
+def engine_refused(event: TableEffect) -> str | None:
     return None if event.after is None else why_refused(event.after.engine)
 
 
-def versioned(event: Happened) -> str | None:
+def versioned(event: TableEffect) -> str | None:
     return None if event.after is None else why_versioned(event.after)
 
 
@@ -136,21 +132,21 @@ def why_versioned(schema: TableSchema) -> str | None:
     return "it is system-versioned: rows of the past are logged under the key of the present one"
 
 
-def engine_changed(event: Happened) -> str | None:
+def engine_changed(event: TableEffect) -> str | None:
     before, after = (schema.engine for schema in event.schemas)
     if before.lower() == after.lower() or {before.lower(), after.lower()} <= _ROWS_KEPT:
         return None
     return f"its engine {before} became {after}"
 
 
-def values_changed(event: Happened) -> str | None:
+def values_changed(event: TableEffect) -> str | None:
     for before, after in event.pairs:
         if before is not None and (why := why_values_change(before, after, strict=event.strict)):
             return f"stored values of {after.name} may have changed: {why}"
     return None
 
 
-def key_changed(event: Happened) -> str | None:
+def key_changed(event: TableEffect) -> str | None:
     origin = dict(zip((c.name for c in event.schemas[1].columns), event.columns_from, strict=True))
     before, after = (schema.primary_key for schema in event.schemas)
     if tuple(origin.get(name) for name in after) == before:
@@ -158,10 +154,10 @@ def key_changed(event: Happened) -> str | None:
     return f"its primary key was ({', '.join(before)}) and is ({', '.join(after)})"
 
 
-def differs_per_row(event: Happened) -> str | None:
+def differs_per_row(event: TableEffect) -> str | None:
+    """Return why only the source knows which values existing rows got in a new column."""
     _, schema = event.schemas
-    structure = row_structure(schema)
-    kinds = {column.name: column for column in structure.columns}
+    decoded = {column.name: column for column in row_structure(schema).columns}
     for before, after in event.pairs:
         if before is not None:
             continue
@@ -172,26 +168,29 @@ def differs_per_row(event: Happened) -> str | None:
         expression = after.default.text if isinstance(after.default, ExpressionDefault) else None
         if expression is not None and not expression.upper().startswith("CURRENT_TIMESTAMP"):
             return f"the new column {after.name} has a default that differs per row"
-        if _is_known(after, kinds[after.name], event.moment):
+        if _is_known(after, decoded[after.name], event.moment):
             continue
         if expression is not None:
-            return f"the new column {after.name} has a moment of a zone that the log does not name"
+            return (
+                f"the new column {after.name} has a moment in a time zone that the log does not "
+                "name"
+            )
         return f"the new column {after.name} has a default whose value only the server knows"
     return None
 
 
 def _is_known(column: ColumnSchema, decoded: Column, moment: StatementMoment | None) -> bool:
-    """Whether the lake can tell what the rows got; of a type that it does not read it says so
-    elsewhere."""
+    """Return whether the value that existing rows got is known. True for a type that is not read:
+    the table is quarantined for its type instead."""
     try:
         return fill_of(column, arrow_type(decoded), moment) is not None
     except TableError:
         return True
 
 
-def shape_concerned(event: Happened) -> str | None:
-    """Whether the lake has to be told again what it shows of a column. A new column is shown with
-    its default, unless rows are taken by it."""
+def shape_changed(event: TableEffect) -> str | None:
+    """Return why the lake has to show a column's values again. A new column is shown with its
+    default, unless a condition takes rows by it."""
     for before, after in event.pairs:
         now = event.treated.get(after.name.lower(), "")
         if before is None:
@@ -199,29 +198,29 @@ def shape_concerned(event: Happened) -> str | None:
                 return f"rows are taken by the new column {after.name}"
             continue
         if event.treated.get(before.name.lower(), "") != now:
-            return f"column {before.name} is now called {after.name}, which is shown otherwise"
+            return f"column {before.name} is now called {after.name}, which is shown in another way"
         if ROWS_BY in now and before.name.lower() != after.name.lower():
             return f"rows are taken by {after.name}, which was called {before.name}"
         if now and now != LEFT_OUT and _definition(before) != _definition(after):
-            return f"column {after.name} was redefined, of which the lake shows something else"
+            return f"column {after.name} was redefined, and the lake does not show it as it is"
     return None
 
 
 def _definition(column: ColumnSchema) -> ColumnSchema:
-    """What its values depend on."""
+    """Return the column with only those properties on which its values depend."""
     return replace(column, name="", default=None, on_update=False, invisible=False)
 
 
-def columns_changed(event: Happened) -> str | None:
-    """Its rows have other columns, or other types. One that goes and comes again in the same
-    statement is another, however much it looks like the old one."""
+def columns_changed(event: TableEffect) -> str | None:
+    """Return whether rows have other columns or types. A column that is dropped and added again in
+    one statement is a new one, even with the same definition."""
     before, after = (row_structure(schema).columns for schema in event.schemas)
     names = tuple(column.name for column in event.schemas[0].columns)
     return "its columns changed" if before != after or event.columns_from != names else None
 
 
 _GROW: Final = frozenset({"datetime", "timestamp", "bit", "vector"})
-"""Types of which a longer one holds every value of a shorter one."""
+"""Types whose values all fit in a longer column of the same type."""
 
 _WHOLE_DIGITS: Final = {
     ("tinyint", False): 3,
@@ -235,23 +234,23 @@ _WHOLE_DIGITS: Final = {
     ("bigint", False): 19,
     ("bigint", True): 20,
 }
-"""Decimal digits that every value of an integer type, signed or UNSIGNED, has room in."""
+"""Integer type, and whether it is UNSIGNED → decimal digits of its largest value."""
 
 _PRINTED_DIGITS: Final = 38
-"""A DECIMAL of more digits is text in the lake, with all its digits behind the point."""
+"""A DECIMAL of more digits is text in the lake, with all digits of its scale."""
 
 _IN_UTF8MB3: Final = SINGLE_BYTE | {"ascii", "ucs2"}
-"""Character sets whose every character is in the basic plane, and so in utf8mb3."""
+"""Character sets that have only characters of the basic plane, which are all in utf8mb3."""
 
 _AS_BYTES: Final = frozenset({"utf8mb4", "utf8mb3", "ascii"})
-"""Sets whose bytes are those of UTF-8, in which members of bytes are kept here."""
+"""Sets whose bytes are UTF-8. Members of ENUM and SET in the set `binary` are kept as UTF-8."""
 
 _IN_UTF8MB4: Final = SINGLE_BYTE | WIDE | {"ascii", "utf8mb3"}
 
 
 def why_values_change(before: ColumnSchema, after: ColumnSchema, *, strict: bool) -> str | None:
-    """What an ALTER may have done to a column's stored values, in a few words; None where
-    it can have done nothing. `strict`: the session's sql_mode refused bad values."""
+    """Return how an ALTER may have changed a column's stored values, in a few words; None if it
+    cannot have. `strict`: the session's sql_mode refused invalid values."""
     if before.generated is not None or after.generated is not None:
         return _generated(before, after)
     if after.auto_increment and not before.auto_increment:
@@ -320,8 +319,8 @@ def _superset(before: str, after: str) -> bool:
 
 
 def _characters(column: ColumnSchema) -> int:
-    """So many characters it surely holds; the TEXT family counts bytes, but a conversion
-    that needs more makes the column's type larger (`converted`) and is compared as such."""
+    """Return how many characters the column holds. The TEXT types count bytes: a conversion that
+    needs more bytes has made the column's type larger (`column_changes.converted`)."""
     return LARGE.get(column.type, column.length or 0)
 
 
@@ -329,22 +328,23 @@ def _others(before: ColumnSchema, after: ColumnSchema) -> str | None:
     changed = f"{_words(before)} became {_words(after)}"
     match before.type, after.type:
         case ("enum", "enum") | ("set", "set"):
-            kept = after.members[: len(before.members)] == before.members
-            same_set = _superset(before.charset or "", after.charset or "") or (
+            appended = after.members[: len(before.members)] == before.members
+            readable = _superset(before.charset or "", after.charset or "") or (
                 after.charset == "binary" and before.charset in _AS_BYTES
             )
-            return None if kept and same_set else "its members are others, or in another order"
+            kept = appended and readable
+            return None if kept else "its members are others, or in another order"
         case ("decimal", "decimal"):
             return None if _digits_kept(before, after) else changed
         case ("float" | "double", "float" | "double"):
             return None if _floats_kept(before, after) else changed
         case ("date", "datetime"):
             return None
-        case (one, other) if one == other and one in _GROW:
+        case (kind, other) if kind == other and kind in _GROW:
             return None if (after.length or 0) >= (before.length or 0) else changed
         case ("binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob", _):
             return None if _bytes_kept(before, after) else changed
-        case (one, "geometry") if one in GEOMETRIES:
+        case (kind, "geometry") if kind in GEOMETRIES:
             return None
     return None if _kind(before) == _kind(after) else changed
 
@@ -359,7 +359,7 @@ def _digits_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
 
 
 def _floats_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
-    """FLOAT(M,D) rounds, so only columns without digits count."""
+    """FLOAT(M,D) rounds, so it takes no other column's values without change."""
     plain = before.precision is None and after.precision is None
     same = (before.precision, before.scale) == (after.precision, after.scale)
     signs = before.unsigned or not after.unsigned
@@ -367,7 +367,7 @@ def _floats_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
 
 
 def _bytes_kept(before: ColumnSchema, after: ColumnSchema) -> bool:
-    """BINARY keeps its padding as any other bytes; only a longer BINARY pads further."""
+    """The zero bytes that pad a BINARY stay in other types; only a longer BINARY adds more."""
     if before.type == after.type == "binary":
         return before.length == after.length
     if after.type != "varbinary" and after.type not in BLOBS:
@@ -383,16 +383,21 @@ def _kind(column: ColumnSchema) -> tuple[object, ...]:
 
 
 def _words(column: ColumnSchema) -> str:
-    sizes = [one for one in (column.length, column.precision, column.scale) if one is not None]
-    size = f"({','.join(map(str, sizes))})" if sizes else ""
+    sizes = [
+        str(size) for size in (column.length, column.precision, column.scale) if size is not None
+    ]
+    size = f"({','.join(sizes)})" if sizes else ""
     return f"{column.type}{size}{' unsigned' if column.unsigned else ''}"
 
 
+# -- a structure that a person gave ---------------------------------------------------------
+
 Renames = Sequence[tuple[str, str]]
-"""A person's word: the name that a column had, and the name that it has."""
+"""Columns that a person says were renamed: old and new names."""
 
 
 def may_rename_columns(text: str, context: StatementContext) -> bool:
+    """Return whether a statement may rename columns; True if it cannot be read."""
     try:
         reader = StatementReader(text, context)
     except CannotRead:
@@ -404,42 +409,44 @@ def may_rename_columns(text: str, context: StatementContext) -> bool:
 
 
 def columns_from(before: TableSchema, given: TableSchema, renames: Renames) -> ColumnsFrom:
-    """For each column of `given` its name in `before`, None for a new one: by what the person
-    said, and else by its name."""
-    was = {new.lower(): old for old, new in renames}
-    gone = {old.lower() for old, _ in renames}
-    found = []
+    """Return the name in `before` of each column of `given`, None for a new one: as the person
+    said, else by its name."""
+    old_names = {new.lower(): old for old, new in renames}
+    renamed = {old.lower() for old, _ in renames}
+    origins = []
     for column in given.columns:
         folded = column.name.lower()
-        same = None if folded in gone and folded not in was else before.column(column.name)
-        old = before.column(was[folded]) if folded in was else same
-        found.append(None if old is None else old.name)
-    return tuple(found)
+        if folded in old_names:
+            origin = before.column(old_names[folded])
+        else:
+            origin = None if folded in renamed else before.column(column.name)
+        origins.append(None if origin is None else origin.name)
+    return tuple(origins)
 
 
 def why_renames_refused(before: TableSchema, given: TableSchema, renames: Renames) -> str | None:
-    """Why what a person says of columns cannot be; None where it can."""
+    """Return why columns cannot have been renamed as a person says; None if they can."""
     olds = [old.lower() for old, _ in renames]
     news = [new.lower() for _, new in renames]
     for old, new in renames:
-        said = f"{old}={new}"
+        pair = f"{old}={new}"
         if before.column(old) is None:
-            there = ", ".join(column.name for column in before.columns)
-            return f"{said}: the table had no column {old} where it stopped, only {there}"
+            names = ", ".join(column.name for column in before.columns)
+            return f"{pair}: the table had no column {old} where it stopped, only {names}"
         if given.column(new) is None:
-            there = ", ".join(column.name for column in given.columns)
-            return f"{said}: the given structure has no column {new}, only {there}"
+            names = ", ".join(column.name for column in given.columns)
+            return f"{pair}: the given structure has no column {new}, only {names}"
         if old.lower() == new.lower():
-            return f"{said}: a column that keeps its name needs no --rename; leave it out"
+            return f"{pair}: a column that keeps its name needs no --rename; leave it out"
         if olds.count(old.lower()) > 1:
             return f"{old} cannot have become two columns"
         if news.count(new.lower()) > 1:
             return f"{new} cannot have been two columns"
         if before.column(new) is not None and new.lower() not in olds:
-            return f"{said}: there was already a column {new}, and nothing says what became of it"
+            return f"{pair}: there was already a column {new}, and nothing says what became of it"
         if given.column(old) is not None and old.lower() not in news:
             return (
-                f"{said}: the given structure has a column {old} as well, and nothing says which "
+                f"{pair}: the given structure has a column {old} as well, and nothing says which "
                 "column that was"
             )
     return None
@@ -448,23 +455,23 @@ def why_renames_refused(before: TableSchema, given: TableSchema, renames: Rename
 def why_unclear(
     before: TableSchema, given: TableSchema, renames: Renames = (), *, renaming: bool
 ) -> str | None:
-    """Why rows of before cannot go on under the structure given: it is not told which column is
-    which, or the rules of statements (`consequences`) have them read for such a change.
-    `renaming`: the statement between the two may have given columns other names."""
+    """Return why the mirror's rows cannot be kept under the given structure: it is unclear which
+    column is which, or a statement with this change would have the table read again
+    (`consequences`). `renaming`: the statement in between may have renamed columns."""
     if renaming and not renames:
         return "the statement that stopped it renames, which the given structure does not show"
     origins = columns_from(before, given, renames)
-    stays = {name for name in origins if name is not None}
-    gone = [column.name for column in before.columns if column.name not in stays]
+    kept = {name for name in origins if name is not None}
+    missing = [column.name for column in before.columns if column.name not in kept]
     new = [
         column.name for column, origin in zip(given.columns, origins, strict=True) if origin is None
     ]
-    if gone and new:
+    if missing and new:
         return (
-            f"by the structure given {', '.join(gone)} may have become {', '.join(new)}, or have "
-            "gone while that is new"
+            f"by the structure given {', '.join(missing)} may have become {', '.join(new)}, or "
+            "have been dropped while that was added"
         )
-    change = Happened(given.name, "changed", "", before, given, origins, strict=False)
+    change = TableEffect(given.name, "changed", "", before, given, origins, strict=False)
     for test in (engine_changed, values_changed, key_changed, differs_per_row):
         if why := test(change):
             return f"by the structure given, {why}"
