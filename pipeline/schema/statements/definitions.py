@@ -1,7 +1,6 @@
-"""Definitions of columns and keys: the grammar that CREATE and ALTER TABLE share.
+"""The grammar of columns and keys that CREATE TABLE and ALTER TABLE share.
 
-Not here: what an omitted length, character set or name comes to on a server
-(`pipeline.schema.evolving`).
+`pipeline.schema.evolving` resolves omitted lengths, character sets and names.
 
 Source: `field_def`, `column_attribute` and `type:` in `sql/sql_yacc.yy` of MySQL, and MariaDB's
 `field_type`.
@@ -29,19 +28,19 @@ from pipeline.schema.statements.reader import CannotRead, StatementReader
 
 
 def read_column(reader: StatementReader) -> WrittenColumn:
-    """A definition up to the comma, the parenthesis or the FIRST or AFTER behind it."""
+    """Read a name and a definition, up to a comma, a closing parenthesis, FIRST or AFTER."""
     return read_definition(reader.name(), reader)
 
 
 def read_definition(name: str, reader: StatementReader) -> WrittenColumn:
-    column = WrittenColumn(name, read_type(reader))
+    column = WrittenColumn(name, _type(reader))
     if column.type.serial:
         column = replace(column, nullable=False, auto_increment=True, key="unique")
     while True:
         for read in _ATTRIBUTES:
-            found = read(column, reader)
-            if found is not None:
-                column = found
+            changed = read(column, reader)
+            if changed is not None:
+                column = changed
                 break
         else:
             return column
@@ -56,7 +55,7 @@ def _nullability(column: WrittenColumn, reader: StatementReader) -> WrittenColum
         return None
     facts = reader.context.facts
     if column.generated is not None and not (facts.mysql_8 or facts.mariadb):
-        return column  # MySQL 5.7 holds on to the NOT NULL of a generated column.
+        return column  # MySQL 5.7 ignores NULL after the expression of a generated column.
     return replace(column, nullable=True)
 
 
@@ -66,7 +65,7 @@ def _values(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | N
     if reader.accept("DEFAULT"):
         return replace(column, default=read_default(reader))
     if reader.accept("ON", "UPDATE"):
-        if accept_now(reader) is None:
+        if _accept_now(reader) is None:
             raise reader.unexpected("CURRENT_TIMESTAMP")
         return replace(column, on_update=True)
     if reader.accept("AUTO_INCREMENT"):
@@ -81,7 +80,7 @@ def _keys(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | Non
         reader.accept("KEY")
         return _unique(column)
     if reader.sees("REFERENCES"):
-        return replace(column, reference=read_reference((column.name,), reader))
+        return replace(column, reference=_reference((column.name,), reader))
     return None
 
 
@@ -122,7 +121,7 @@ def _looks(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | No
     if reader.accept("SRID"):
         return replace(column, srid=reader.integer())
     if reader.accept("REF_SYSTEM_ID"):
-        # MariaDB keeps it beside the column, and checks no value against it.
+        # MariaDB stores it with the column, and checks no value against it.
         reader.accept_symbol("=")
         reader.integer()
         return column
@@ -140,7 +139,7 @@ def _with_type(
 
 
 def _neutral(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
-    """Attributes that are no part of a column; MariaDB's engines bring their own."""
+    """Skip an attribute that is not part of a `ColumnSchema`; MariaDB's engines have their own."""
     if reader.accept_any("COMMENT", "COLUMN_FORMAT", "STORAGE"):
         reader.next()
         return column
@@ -185,22 +184,22 @@ _SPATIAL: Final = frozenset(
 _COLLECTIONS: Final = ("GEOMETRYCOLLECTION", "GEOMCOLLECTION")
 _MARIADB: Final = frozenset({"INET4", "INET6", "UUID"})
 _FLOAT_DIGITS: Final = 24
-"""FLOAT(p) is a FLOAT up to this p (MySQL manual, "Floating-Point Types")."""
+"""Largest p for which FLOAT(p) is a FLOAT (MySQL manual, "Floating-Point Types")."""
 
 _POINTED: Final = re.compile(r"(\d*)\.\d*")
 _VECTOR_DIMENSIONS: Final = 2048
-"""VECTOR without a number (MySQL manual, "The VECTOR Type")."""
+"""Dimensions of VECTOR without a number (MySQL manual, "The VECTOR Type")."""
 
 
-def read_type(reader: StatementReader) -> WrittenType:
+def _type(reader: StatementReader) -> WrittenType:
     word = reader.peek().keyword
     if not word:
         raise reader.unexpected("a data type")
     reader.next()
-    type_ = _numeric(word, reader) or _string(word, reader) or _other(word, reader)
-    if type_ is None:
-        raise CannotRead(f"the data type {word} is not known")
-    return type_
+    kind = _numeric(word, reader) or _string(word, reader) or _other(word, reader)
+    if kind is None:
+        raise CannotRead(f"the data type {word} is unknown")
+    return kind
 
 
 def _numeric(word: str, reader: StatementReader) -> WrittenType | None:
@@ -272,8 +271,8 @@ def _string(word: str, reader: StatementReader) -> WrittenType | None:
     name = word.lower()
     if name in TEXTS:
         length = _length(reader) if name == "text" else None
-        type_ = WrittenType(name, length=length, sized=length is not None)
-        return _attributes(_compressed(type_, reader), reader)
+        text = WrittenType(name, length=length, sized=length is not None)
+        return _attributes(_compressed(text, reader), reader)
     if name in BLOBS:
         length = _length(reader) if name == "blob" else None
         return _compressed(WrittenType(name, length=length, sized=length is not None), reader)
@@ -292,12 +291,11 @@ def _other(word: str, reader: StatementReader) -> WrittenType | None:
         _length(reader)
         return WrittenType(word.lower())
     if word in _COLLECTIONS:
-        maria = reader.context.facts.mariadb
-        return WrittenType("geometrycollection" if maria else "geomcollection")
+        mariadb = reader.context.facts.mariadb
+        return WrittenType("geometrycollection" if mariadb else "geomcollection")
     if word == "JSON":
         if reader.context.facts.mariadb:
-            json = WrittenType("longtext", check_json=True)
-            return _attributes(json, reader)
+            return _attributes(WrittenType("longtext", check_json=True), reader)
         return WrittenType("json")
     if word == "VECTOR":
         return WrittenType("vector", length=_length(reader) or _VECTOR_DIMENSIONS)
@@ -307,18 +305,16 @@ def _other(word: str, reader: StatementReader) -> WrittenType | None:
 
 
 def _length(reader: StatementReader, default: int | None = None) -> int | None:
-    """`(n)`, where it stands; BLOB() and the like have none."""
-    if not reader.accept_symbol("("):
+    """Read `(n)` if it comes next; `()` counts as no length."""
+    if not reader.accept_symbol("(") or reader.accept_symbol(")"):
         return default
-    if reader.accept_symbol(")"):
-        return default
-    found = _count(reader)
+    length = _count(reader)
     reader.expect_symbol(")")
-    return found
+    return length
 
 
 def _count(reader: StatementReader) -> int:
-    """A length; what stands behind a point in it is passed, as servers do: decimal(19.5)."""
+    """Read a length; servers ignore a point and digits after it, as in decimal(19.5)."""
     token = reader.peek()
     if token.kind == "number" and (match := _POINTED.fullmatch(token.text)):
         reader.next()
@@ -335,13 +331,13 @@ def _digits(reader: StatementReader) -> tuple[int | None, int | None]:
     return precision, scale
 
 
-def _signs(type_: WrittenType, reader: StatementReader) -> WrittenType:
+def _signs(kind: WrittenType, reader: StatementReader) -> WrittenType:
     while word := reader.accept_any("UNSIGNED", "SIGNED", "ZEROFILL"):
         if word != "SIGNED":
-            type_ = replace(type_, unsigned=True)
+            kind = replace(kind, unsigned=True)
         if word == "ZEROFILL":
-            type_ = replace(type_, zerofill=True)
-    return type_
+            kind = replace(kind, zerofill=True)
+    return kind
 
 
 def _member(reader: StatementReader) -> Constant:
@@ -366,30 +362,30 @@ def _national(name: str, reader: StatementReader) -> WrittenType:
     return replace(national, binary=reader.accept("BINARY"))
 
 
-def _compressed(type_: WrittenType, reader: StatementReader) -> WrittenType:
-    """MariaDB's COMPRESSED stands behind the length, before or after a character set."""
+def _compressed(kind: WrittenType, reader: StatementReader) -> WrittenType:
+    """Read MariaDB's COMPRESSED, which comes after the length, before or after a character set."""
     if not reader.context.facts.mariadb or not reader.accept("COMPRESSED"):
-        return type_
+        return kind
     if reader.accept_symbol("="):
         reader.word_or_string()
-    return replace(type_, compressed=True)
+    return replace(kind, compressed=True)
 
 
-def _attributes(type_: WrittenType, reader: StatementReader) -> WrittenType:
-    """CHARACTER SET, ASCII, UNICODE, BYTE, BINARY, in MySQL's order or the other."""
+def _attributes(kind: WrittenType, reader: StatementReader) -> WrittenType:
+    """Read CHARACTER SET, ASCII, UNICODE, BYTE and BINARY, in any order."""
     while True:
         if reader.charset_word():
-            type_ = replace(type_, charset=reader.word_or_string())
+            kind = replace(kind, charset=reader.word_or_string())
         elif reader.accept("ASCII"):
-            type_ = replace(type_, charset="latin1")
+            kind = replace(kind, charset="latin1")
         elif reader.accept("UNICODE"):
-            type_ = replace(type_, charset="ucs2")
+            kind = replace(kind, charset="ucs2")
         elif reader.accept("BYTE"):
-            type_ = replace(type_, charset="binary")
+            kind = replace(kind, charset="binary")
         elif reader.accept("BINARY"):
-            type_ = replace(type_, binary=True)
+            kind = replace(kind, binary=True)
         else:
-            return _compressed(type_, reader)
+            return _compressed(kind, reader)
 
 
 _NOW: Final = ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP")
@@ -399,27 +395,26 @@ _END_EXPRESSION: Final = frozenset(
     | {"CHECK", "REFERENCES", "INVISIBLE", "FIRST", "AFTER", "GENERATED", "AS", "WITH"}
     | {"WITHOUT", "CONSTRAINT", "COMPRESSED", "REF_SYSTEM_ID"}
 )
-"""Words that end an expression without parentheses, which MariaDB allows."""
+"""Words that end an expression without parentheses, as MariaDB allows it."""
 
 _MOMENTS: Final = ("DATE", "TIME", "TIMESTAMP")
 
 
 def read_default(reader: StatementReader) -> Constant | Computed:
-    """Behind the word DEFAULT."""
+    """Read what follows the word DEFAULT."""
     first = reader.at
-    found = _simple(reader)
-    if reader.context.facts.mariadb and (found is None or _goes_on(reader)):
+    default = _simple(reader)
+    if reader.context.facts.mariadb and (default is None or _continues(reader)):
         return _expression(reader, first)
-    if found is None:
+    if default is None:
         raise reader.unexpected("a default")
-    return found
+    return default
 
 
 def _simple(reader: StatementReader) -> Constant | Computed | None:
     if reader.sees_symbol("("):
         return Computed(reader.parenthesized())
-    now = accept_now(reader)
-    if now is not None:
+    if (now := _accept_now(reader)) is not None:
         return now
     if reader.accept("NULL"):
         return Constant("null")
@@ -443,20 +438,20 @@ def _literal(reader: StatementReader) -> Constant | None:
     introducer = token.kind == "word" and token.text.startswith("_")
     if introducer and reader.peek(1).kind in ("string", "hex", "bits"):
         reader.next()
-        found = reader.next()
-        return _joined(Constant(found.kind, found.text, token.text[1:].lower()), reader)
+        literal = reader.next()
+        return _joined(Constant(literal.kind, literal.text, token.text[1:].lower()), reader)
     return None
 
 
-def _joined(found: Constant, reader: StatementReader) -> Constant:
-    """Strings that stand side by side are one."""
-    while found.kind == "string" and reader.peek().kind == "string":
-        found = replace(found, text=found.text + reader.next().text)
-    return found
+def _joined(constant: Constant, reader: StatementReader) -> Constant:
+    """Join a string with those that follow it directly."""
+    while constant.kind == "string" and reader.peek().kind == "string":
+        constant = replace(constant, text=constant.text + reader.next().text)
+    return constant
 
 
-def accept_now(reader: StatementReader) -> Computed | None:
-    """CURRENT_TIMESTAMP with its digits, by any of its names; None for anything else."""
+def _accept_now(reader: StatementReader) -> Computed | None:
+    """Take CURRENT_TIMESTAMP or a synonym, with its digits; return None for anything else."""
     word = reader.peek().keyword
     called = reader.sees_symbol("(", 1)
     if word not in _NOW or (word == "NOW" and not called):
@@ -469,7 +464,8 @@ def accept_now(reader: StatementReader) -> Computed | None:
     return Computed(f"CURRENT_TIMESTAMP({digits})" if digits else "CURRENT_TIMESTAMP", now=True)
 
 
-def _goes_on(reader: StatementReader) -> bool:
+def _continues(reader: StatementReader) -> bool:
+    """Return whether an operator follows, so that the literal is part of an expression."""
     token = reader.peek()
     return token.kind == "symbol" and token.text not in (",", ")")
 
@@ -506,11 +502,12 @@ _VALUED: Final = (
 
 
 def sees_key(reader: StatementReader) -> bool:
-    """Whether a key or constraint comes next, and no column of such a name."""
+    """Return whether a key or a constraint comes next, rather than a column."""
     return reader.peek().keyword in _FIRST_WORDS
 
 
 def read_key(reader: StatementReader) -> WrittenKey | WrittenReference | None:
+    """Read a key or a foreign key; return None for a CHECK constraint."""
     name = _constraint(reader)
     if reader.accept("CHECK"):
         reader.skip_check()
@@ -519,20 +516,19 @@ def read_key(reader: StatementReader) -> WrittenKey | WrittenReference | None:
         reader.expect("KEY")
         if_not_exists = reader.if_not_exists()
         index = None if reader.sees_symbol("(") else reader.name()
-        columns = reader.names()
-        reference = replace(read_reference(columns, reader), name=name, index=index)
-        return replace(reference, if_not_exists=if_not_exists)
+        reference = _reference(reader.names(), reader)
+        return replace(reference, name=name, index=index, if_not_exists=if_not_exists)
     if reader.accept("PRIMARY"):
         reader.expect("KEY")
         if_not_exists = reader.if_not_exists()
-        read_name_and_type(reader)
+        _name_and_hash(reader)
         return read_parts(WrittenKey("primary", (), "PRIMARY", if_not_exists=if_not_exists), reader)
     kind = reader.accept_any("UNIQUE", "FULLTEXT", "SPATIAL").lower()
     if not reader.accept_any("INDEX", "KEY") and not kind:
         raise reader.unexpected("INDEX")
     if_not_exists = reader.if_not_exists()
-    own, hashed = read_name_and_type(reader)
-    key = WrittenKey(kind or "index", (), own or name, if_not_exists=if_not_exists, hash=hashed)
+    index, hashed = _name_and_hash(reader)
+    key = WrittenKey(kind or "index", (), index or name, if_not_exists=if_not_exists, hash=hashed)
     return read_parts(key, reader)
 
 
@@ -544,18 +540,23 @@ def _constraint(reader: StatementReader) -> str | None:
     return reader.name()
 
 
-def read_name_and_type(reader: StatementReader) -> tuple[str | None, bool]:
-    """`[name] [USING type]`: the name may be left out, so may the type; whether it is HASH."""
+def _name_and_hash(reader: StatementReader) -> tuple[str | None, bool]:
+    """Read `[name] [USING type]`. Return the name, and whether the type is HASH."""
     name = None
     if reader.peek().is_name and not reader.sees("USING"):
-        typed = reader.sees("TYPE") and not reader.sees_symbol("(", 1)
-        name = None if typed else reader.name()
-    return name, bool(reader.accept_any("USING", "TYPE")) and reader.name().upper() == "HASH"
+        is_type = reader.sees("TYPE") and not reader.sees_symbol("(", 1)
+        name = None if is_type else reader.name()
+    return name, using_hash(reader)
+
+
+def using_hash(reader: StatementReader) -> bool:
+    """Take `USING type` if it comes next; return whether the type is HASH."""
+    return bool(reader.accept_any("USING", "TYPE")) and reader.name().upper() == "HASH"
 
 
 def read_parts(key: WrittenKey, reader: StatementReader) -> WrittenKey:
     parts = reader.enclosed(lambda: reader.listed(lambda: _part(reader)))
-    return read_key_options(replace(key, parts=parts), reader)
+    return _with_options(replace(key, parts=parts), reader)
 
 
 def _part(reader: StatementReader) -> KeyPart:
@@ -570,7 +571,7 @@ def _part(reader: StatementReader) -> KeyPart:
     return replace(part, descending=order == "DESC")
 
 
-def read_key_options(key: WrittenKey, reader: StatementReader) -> WrittenKey:
+def _with_options(key: WrittenKey, reader: StatementReader) -> WrittenKey:
     while True:
         if reader.accept_any("USING", "TYPE"):
             key = replace(key, hash=reader.name().upper() == "HASH")
@@ -588,7 +589,7 @@ def read_key_options(key: WrittenKey, reader: StatementReader) -> WrittenKey:
             return key
 
 
-def read_reference(columns: tuple[str, ...], reader: StatementReader) -> WrittenReference:
+def _reference(columns: tuple[str, ...], reader: StatementReader) -> WrittenReference:
     reader.expect("REFERENCES")
     table = reader.table(database="")
     referenced = reader.names() if reader.sees_symbol("(") else ()
@@ -597,7 +598,7 @@ def read_reference(columns: tuple[str, ...], reader: StatementReader) -> Written
     while True:
         if reader.accept("MATCH"):
             reader.next()
-            # MySQL manual 5.7, "FOREIGN KEY Constraints": with MATCH, the actions are ignored.
+            # MATCH makes MySQL 5.7 ignore the actions (its manual, "FOREIGN KEY Constraints").
             ignored = not (facts.mariadb or facts.mysql_8)
         elif reader.accept("ON", "DELETE"):
             reference = replace(reference, on_delete=_action(reader))

@@ -1,12 +1,10 @@
-"""A statement that changes rows → the tables that it changes and reads, from its text alone.
+"""The tables that a statement changes and reads, from its text alone.
 
-Not here: what the names stand for, and which tables are reached through them
-(`pipeline.schema.reach`).
-
-A session in statement format logs these statements instead of the rows they change. So whatever
-the text leaves open is refused: a function that is not built in may change any table, and so may a
-procedure. Keywords that end a list of tables are those that every server reserves: any other word
-may be the name of a table.
+A session in statement format logs such a statement instead of the rows that it changes;
+`pipeline.schema.reach` follows the names to views, triggers and foreign keys. Whatever the text
+leaves open is refused: a procedure, or a function that is not built in, may change any table. Only
+keywords that every server reserves end a list of tables, since any other word may be the name of a
+table.
 
 Grammar: MySQL manual, "Data Manipulation Statements", "Function Name Parsing and Resolution";
 `sql_yacc.yy` of both servers, in which a keyword is never the name of a stored function.
@@ -50,7 +48,7 @@ def read_row_change(text: str, context: StatementContext) -> RowCode:
     def read(reader: StatementReader) -> RowCode:
         _, unknown = read_settings(reader)
         if unknown or ("sql_mode" in text.lower() and reader.at):
-            return RowCode(reason="SET STATEMENT changes for it how it is read")
+            return RowCode(reason="SET STATEMENT changes how it is parsed")
         first = reader.peek()
         if first.keyword not in _CHANGES and not reader.sees_symbol("("):
             word = first.text[:20] or "nothing"
@@ -61,7 +59,7 @@ def read_row_change(text: str, context: StatementContext) -> RowCode:
 
 
 def read_created(text: str, context: StatementContext) -> RowCode | None:
-    """What the query of a CREATE TABLE … SELECT changes and reads; None without one."""
+    """Return what the query of a CREATE TABLE … SELECT changes and reads; None without a query."""
 
     def read(reader: StatementReader) -> RowCode | None:
         read_settings(reader)
@@ -79,7 +77,7 @@ def read_created(text: str, context: StatementContext) -> RowCode | None:
 
 
 def _begins_query(reader: StatementReader) -> bool:
-    """Whether a query comes next: `WITH` is the word of options, too."""
+    """Return whether a query comes next; some options of CREATE TABLE also begin with WITH."""
     first, third = reader.peek(), reader.peek(2)
     if first.keyword == "WITH":
         return reader.sees("WITH", "RECURSIVE") or third.keyword == "AS" or third.text == "("
@@ -87,9 +85,9 @@ def _begins_query(reader: StatementReader) -> bool:
 
 
 def read_body(reader: StatementReader, *, selects: bool) -> RowCode:
-    """What a trigger's body changes, from the reader's place on; or the view that selects it."""
+    """Read what the body of a trigger changes, or what the query of a view reads."""
     if reader.context.other_grammar is not None:
-        return RowCode(reason=f"it was made under sql_mode={reader.context.other_grammar}")
+        return RowCode(reason=f"it was created under sql_mode={reader.context.other_grammar}")
     try:
         return _Walk(reader, body=not selects).all()
     except CannotRead as error:
@@ -99,7 +97,7 @@ def read_body(reader: StatementReader, *, selects: bool) -> RowCode:
 def read_or_reason(
     text: str, context: StatementContext, read: Callable[[StatementReader], Code]
 ) -> Code | RowCode:
-    """What is read of a text, or why it does not tell."""
+    """Return what `read` makes of a text; if it cannot be read, a `RowCode` with the reason."""
     try:
         return read(StatementReader(text, context))
     except CannotRead as error:
@@ -108,7 +106,7 @@ def read_or_reason(
 
 @dataclass(slots=True)
 class _Reference:
-    """A table in the list of an UPDATE or a DELETE; `alias`: in lower case."""
+    """A table in the list of an UPDATE or a DELETE. `alias`: in lower case."""
 
     table: TableName
     alias: str
@@ -116,21 +114,25 @@ class _Reference:
 
 @dataclass(slots=True)
 class _Level:
-    """What stands between two parentheses, or a whole statement. `tables`: a list of tables is
-    being read, and `expects` one of them; `selects`: SELECT was seen; `updates`: the SET of an
-    UPDATE is still to come. `references`: the tables that an UPDATE, or a DELETE of several, may
-    change; `deleted`: those that the DELETE names."""
+    """State of the walk within a pair of parentheses, or a whole statement. `tables`: a list of
+    tables is being read; `expects`: one of them comes next. `selects`: SELECT was read. `updates`:
+    the SET of an UPDATE is still to come. `references`: the tables that an UPDATE or a DELETE with
+    several tables may change; `deleted`: those that the DELETE names."""
 
     tables: bool = False
     expects: bool = False
     selects: bool = False
     updates: bool = False
     references: list[_Reference] | None = None
-    deleted: list[tuple[str, ...]] | None = None
+    deleted: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(slots=True)
 class _Walk:
+    """One pass over the tokens, which looks for words that come before names of tables. `body`:
+    several statements may follow each other. `own`: names that WITH defines. `inserted`: the table
+    of the last INSERT, which ON DUPLICATE KEY UPDATE changes. `before`: the last token taken."""
+
     reader: StatementReader
     body: bool = False
     writes: dict[TableName, set[str]] = field(default_factory=dict)
@@ -140,7 +142,7 @@ class _Walk:
     before: Token = field(default_factory=lambda: Token("symbol", "(", 0, 0))
 
     def all(self, *, inside: bool = False) -> RowCode:
-        """`inside`: parentheses may be open that are closed behind it."""
+        """Walk to the end. `inside`: parentheses may be open that are closed after the query."""
         self._read(_Level())
         while inside and self.reader.accept_symbol(")"):
             self._read(_Level())
@@ -159,7 +161,7 @@ class _Walk:
         return self.before
 
     def _chain(self) -> tuple[str, ...]:
-        """`a`, `a.b`, `a.b.c`, `.a`; a `.*` behind it is left out."""
+        """Take `a`, `a.b`, `a.b.c` or `.a`; a `.*` after it is left out."""
         reader, parts = self.reader, list[str]()
         if reader.accept_symbol("."):
             parts.append(reader.context.database)
@@ -184,7 +186,7 @@ class _Walk:
     # -- one level ----------------------------------------------------------------------
 
     def _read(self, level: _Level) -> None:
-        """Up to the parenthesis that closes the level, or to the end."""
+        """Read up to the parenthesis that closes the level, or to the end."""
         reader = self.reader
         while not (reader.over or reader.sees_symbol(")")):
             token = reader.peek()
@@ -218,38 +220,40 @@ class _Walk:
             self.inserted = None
             level.tables = level.expects = level.selects = False
         elif symbol in ("{", "}", "?"):
-            raise CannotRead(f"{symbol} stands in it")
+            raise CannotRead(f"it contains {symbol}")
 
     def _expect_close(self) -> None:
         self.reader.expect_symbol(")")
         self.before = Token("symbol", ")", 0, 0)
 
     def _parentheses(self) -> None:
-        """`( … )`, in which no table stands but in a subquery."""
+        """Read `( … )` that contains tables only in subqueries."""
         self.reader.expect_symbol("(")
         self._read(_Level())
         self._expect_close()
 
     def _close(self, level: _Level) -> None:
-        """The list of tables is over."""
+        """End the list of tables, and record what a DELETE with several tables deletes from."""
         level.tables = level.expects = False
         if level.updates:
             raise CannotRead("UPDATE has no SET")
         references = level.references or []
-        for chain in level.deleted or ():
-            every = [self._named(chain), *(one.table for one in references)]
+        for chain in level.deleted:
+            # A name that is not in the list may mean any of its tables.
+            every = [self._named(chain), *(reference.table for reference in references)]
             for table in _meant(chain, references) or every:
                 self._write(table, DELETE)
-        level.deleted = None
+        level.deleted = ()
 
     # -- words -------------------------------------------------------------------------
 
     def _keyword(self, level: _Level) -> bool:
-        """Take a keyword that says where tables are; whether it is one."""
+        """Take a keyword that is followed by tables, or ends their list; return False for any other
+        word."""
         reader, word = self.reader, self.reader.peek().keyword
         call = reader.sees_symbol("(", 1)
         if word in _REFUSED and not (word == "TRUNCATE" and call):
-            raise CannotRead(f"{word} stands in it")
+            raise CannotRead(f"it contains {word}")
         if word == "NEXT" and reader.peek(1).keyword == "VALUE":
             raise CannotRead("it draws from a sequence")
         if word in ("INSERT", "REPLACE") and not call:
@@ -280,7 +284,7 @@ class _Walk:
             self.before = Token("word", "UPDATE", 0, 0)
             self._close(level)
             if self.inserted is None:
-                raise CannotRead("ON DUPLICATE KEY UPDATE stands at a place that is not expected")
+                raise CannotRead("ON DUPLICATE KEY UPDATE does not follow an INSERT")
             self._write(self.inserted, UPDATE)
         elif word == "FOR":
             self._next()
@@ -297,7 +301,7 @@ class _Walk:
         return True
 
     def _name(self, level: _Level) -> None:
-        """A table, a function, or whatever else has a name."""
+        """Take a name: of a table, a function, or anything else."""
         reader, before, token = self.reader, self.before, self.reader.peek()
         if level.expects and token.keyword == "LATERAL":
             self._next()
@@ -308,7 +312,7 @@ class _Walk:
             level.expects = False
             if called:
                 if token.keyword != "JSON_TABLE":
-                    raise CannotRead(f"{token.text} stands where a table is")
+                    raise CannotRead(f"{token.text} is called where a table was expected")
                 return
             if token.keyword != "DUAL":
                 self._reference(level, self._named(chain))
@@ -319,6 +323,7 @@ class _Walk:
             self._called(chain, token, before)
 
     def _called(self, chain: tuple[str, ...], token: Token, before: Token) -> None:
+        """Refuse a name before a parenthesis if it may call a stored function."""
         word = token.keyword
         if len(chain) == 1 and word in KEYWORDS:
             return
@@ -326,10 +331,11 @@ class _Walk:
         if no_call or before.keyword == "AS":
             return
         if len(chain) > 1 or not word or word.lower() not in BUILT_IN:
-            raise CannotRead(f"it calls {'.'.join(chain)}, which is no built-in function")
+            raise CannotRead(f"it calls {'.'.join(chain)}, which is not a built-in function")
         apart = token.end != self.reader.peek().start
         if apart and not self.reader.context.mode(IGNORE_SPACE):
-            raise CannotRead(f"a blank follows {token.text}, which makes it another function")
+            # Without IGNORE_SPACE a blank makes it the name of a stored function.
+            raise CannotRead(f"a blank follows {token.text}, so it may be a stored function")
 
     def _reference(self, level: _Level, table: TableName) -> None:
         reader = self.reader
@@ -370,21 +376,21 @@ class _Walk:
         level.references = []
 
     def _updated(self, level: _Level) -> None:
-        """The tables of which SET, which comes next, changes columns: all of the list where it does
-        not name them."""
+        """Record the tables whose columns SET, which comes next, changes: all of the list if a
+        column's name does not tell its table."""
         references = level.references or []
-        found: list[TableName] = []
+        every = [reference.table for reference in references]
+        updated: list[TableName] = []
         for chain in self._assigned():
-            meant = _meant(chain[:-1], references) if len(chain) > 1 else []
-            found += meant or [one.table for one in references]
-        if not found:
+            updated += (_meant(chain[:-1], references) if len(chain) > 1 else []) or every
+        if not updated:
             raise CannotRead("UPDATE names no table")
-        for table in found:
+        for table in updated:
             self._write(table, UPDATE)
         level.updates = False
 
     def _assigned(self) -> Iterable[tuple[str, ...]]:
-        """The columns that SET changes, with what stands before their names."""
+        """Yield the columns that SET changes, each with the names before it."""
         reader, ahead, depth, expects = self.reader, 1, 0, True
         while (token := reader.peek(ahead)).kind != "end":
             if token.kind == "symbol":
@@ -410,16 +416,15 @@ class _Walk:
             pass
         if reader.sees("HISTORY", "FROM"):
             reader.next()
-        one = reader.accept("FROM")
-        names = [self._chain()]
-        while reader.accept_symbol(","):
-            names.append(self._chain())
-        if one and not reader.accept("USING"):
+        # DELETE FROM a …; DELETE FROM a, b USING …; DELETE a, b FROM …
+        from_first = reader.accept("FROM")
+        names = reader.listed(self._chain)
+        if from_first and not reader.accept("USING"):
             if len(names) > 1:
                 raise reader.unexpected("USING")
             self._write(self._named(names[0]), DELETE)
             return
-        if not one:
+        if not from_first:
             reader.expect("FROM")
         level.tables = level.expects = True
         level.references, level.deleted = [], names
@@ -440,7 +445,7 @@ class _Walk:
             self._parentheses()
 
     def _with(self) -> None:
-        """`WITH name [(columns)] AS (…), …`."""
+        """Read `WITH name [(columns)] AS (…), …`."""
         reader = self.reader
         self._next()
         if reader.peek().keyword in ("ROLLUP", "CASCADED", "LOCAL", "CHECK"):
@@ -460,11 +465,11 @@ class _Walk:
 
 
 def _meant(chain: tuple[str, ...], references: Iterable[_Reference]) -> list[TableName]:
-    """The tables of the list that a name before a column may mean."""
+    """Return the tables of the list that a qualified name may mean."""
     last = chain[-1].lower()
     return [
-        one.table
-        for one in references
-        if (len(chain) == 1 and last == one.alias)
-        or (len(chain) == 2 and last == one.table.name.lower())
+        reference.table
+        for reference in references
+        if (len(chain) == 1 and last == reference.alias)
+        or (len(chain) == 2 and last == reference.table.name.lower())
     ]

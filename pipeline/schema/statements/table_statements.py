@@ -1,6 +1,4 @@
-"""CREATE TABLE, ALTER TABLE, CREATE INDEX, CREATE and ALTER DATABASE, clause by clause.
-
-Not here: that all clauses resolve against the table as it was (`pipeline.schema.evolving.alter`).
+"""The grammar of CREATE TABLE, ALTER TABLE, CREATE INDEX, CREATE DATABASE and ALTER DATABASE.
 
 Source: `alter_table_stmt` in `sql/sql_yacc.yy` of MySQL, and MariaDB's.
 """
@@ -46,6 +44,7 @@ from pipeline.schema.statements.definitions import (
     read_key,
     read_parts,
     sees_key,
+    using_hash,
 )
 from pipeline.schema.statements.reader import CannotRead, StatementReader
 
@@ -82,11 +81,11 @@ def _clause(reader: StatementReader) -> list[Clause]:
             return [_rename(reader)]
         case "CONVERT" if reader.sees("CONVERT", "TO"):
             return [_convert(reader)]
-    found = read_partitions(reader) or read_neutral(reader)
-    if found is not None:
-        return [found]
+    clause = _partitions(reader) or _neutral_clause(reader)
+    if clause is not None:
+        return [clause]
     place = reader.at
-    options = read_options(reader)
+    options = _options(reader)
     if reader.at == place:
         raise reader.unexpected("a clause of ALTER TABLE")
     return [SetOptions(options)]
@@ -95,14 +94,14 @@ def _clause(reader: StatementReader) -> list[Clause]:
 def _add(reader: StatementReader) -> list[Clause]:
     reader.expect("ADD")
     if reader.accept("PARTITION"):
-        # New partitions are empty; those of HASH and KEY only move rows.
-        to_the_end(reader)
+        # New partitions of RANGE and LIST are empty; those of HASH and KEY only move rows.
+        _to_the_end(reader)
         return [Neutral("ADD PARTITION")]
     if reader.context.facts.mariadb:
         if reader.accept("SYSTEM", "VERSIONING"):
             return [SetOptions(WrittenOptions(system_versioned=True))]
         if reader.accept("PERIOD", "FOR"):
-            period = read_period(reader)
+            period = _period(reader)
             return [Neutral("ADD PERIOD") if period is None else AddElement(period)]
     if sees_key(reader) or reader.sees("CHECK"):
         return [_key(reader)]
@@ -115,14 +114,12 @@ def _add(reader: StatementReader) -> list[Clause]:
 
 
 def _group(reader: StatementReader, *, if_not_exists: bool) -> list[Clause]:
-    found: list[Clause] = []
-    while True:
+    def clause() -> Clause:
         if sees_key(reader):
-            found.append(_key(reader))
-        else:
-            found.append(DefineColumn(None, read_column(reader), None, if_not_exists))
-        if not reader.accept_symbol(","):
-            return found
+            return _key(reader)
+        return DefineColumn(None, read_column(reader), None, if_not_exists)
+
+    return list(reader.listed(clause))
 
 
 def _key(reader: StatementReader) -> Clause:
@@ -151,10 +148,10 @@ def _alter(reader: StatementReader) -> Clause:
     if reader.accept_any("INDEX", "KEY"):
         reader.if_exists()
         name = reader.name()
-        hidden = reader.accept_any("VISIBLE", "INVISIBLE", "IGNORED", "NOT")
-        if hidden == "NOT":
+        visibility = reader.accept_any("VISIBLE", "INVISIBLE", "IGNORED", "NOT")
+        if visibility == "NOT":
             reader.expect("IGNORED")
-        return SetVisibility(Part.KEY, name, hidden in ("INVISIBLE", "IGNORED"))
+        return SetVisibility(Part.KEY, name, visibility in ("INVISIBLE", "IGNORED"))
     if reader.accept_any("CHECK", "CONSTRAINT"):
         reader.name()
         if not reader.accept("NOT", "ENFORCED"):
@@ -176,7 +173,7 @@ def _alter(reader: StatementReader) -> Clause:
 def _drop(reader: StatementReader) -> Clause:
     reader.expect("DROP")
     if reader.accept("PARTITION"):
-        to_the_end(reader)
+        _to_the_end(reader)
         return RowsChange("DROP PARTITION")
     if reader.accept("SYSTEM", "VERSIONING"):
         return SetOptions(WrittenOptions(system_versioned=False))
@@ -241,8 +238,8 @@ _PARTITION_WORDS: Final = frozenset(
 )
 
 
-def read_partitions(reader: StatementReader) -> Clause | None:
-    if skip_partitions(reader):
+def _partitions(reader: StatementReader) -> Clause | None:
+    if _skip_partitions(reader):
         return SetOptions(WrittenOptions(partitioned=True))
     if reader.accept("REMOVE", "PARTITIONING"):
         return SetOptions(WrittenOptions(partitioned=False))
@@ -252,7 +249,7 @@ def read_partitions(reader: StatementReader) -> Clause | None:
         reader.expect("TABLESPACE")
         return RowsChange(f"{word} TABLESPACE")
     if reader.accept("TRUNCATE", "PARTITION"):
-        to_the_end(reader)
+        _to_the_end(reader)
         return RowsChange("TRUNCATE PARTITION")
     if reader.accept("EXCHANGE", "PARTITION"):
         reader.name()
@@ -265,28 +262,29 @@ def read_partitions(reader: StatementReader) -> Clause | None:
         raise CannotRead("CONVERT PARTITION and CONVERT TABLE are not followed")
     word = reader.peek().keyword
     if word in _PARTITION_WORDS and reader.sees(word, "PARTITION"):
-        words = to_the_end(reader)
-        rows_go = word == "REPAIR" or (word == "REORGANIZE" and _leaves_values_out(words))
-        return (RowsChange if rows_go else Neutral)(f"{word} PARTITION")
+        words = _to_the_end(reader)
+        loses_rows = word == "REPAIR" or (word == "REORGANIZE" and _leaves_values_out(words))
+        return (RowsChange if loses_rows else Neutral)(f"{word} PARTITION")
     return None
 
 
 def _leaves_values_out(words: Sequence[str]) -> bool:
-    """Return whether REORGANIZE PARTITION may delete rows. Servers delete those whose value the new
-    lists (VALUES IN) leave out; what new ranges leave out they refuse."""
+    """Return whether REORGANIZE PARTITION may delete rows. Servers delete rows whose value is in
+    none of the new lists (VALUES IN), and refuse new ranges that leave out rows."""
     ranges = ("VALUES", "LESS", "THAN") in zip(words, words[1:], words[2:], strict=False)
     return "INTO" in words and not ranges
 
 
-def to_the_end(reader: StatementReader) -> list[str]:
-    """Take the rest, and return its keywords. Partition clauses stand alone."""
+def _to_the_end(reader: StatementReader) -> list[str]:
+    """Take the rest of the statement and return its keywords: no clause follows one about
+    partitions."""
     words = []
     while not reader.over:
         words.append(reader.next().keyword)
     return words
 
 
-def read_neutral(reader: StatementReader) -> Clause | None:
+def _neutral_clause(reader: StatementReader) -> Clause | None:
     for word in ("ALGORITHM", "LOCK"):
         if reader.accept(word):
             reader.given()
@@ -327,23 +325,23 @@ _ENGINES: Final = {
     "NDB": "ndbcluster",
     "NDBCLUSTER": "ndbcluster",
 }
-"""Engines under information_schema's names; the others are upper case."""
+"""Names of engines in information_schema; those of all others are upper case."""
 
 
-def read_options(reader: StatementReader) -> WrittenOptions:
+def _options(reader: StatementReader) -> WrittenOptions:
     options = WrittenOptions()
     while True:
         place = reader.at
         reader.accept_symbol(",")
-        found = read_option(options, reader)
-        if found is None:
+        changed = _with_option(options, reader)
+        if changed is None:
             reader.at = place
             return options
-        options = found
+        options = changed
 
 
-def read_option(options: WrittenOptions, reader: StatementReader) -> WrittenOptions | None:
-    """One option; None where none comes next, and nothing is taken."""
+def _with_option(options: WrittenOptions, reader: StatementReader) -> WrittenOptions | None:
+    """Read one option; if none comes next, take nothing and return None."""
     place = reader.at
     reader.accept("DEFAULT")
     if reader.charset_word():
@@ -359,16 +357,16 @@ def read_option(options: WrittenOptions, reader: StatementReader) -> WrittenOpti
         return replace(options, engine=engine_name(reader.given_name(), reader.context.facts))
     if reader.accept("ROW_FORMAT"):
         return replace(options, row_format=reader.given_name().lower())
-    return _neutral(options, reader)
+    return _with_neutral_option(options, reader)
 
 
 def engine_name(written: str, facts: ServerDialect) -> str:
-    """An engine under the name information_schema has for it."""
+    """Return an engine's name in information_schema."""
     name = _ENGINES.get(written.upper(), written.upper())
     return "MRG_MyISAM" if facts.mariadb and name == "MRG_MYISAM" else name
 
 
-def _neutral(options: WrittenOptions, reader: StatementReader) -> WrittenOptions | None:
+def _with_neutral_option(options: WrittenOptions, reader: StatementReader) -> WrittenOptions | None:
     if reader.peek().keyword in _VALUED:
         reader.next()
         reader.given()
@@ -407,8 +405,8 @@ def _neutral(options: WrittenOptions, reader: StatementReader) -> WrittenOptions
     return None
 
 
-def skip_partitions(reader: StatementReader) -> bool:
-    """`PARTITION BY …`, if it comes next; what it says of rows is no part of a structure."""
+def _skip_partitions(reader: StatementReader) -> bool:
+    """Skip `PARTITION BY …` if it comes next: partitions are not part of a structure."""
     if not reader.accept("PARTITION", "BY"):
         return False
     linear = reader.accept("LINEAR")
@@ -443,15 +441,14 @@ def read_create_table(
         return like
     elements: tuple[Element, ...] = ()
     if reader.sees_symbol("(") and reader.peek(1).keyword not in _QUERIES[:4]:
-        found = reader.enclosed(lambda: reader.listed(lambda: _element(reader)))
-        elements = tuple(element for element in found if element is not None)
-    options = read_options(reader)
-    if skip_partitions(reader):
+        listed = reader.enclosed(lambda: reader.listed(lambda: _element(reader)))
+        elements = tuple(element for element in listed if element is not None)
+    options = _options(reader)
+    if _skip_partitions(reader):
         options = replace(options, partitioned=True)
     reader.accept("START", "TRANSACTION")
     if reader.peek().keyword in _QUERIES or reader.sees_symbol("("):
-        while not reader.over:
-            reader.next()
+        reader.skip_rest()
         return CreateSelect(table, if_not_exists, or_replace)
     if not elements:
         raise CannotRead("a table without columns")
@@ -459,30 +456,31 @@ def read_create_table(
 
 
 def _element(reader: StatementReader) -> Element | None:
-    """A column, a key or a foreign key; None for a CHECK constraint."""
+    """Read a column, a key, a foreign key or a period; return None for what no schema has."""
     if reader.context.facts.mariadb and reader.accept("PERIOD", "FOR"):
-        return read_period(reader)
+        return _period(reader)
     if sees_key(reader):
         return read_key(reader)
     return read_column(reader)
 
 
-def read_period(reader: StatementReader) -> WrittenPeriod | None:
-    """Behind PERIOD FOR; None for SYSTEM_TIME, whose columns say it themselves."""
+def _period(reader: StatementReader) -> WrittenPeriod | None:
+    """Read what follows PERIOD FOR; return None for SYSTEM_TIME, which the definitions of its
+    columns also declare."""
     name = reader.name()
     columns = reader.names()
     return None if name.upper() == "SYSTEM_TIME" else WrittenPeriod(columns)
 
 
 def read_create_index(kind: str, reader: StatementReader, *, or_replace: bool) -> AlterTable:
-    """Behind CREATE [UNIQUE | FULLTEXT | SPATIAL] INDEX: an ALTER TABLE ADD INDEX."""
+    """Read what follows CREATE [UNIQUE | FULLTEXT | SPATIAL] INDEX, as an ALTER TABLE."""
     if_not_exists = reader.if_not_exists()
     name = reader.name()
-    hashed = bool(reader.accept_any("USING", "TYPE")) and reader.name().upper() == "HASH"
+    hashed = using_hash(reader)
     reader.expect("ON")
     table = reader.table()
-    written = WrittenKey(kind, (), name, if_not_exists=if_not_exists, hash=hashed)
-    key = read_parts(written, reader)
+    bare = WrittenKey(kind, (), name, if_not_exists=if_not_exists, hash=hashed)
+    key = read_parts(bare, reader)
     skip_locks(reader)
     replaced = (Drop(Part.KEY, name, if_exists=True),) if or_replace else ()
     return AlterTable(table, (*replaced, AddElement(key)))
@@ -504,7 +502,7 @@ def read_create_database(reader: StatementReader, *, or_replace: bool) -> Create
 
 
 def read_alter_database(reader: StatementReader) -> AlterDatabase:
-    """Behind ALTER DATABASE; the default database where none is named."""
+    """Read what follows ALTER DATABASE. Without a name it means the default database."""
     word = reader.peek().keyword
     options_begin = word in ("DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "COMMENT")
     named = reader.peek().kind == "name" or not (options_begin or reader.sees("READ", "ONLY"))
@@ -519,8 +517,8 @@ def _database_options(reader: StatementReader) -> WrittenOptions:
         if reader.accept("READ", "ONLY") or reader.accept("DEFAULT", "ENCRYPTION"):
             reader.given()
             continue
-        found = read_option(options, reader)
-        if found is None:
+        changed = _with_option(options, reader)
+        if changed is None:
             raise reader.unexpected("a database's option")
-        options = found
+        options = changed
     return options
