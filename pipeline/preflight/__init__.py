@@ -1,8 +1,7 @@
-"""What must be true of a source before a run reads it, and what `check` tells of it.
+"""Checks of a source: what a run requires before it reads, and what `lockstep check` reports.
 
-Belongs here: rules from values to findings, each with its cure (`rules` is the table of
-them), and the two thin shells that gather the values. Does not: asking the server,
-printing.
+A rule is a pure function from evidence to findings, each with its cure. `require_ready` and
+`preflight` gather the evidence.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Protocol
 
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import SourceServer
-from pipeline.preflight.evidence import KeptMirror, Known, SourceEvidence
+from pipeline.preflight.evidence import KeptMirror, RunEvidence, SourceEvidence
 from pipeline.preflight.findings import Finding, Level
 from pipeline.preflight.retention import pause_from_now
 from pipeline.preflight.rules import check_findings, run_findings
@@ -33,7 +32,7 @@ __all__ = [
 
 
 class _Workplace(Protocol):
-    """What a run's preflight reads of its workplace."""
+    """The parts of a run's workplace that its preflight needs."""
 
     @property
     def server(self) -> SourceServer: ...
@@ -57,23 +56,23 @@ def require_ready(work: _Workplace) -> None:
     """Raise the first refusal, before anything is read or written."""
     states = work.ledger.table_states(work.source.name)
     server = work.server
-    for finding in run_findings(
-        Known.of(server.facts(), server.tables(), work.source.patterns, states)
-    ):
+    evidence = RunEvidence.of(server.facts(), server.tables(), work.source.patterns, states)
+    for finding in run_findings(evidence):
         if finding.error is not None:
             raise finding.error
 
 
 def preflight(
-    server: SourceServer, looked: SourceEvidence, states: Mapping[TableName, TableState]
+    server: SourceServer, evidence: SourceEvidence, states: Mapping[TableName, TableState]
 ) -> tuple[Finding, ...]:
-    """Every finding about a source, gravest first. `looked`: all but the structures, which the
-    server is asked for here; `states` are the ledger's."""
-    known = Known.of(looked.survey, server.tables(), looked.patterns, states)
-    own = [table.name for table in looked.tables if looked.shaping.rules_of(table.name)]
-    schemas = server.current_schemas(own).tables if own else {}
-    structures = server.structures()
-    looked = replace(
-        looked, all_structures=structures, schemas=[schemas[name] for name in sorted(schemas)]
+    """Return every finding about a source, gravest first. `evidence`: everything but the
+    structures, which are read from the server here; `states`: of the tables in the ledger."""
+    of_run = RunEvidence.of(evidence.survey, server.tables(), evidence.patterns, states)
+    shaped = [table.name for table in evidence.tables if evidence.shaping.rules_of(table.name)]
+    schemas = server.current_schemas(shaped).tables if shaped else {}
+    evidence = replace(
+        evidence,
+        all_structures=server.structures(),
+        schemas=[schemas[name] for name in sorted(schemas)],
     )
-    return check_findings(known, looked)
+    return check_findings(of_run, evidence)

@@ -1,4 +1,4 @@
-"""Rules about what the account may do, with the GRANT to run."""
+"""Rules about the account's privileges and limits, with the GRANT for each that is missing."""
 
 from __future__ import annotations
 
@@ -19,104 +19,104 @@ _CODE: Final = ("TRIGGER", "SHOW VIEW")
 METADATA_LOCKS: Final = TableName("performance_schema", "metadata_locks")
 
 
-def has_globally(looked: SourceEvidence, *privileges: str) -> bool:
-    """Whether the account has one of the privileges on *.*."""
-    grants = read_grants(looked.survey.grants)
+def has_globally(evidence: SourceEvidence, *privileges: str) -> bool:
+    """Return whether the account has one of the privileges on *.*."""
+    grants = read_grants(evidence.survey.grants)
     everywhere = [grant for grant in grants if grant.database == "*" and not grant.revoked]
     return any(grant.gives(name) for grant in everywhere for name in privileges)
 
 
-def account_of(looked: SourceEvidence) -> str:
-    """'user'@'host', as a GRANT wants it."""
-    return account_name(looked.survey.account)
+def account_of(evidence: SourceEvidence) -> str:
+    """Return the account as 'user'@'host', for a GRANT."""
+    return account_name(evidence.survey.account)
 
 
-def _grant_statement(looked: SourceEvidence, what: str, where: str = "*.*") -> str:
-    return f"{grant_statement(what, where, looked.survey.account)};"
+def _grant_statement(evidence: SourceEvidence, what: str, where: str = "*.*") -> str:
+    return f"{grant_statement(what, where, evidence.survey.account)};"
 
 
-def _replication(looked: SourceEvidence) -> Iterator[Verdict]:
-    if "grants" in looked.survey.unanswered:
+def _replication(evidence: SourceEvidence) -> Iterator[Verdict]:
+    if "grants" in evidence.survey.unanswered:
         return
-    client = "BINLOG MONITOR" if looked.mariadb else "REPLICATION CLIENT"
+    client = "BINLOG MONITOR" if evidence.mariadb else "REPLICATION CLIENT"
     needed = (("REPLICATION SLAVE",), (client, "REPLICATION CLIENT", "SUPER"))
-    missing = [names[0] for names in needed if not has_globally(looked, *names)]
+    missing = [names[0] for names in needed if not has_globally(evidence, *names)]
     if missing:
-        listed = ", ".join(missing)
-        yield Fault(f"{account_of(looked)} lacks {listed}", cure=_grant_statement(looked, listed))
+        names = ", ".join(missing)
+        yield Fault(f"{account_of(evidence)} lacks {names}", cure=_grant_statement(evidence, names))
     else:
-        yield Fine(f"{account_of(looked)} may read the log")
+        yield Fine(f"{account_of(evidence)} may read the log")
 
 
-def _select(looked: SourceEvidence) -> Iterator[Verdict]:
-    grants = looked.grants
+def _select(evidence: SourceEvidence) -> Iterator[Verdict]:
+    grants = evidence.grants
     if grants is None:
         return
-    whole = {structure.name for structure in looked.structures}
+    described = {structure.name for structure in evidence.structures}
     unread = [
         table.name
-        for table in looked.tables
+        for table in evidence.tables
         if not covers(grants, "SELECT", table.name)
-        or (table.kind == "BASE TABLE" and table.name not in whole)
+        or (table.kind == "BASE TABLE" and table.name not in described)
     ]
     for name in unread:
         yield Fault(
-            "its rows may not be read, or not all columns of them: `verify` cannot compare it, "
-            "and no run can re-read it",
+            "the account may not read its rows, or not all of its columns: `verify` cannot compare "
+            "it, and no run can re-read it",
             subject=str(name),
-            cure=_grant_statement(looked, "SELECT", place(name)),
+            cure=_grant_statement(evidence, "SELECT", place(name)),
         )
-    if looked.tables and not unread:
+    if evidence.tables and not unread:
         yield Fine("SELECT on every captured table")
 
 
-def _lock(looked: SourceEvidence) -> Iterator[Verdict]:
-    grants = looked.grants
-    if looked.mariadb or grants is None:
-        return  # MariaDB tells the place of a snapshot of InnoDB's tables
-    keyless = [structure.name for structure in looked.structures if not structure.primary_key]
+def _lock(evidence: SourceEvidence) -> Iterator[Verdict]:
+    grants = evidence.grants
+    if evidence.mariadb or grants is None:
+        return  # MariaDB reports the position of a consistent snapshot, so no lock is needed.
+    keyless = [structure.name for structure in evidence.structures if not structure.primary_key]
     unlocked = [name for name in keyless if not covers(grants, "LOCK TABLES", name)]
     for name in unlocked:
         yield Fault(
             "has no key and may not be locked: re-reading it waits for a moment in which "
             "nothing is committed",
             subject=str(name),
-            cure=_grant_statement(looked, "LOCK TABLES", f"`{name.database}`.*"),
+            cure=_grant_statement(evidence, "LOCK TABLES", f"`{name.database}`.*"),
         )
-    if looked.structures and not keyless:
+    if evidence.structures and not keyless:
         yield Fine("LOCK TABLES is not needed: every captured table has a key")
-    elif looked.structures and not unlocked:
-        yield Fine("tables without a key may be locked for the moment that a reading begins")
+    elif evidence.structures and not unlocked:
+        yield Fine("tables without a key may be locked for the moment in which a read begins")
 
 
-def _prepared(looked: SourceEvidence) -> Iterator[Verdict]:
-    if "grants" in looked.survey.unanswered:
+def _prepared(evidence: SourceEvidence) -> Iterator[Verdict]:
+    if "grants" in evidence.survey.unanswered:
         return
-    if looked.mariadb or looked.survey.version.startswith("5.7."):
-        return  # XA RECOVER asks for no privilege there.
-    if has_globally(looked, "XA_RECOVER_ADMIN"):
-        yield Fine("XA RECOVER may be asked")
+    if evidence.mariadb or evidence.survey.version.startswith("5.7."):
+        return  # XA RECOVER needs no privilege on these servers.
+    if has_globally(evidence, "XA_RECOVER_ADMIN"):
+        yield Fine("XA RECOVER is allowed")
     else:
         yield Fault(
-            f"{account_of(looked)} lacks XA_RECOVER_ADMIN: a start that a person chooses "
+            f"{account_of(evidence)} lacks XA_RECOVER_ADMIN: a start that a person chooses "
             "cannot see XA transactions that were prepared before it",
-            cure=_grant_statement(looked, "XA_RECOVER_ADMIN"),
+            cure=_grant_statement(evidence, "XA_RECOVER_ADMIN"),
         )
 
 
-def _password(looked: SourceEvidence) -> Iterator[Verdict]:
-    days = int(looked.setting("default_password_lifetime") or 0)
+def _password(evidence: SourceEvidence) -> Iterator[Verdict]:
+    days = int(evidence.setting("default_password_lifetime") or 0)
     if days:
         yield Fault(
-            f"passwords expire after {days} days, and runs would stop with it",
-            cure=f"ALTER USER {account_of(looked)} PASSWORD EXPIRE NEVER; (or renew it in time; "
+            f"passwords expire after {days} days, and runs would stop then",
+            cure=f"ALTER USER {account_of(evidence)} PASSWORD EXPIRE NEVER; (or renew it in time; "
             "the warning stays even if the account has this already)",
         )
 
 
-def _connections(looked: SourceEvidence) -> Iterator[Verdict]:
-    limit = int(looked.setting("max_user_connections") or 0)
-    needs = _FEW_CONNECTIONS + _PER_CHUNK * looked.reading.connections
+def _connections(evidence: SourceEvidence) -> Iterator[Verdict]:
+    limit = int(evidence.setting("max_user_connections") or 0)
+    needs = _FEW_CONNECTIONS + _PER_CHUNK * evidence.reading.connections
     if 0 < limit < needs:
         yield Fault(
             f"max_user_connections is {limit}: a run holds one connection for the log, others "
@@ -125,27 +125,27 @@ def _connections(looked: SourceEvidence) -> Iterator[Verdict]:
         )
 
 
-def _waiting(looked: SourceEvidence) -> Iterator[Verdict]:
-    grants = looked.grants
+def _waiting(evidence: SourceEvidence) -> Iterator[Verdict]:
+    grants = evidence.grants
     if grants is None:
         return
-    if has_globally(looked, "PROCESS") or (
-        not looked.mariadb and covers(grants, "SELECT", METADATA_LOCKS)
+    if has_globally(evidence, "PROCESS") or (
+        not evidence.mariadb and covers(grants, "SELECT", METADATA_LOCKS)
     ):
-        yield Fine("an ALTER that waits for a table is seen")
+        yield Fine("an ALTER that waits for a table is visible")
         return
-    cure = _grant_statement(looked, "PROCESS")
-    if not looked.mariadb:
-        cure = _grant_statement(looked, "SELECT", str(METADATA_LOCKS))
+    cure = _grant_statement(evidence, "PROCESS")
+    if not evidence.mariadb:
+        cure = _grant_statement(evidence, "SELECT", str(METADATA_LOCKS))
     yield Fault(
-        f"{account_of(looked)} cannot see whether an ALTER waits for a table that is being read: "
+        f"{account_of(evidence)} cannot see whether an ALTER waits for a table that is being read: "
         "it waits until the read ends",
         cure=cure,
     )
 
 
-def _statements(looked: SourceEvidence) -> Iterator[Verdict]:
-    limit = looked.setting("max_prepared_stmt_count")
+def _statements(evidence: SourceEvidence) -> Iterator[Verdict]:
+    limit = evidence.setting("max_prepared_stmt_count")
     if limit is not None and int(limit) < _FEW_STATEMENTS:
         yield Fault(
             f"max_prepared_stmt_count is {limit}: rows are read by prepared statements, and the "
@@ -153,27 +153,29 @@ def _statements(looked: SourceEvidence) -> Iterator[Verdict]:
         )
 
 
-def _code(looked: SourceEvidence) -> Iterator[Verdict]:
-    if looked.passes.texts:
+def _code(evidence: SourceEvidence) -> Iterator[Verdict]:
+    if evidence.passes.texts:
         yield Fine(
             "statements in the log that change them are passed on your word (passed_statements): "
-            + ", ".join(looked.passes.texts)
+            + ", ".join(evidence.passes.texts)
         )
-    grants = looked.grants
+    grants = evidence.grants
     if grants is None:
         return
     everywhere = TableName("", "")
-    lacks = [one for one in _CODE if not covers(grants, one, everywhere)]
-    if not lacks:
-        yield Fine("triggers and views are seen in every database")
+    missing = [name for name in _CODE if not covers(grants, name, everywhere)]
+    if not missing:
+        yield Fine("triggers and views of every database are visible")
         return
-    cure = _grant_statement(looked, ", ".join(lacks))
-    odd = [one for one in looked.survey.odd_sessions if one.variable == "binlog_format"]
-    said = (
-        f"{account_of(looked)} may not see all triggers and views: a statement that is logged "
+    cure = _grant_statement(evidence, ", ".join(missing))
+    sentence = (
+        f"{account_of(evidence)} may not see all triggers and views: a statement that is logged "
         "instead of rows stops a run where they would tell what it changes"
     )
-    yield Fault(said, cure=cure) if odd else Fine(f"{said}. If there are such: {cure}")
+    if any(session.variable == "binlog_format" for session in evidence.survey.odd_sessions):
+        yield Fault(sentence, cure=cure)
+    else:
+        yield Fine(f"{sentence}. If sessions log statements: {cure}")
 
 
 CHECK_RULES: Final = about(
@@ -201,8 +203,8 @@ CHECK_RULES: Final = about(
         "lock tables",
         "LOCK TABLES (MySQL), on captured tables without a key",
         "warning",
-        "rows that are re-read are told apart from later changes by their key; without one, "
-        "reading must begin at an exact place, which takes a brief lock, or luck",
+        "a key distinguishes rows that are re-read from later changes; without one, a read must "
+        "begin at an exact position, which takes a brief lock or a moment without commits",
         "GRANT LOCK TABLES ON `database`.* TO 'user'@'host';",
         _lock,
     ),
@@ -247,7 +249,7 @@ CHECK_RULES: Final = about(
         "warning",
         "a statement that is logged instead of rows (by pt-heartbeat, pt-table-checksum, a managed "
         "service) is passed only where its table is known to have no trigger that changes a "
-        "captured one; otherwise it stops a run. Looked at while a session logs statements",
+        "captured one; otherwise it stops a run. A warning only while a session logs statements",
         "GRANT TRIGGER, SHOW VIEW ON *.* TO 'user'@'host';",
         _code,
     ),
@@ -255,7 +257,7 @@ CHECK_RULES: Final = about(
         "prepared statements",
         f"max_prepared_stmt_count, wanted: {_FEW_STATEMENTS} or more",
         "warning",
-        "no table can be read from the source while the server has no statement left",
+        "no table can be read from the source while the server allows no further statement",
         set_global("max_prepared_stmt_count", "16382"),
         _statements,
     ),

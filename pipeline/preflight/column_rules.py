@@ -1,6 +1,6 @@
-"""Rules about what is inside the captured tables: types, character sets, keys, names.
+"""Rules about the columns of captured tables: types, character sets, keys, names.
 
-Most of these would quarantine one table at its first row; `check` says so before.
+Most of these faults would quarantine one table at its first row; `check` reports them before.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ _FLOATING: Final = ("float", "double")
 _DATES: Final = ("date", "datetime", "timestamp")
 _NO_ZEROS: Final = {"NO_ZERO_DATE", "NO_ZERO_IN_DATE"}
 MANY_COLUMNS: Final = 500
-"""From which on Spark takes longer to plan a MERGE of a few rows than to carry it out."""
+"""Number of columns above which Spark takes longer to plan a MERGE of a few rows than to run it."""
 
 
-def _types(looked: SourceEvidence) -> Iterator[Verdict]:
+def _types(evidence: SourceEvidence) -> Iterator[Verdict]:
     refused = 0
-    for structure in looked.structures:
+    for structure in evidence.structures:
         try:
             arrow_schema(structure)
         except TableError as error:
             refused += 1
             yield Fault(f"would be quarantined: {error.reason}", str(structure.name), error.hint)
-    if looked.structures and not refused:
+    if evidence.structures and not refused:
         yield Fine("every type is read")
 
 
-def _charsets(looked: SourceEvidence) -> Iterator[Verdict]:
+def _charsets(evidence: SourceEvidence) -> Iterator[Verdict]:
     refused = 0
-    for structure in looked.structures:
+    for structure in evidence.structures:
         for column in structure.columns:
             reason = _unread_charset(column)
             if reason is not None:
                 refused += 1
                 yield Fault(f"would be quarantined: {reason}", str(structure.name))
                 break
-    if looked.structures and not refused:
+    if evidence.structures and not refused:
         yield Fine("every character set is read")
 
 
@@ -70,20 +70,20 @@ def _key_columns(structure: TableStructure) -> list[Column]:
     return [column for column in structure.columns if column.name in structure.primary_key]
 
 
-def _key_floats(looked: SourceEvidence) -> Iterator[Verdict]:
-    for structure in looked.structures:
+def _key_floats(evidence: SourceEvidence) -> Iterator[Verdict]:
+    for structure in evidence.structures:
         names = [column.name for column in _key_columns(structure) if column.type in _FLOATING]
         if names:
             yield Fault(f"key column {names[0]!r} is a floating-point number", str(structure.name))
 
 
-def _key_twins(looked: SourceEvidence) -> Iterator[Verdict]:
-    for structure in looked.structures:
+def _key_twins(evidence: SourceEvidence) -> Iterator[Verdict]:
+    for structure in evidence.structures:
         for column in _key_columns(structure):
             text = column.type in TEXT_TYPES
             if not (text or column.type in _MEMBERS) or not may_stray(column):
                 continue
-            why = "has members that are alike"
+            why = "has members that cannot be told apart"
             if text:
                 why = f"is in {column.charset}, where different bytes may be the same text"
             yield Fault(
@@ -92,12 +92,12 @@ def _key_twins(looked: SourceEvidence) -> Iterator[Verdict]:
             )
 
 
-def _key_dates(looked: SourceEvidence) -> Iterator[Verdict]:
-    modes = set((looked.setting("sql_mode") or "").split(","))
+def _key_dates(evidence: SourceEvidence) -> Iterator[Verdict]:
+    modes = set((evidence.setting("sql_mode") or "").split(","))
     if modes >= _NO_ZEROS:
         yield Fine("zero dates are not accepted by default")
         return
-    for structure in looked.structures:
+    for structure in evidence.structures:
         names = [column.name for column in _key_columns(structure) if column.type in _DATES]
         if names:
             yield Fault(
@@ -106,10 +106,10 @@ def _key_dates(looked: SourceEvidence) -> Iterator[Verdict]:
             )
 
 
-def _folding(looked: SourceEvidence) -> Iterator[Verdict]:
+def _folding(evidence: SourceEvidence) -> Iterator[Verdict]:
     folded = defaultdict(list)
-    for structure in looked.structures:
-        if not looked.names.given(structure.name):
+    for structure in evidence.structures:
+        if not evidence.names.given(structure.name):
             folded[mirror_path("", structure.name).lower()].append(str(structure.name))
     for names in folded.values():
         if len(names) > 1:
@@ -119,40 +119,40 @@ def _folding(looked: SourceEvidence) -> Iterator[Verdict]:
             )
 
 
-def _meetings(looked: SourceEvidence) -> Iterator[Verdict]:
-    tables = sorted(table.name for table in looked.tables)
-    for table, other in looked.names.meetings(tables).items():
-        name = looked.names.of(table)
+def _meetings(evidence: SourceEvidence) -> Iterator[Verdict]:
+    tables = sorted(table.name for table in evidence.tables)
+    for table, other in evidence.names.meetings(tables).items():
+        name = evidence.names.of(table)
         yield Fault(f"their mirrors would both be called {name}", f"{other}, {table}")
 
 
-def _merge_columns(looked: SourceEvidence) -> Iterator[Verdict]:
-    for structure in looked.structures:
+def _merge_columns(evidence: SourceEvidence) -> Iterator[Verdict]:
+    for structure in evidence.structures:
         own = [column.name for column in structure.columns if not merges([column.name])]
         if own:
             yield Fault(f"Delta's MERGE has a column {own[0]!r} of its own", str(structure.name))
 
 
-def _wide(looked: SourceEvidence) -> Iterator[Verdict]:
-    for structure in looked.structures:
+def _wide(evidence: SourceEvidence) -> Iterator[Verdict]:
+    for structure in evidence.structures:
         count = len(structure.columns)
         if count > MANY_COLUMNS:
             yield Fault(f"has {count:,} columns", str(structure.name))
 
 
-def _marks(looked: SourceEvidence) -> Iterator[Verdict]:
+def _marks(evidence: SourceEvidence) -> Iterator[Verdict]:
     renamed = [
         f"{structure.name}.{column} is called {name}"
-        for structure in looked.structures
+        for structure in evidence.structures
         for column, name in _renamed(structure)
     ]
     if renamed:
         yield Fine(f"in the changelog {_listed(renamed)}")
 
 
-def _mirror_columns(looked: SourceEvidence) -> Iterator[Verdict]:
-    for structure in looked.structures:
-        policies = looked.policies_of(structure.name)
+def _mirror_columns(evidence: SourceEvidence) -> Iterator[Verdict]:
+    for structure in evidence.structures:
+        policies = evidence.policies_of(structure.name)
         names = [column.name for column in structure.columns]
         for name, why, instead in taken_names(names, policies):
             yield Fault(
@@ -164,15 +164,15 @@ def _mirror_columns(looked: SourceEvidence) -> Iterator[Verdict]:
             yield Fault(f"would be quarantined: {UNSTAMPED}", str(structure.name), UNSTAMPED_HINT)
 
 
-def _clustering(looked: SourceEvidence) -> Iterator[Verdict]:
-    for structure in looked.structures:
-        names = looked.policies_of(structure.name).cluster_by
+def _clustering(evidence: SourceEvidence) -> Iterator[Verdict]:
+    for structure in evidence.structures:
+        names = evidence.policies_of(structure.name).cluster_by
         if not names:
             continue
         try:
             columns = arrow_schema(structure)
         except TableError:
-            continue  # the rule about types tells it
+            continue  # the rule about types reports it
         for name, why in unclusterable(names, columns):
             yield Fault(f"cluster_by: {name!r} {why}", str(structure.name))
 
@@ -218,7 +218,8 @@ CHECK_RULES: Final = about(
     CheckRule(
         "keys of equal text",
         "character sets of a PRIMARY KEY in which several codes mean one character "
-        f"({', '.join(sorted(SETS_WITH_TWINS))}), and members of ENUM and SET in it that are alike",
+        f"({', '.join(sorted(SETS_WITH_TWINS))}), and members of ENUM and SET in it that cannot be "
+        "told apart",
         "warning",
         "keys that differ in MySQL would be the same text in the lake: the first value that does "
         "not come back byte for byte quarantines the table",
@@ -245,8 +246,8 @@ CHECK_RULES: Final = about(
         "names of mirrors",
         "names that `into` gives to the mirrors of captured tables, in any case",
         "refusal",
-        "a mirror is of one table: the table whose mirror is there keeps its place, and the other "
-        "one is quarantined",
+        "two tables cannot share a mirror: the table that has the mirror keeps it, and the other "
+        "is quarantined",
         "give one of them another `into`, or exclude it",
         _meetings,
     ),
@@ -254,7 +255,8 @@ CHECK_RULES: Final = about(
         "columns of MERGE",
         f"names of columns that Delta's MERGE takes for its own ({', '.join(sorted(MERGES))})",
         "warning",
-        "once the mirror has more than 10,000 rows, each run that changes one writes them all anew",
+        "once the mirror has more than 10,000 rows, each run that changes a row rewrites all of "
+        "them",
         "rename the column, or let the source run less often",
         _merge_columns,
     ),
@@ -272,17 +274,17 @@ CHECK_RULES: Final = about(
         f"columns named as the changelog's own ({MARKS.names[0]}, {MARKS.names[1]}, …), and names "
         "with a space , ; { } ( ) = tab newline",
         "ok",
-        "nothing: there the first get a `_` in front, and such characters are `%XX`",
+        "nothing: in the changelog the former get a leading `_`, and such characters become `%XX`",
         "nothing to do",
         _marks,
     ),
     CheckRule(
         "columns of mirrors",
-        "columns named as those that `stamps` and `deletes` give a mirror, and tables without a "
-        "key that are to have `stamps`",
+        "columns named as those that `stamps` and `deletes` add to a mirror, and tables without a "
+        "key for which `stamps` is set",
         "refusal",
         "the table would be quarantined at its next change",
-        "rename the column, or do without the mirror's own; give the table a PRIMARY KEY",
+        "rename the column, or remove the setting; give the table a PRIMARY KEY",
         _mirror_columns,
     ),
     CheckRule(

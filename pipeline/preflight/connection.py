@@ -1,7 +1,7 @@
-"""Rules about the way to the server: who answers, over what, and in which time.
+"""Rules about the connection to the server: one server, no proxy, TLS, clocks and limits.
 
-Signs of a proxy: it greets with a version and a connection id of its own, before it knows
-which server a statement goes to (ProxySQL and MaxScale documentation).
+A proxy betrays itself: it greets with its own version and connection id, before it knows to which
+server a statement goes (ProxySQL and MaxScale documentation).
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ _CLOCKS_AGREE: Final = timedelta(seconds=30)
 _PATIENCE: Final = 60
 _PACKET: Final = 16 << 20
 _MARIADB_PREFIX: Final = "5.5.5-"
-"""MariaDB puts it before its version for old replicas."""
+"""MariaDB's prefix of its version, for old replicas."""
 
 
-def _one_server(looked: SourceEvidence) -> Iterator[Verdict]:
-    found = sorted({answering.identity for answering in looked.survey.answering})
-    if len(found) > 1:
-        names = " and ".join(":".join(one[:2]) for one in found)
+def _one_server(evidence: SourceEvidence) -> Iterator[Verdict]:
+    servers = sorted({answering.identity for answering in evidence.survey.answering})
+    names = " and ".join(":".join(identity[:2]) for identity in servers)
+    if len(servers) > 1:
         yield Fault(f"two connections reached two servers, {names}")
-    elif found:
-        yield Fine(f"two connections reach one server, {':'.join(found[0][:2])}")
+    elif servers:
+        yield Fine(f"two connections reach one server, {names}")
 
 
-def _proxy(looked: SourceEvidence) -> Iterator[Verdict]:
-    signs = [sign for answering in looked.survey.answering for sign in _signs(answering)]
+def _proxy(evidence: SourceEvidence) -> Iterator[Verdict]:
+    signs = [sign for answering in evidence.survey.answering for sign in _signs(answering)]
     if signs:
         yield Fault(f"a proxy seems to answer: {signs[0]}")
     else:
@@ -45,24 +45,24 @@ def _signs(answering: Answering) -> Iterator[str]:
     comment = answering.version_comment
     if any(name in comment.lower() for name in _PROXIES):
         yield f"version_comment is {comment!r}"
-    greeted = answering.greeted_as.removeprefix(_MARIADB_PREFIX)
-    if greeted != answering.version.removeprefix(_MARIADB_PREFIX):
+    greeting = answering.greeted_as.removeprefix(_MARIADB_PREFIX)
+    if greeting != answering.version.removeprefix(_MARIADB_PREFIX):
         yield f"it greets as {answering.greeted_as} and is {answering.version}"
     if answering.greeted_id != answering.connection_id:
         yield f"it greets as connection {answering.greeted_id} and is {answering.connection_id}"
 
 
-def _tls(looked: SourceEvidence) -> Iterator[Verdict]:
-    if looked.survey.encrypted:
+def _tls(evidence: SourceEvidence) -> Iterator[Verdict]:
+    if evidence.survey.encrypted:
         yield Fine("encrypted")
-    elif looked.survey.loopback:
+    elif evidence.survey.loopback:
         yield Fine("not encrypted, on this machine")
     else:
         yield Fault("rows and the password's proof travel in plain text")
 
 
-def _clock(looked: SourceEvidence) -> Iterator[Verdict]:
-    ahead = looked.survey.clock_ahead
+def _clock(evidence: SourceEvidence) -> Iterator[Verdict]:
+    ahead = evidence.survey.clock_ahead
     if abs(ahead) > _CLOCKS_AGREE:
         side = "ahead of" if ahead > timedelta() else "behind"
         yield Fault(f"the server's clock is {spoken(abs(ahead))} {side} this machine's")
@@ -70,21 +70,21 @@ def _clock(looked: SourceEvidence) -> Iterator[Verdict]:
         yield Fine("the clocks agree")
 
 
-def _zone(looked: SourceEvidence) -> Iterator[Verdict]:
-    zone = looked.setting("time_zone")
+def _zone(evidence: SourceEvidence) -> Iterator[Verdict]:
+    zone = evidence.setting("time_zone")
     if zone is not None:
-        meant = looked.setting("system_time_zone") if zone == "SYSTEM" else zone
-        yield Fine(f"time zone {meant}; TIMESTAMPs are read as UTC")
+        name = evidence.setting("system_time_zone") if zone == "SYSTEM" else zone
+        yield Fine(f"time zone {name}; TIMESTAMPs are read as UTC")
 
 
-def _patience(looked: SourceEvidence) -> Iterator[Verdict]:
-    seconds = looked.setting("net_write_timeout")
+def _patience(evidence: SourceEvidence) -> Iterator[Verdict]:
+    seconds = evidence.setting("net_write_timeout")
     if seconds is not None and int(seconds) < _PATIENCE:
         yield Fault(f"net_write_timeout is {seconds}: a reader that pauses longer is cut off")
 
 
-def _packets(looked: SourceEvidence) -> Iterator[Verdict]:
-    size = looked.setting("max_allowed_packet")
+def _packets(evidence: SourceEvidence) -> Iterator[Verdict]:
+    size = evidence.setting("max_allowed_packet")
     if size is not None and int(size) < _PACKET:
         yield Fault(f"max_allowed_packet is {size} bytes: a longer row cannot be verified")
 

@@ -1,7 +1,4 @@
-"""What the rules are given: what a run knows anyway, and what `check` asks besides.
-
-Values only.
-"""
+"""The evidence that rules judge: what every run knows, and what `check` asks for besides."""
 
 from __future__ import annotations
 
@@ -25,17 +22,17 @@ from pipeline.tables import NamePatterns, TablePatterns
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What every run knows before it reads: the server's facts, its tables, the ledger's
-    states. `known` are tables of the ledger, `quarantined` those of them that are quarantined.
-    `account`: as CURRENT_USER() gives it; None where it was not asked."""
+class RunEvidence:
+    """What every run knows before it reads: facts about the server, its tables, and the states in
+    the ledger. `recorded`: tables in the ledger; `quarantined`: those of them that are not active
+    or loading. `account`: the value of CURRENT_USER(); None if it was not asked for."""
 
     flavour: str
     version: str
     settings: Mapping[str, str]
     tables: Sequence[ListedTable]
     patterns: TablePatterns
-    known: Collection[TableName] = ()
+    recorded: Collection[TableName] = ()
     quarantined: Collection[TableName] = ()
     account: str | None = None
 
@@ -46,9 +43,9 @@ class Known:
         tables: Sequence[ListedTable],
         patterns: TablePatterns,
         states: Mapping[TableName, TableState],
-    ) -> Known:
-        going = (TableCondition.ACTIVE, TableCondition.LOADING)
-        quarantined = {table for table, state in states.items() if state.condition not in going}
+    ) -> RunEvidence:
+        followed = (TableCondition.ACTIVE, TableCondition.LOADING)
+        quarantined = {table for table, state in states.items() if state.condition not in followed}
         return cls(
             server.flavour,
             server.version,
@@ -63,7 +60,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class KeptMirror:
-    """A mirror, its absolute path, and how long it keeps its versions."""
+    """A mirror with its absolute path, and how long it keeps its versions."""
 
     table: TableName
     path: str
@@ -76,14 +73,17 @@ def _by_default(_: TableName) -> LakePolicies:
 
 @dataclass(frozen=True, slots=True)
 class SourceEvidence:
-    """What `check` sees. `pause` is the longest time between two scheduled runs; None without a
-    schedule. `partial`: tables that the lake can have but a part of. `mirrors`: those there are,
-    whose versions are promised for `keep`. `reading`: how tables are read from the source.
-    `passes`: tables whose statements are passed on a person's word. `policies_of`: how the lake
-    follows a table; `settings`: the blocks for some of them. `known`: tables of the ledger.
-    `names`: what mirrors are called. `shaping`: what is to be shown of tables; `schemas`: of the
-    captured ones that are not shown as they are; `shaped`: the newest versions of those that the
-    lake does not show as they are."""
+    """Everything that `check` knows.
+
+    `pause`: the longest time between two scheduled runs; None without a schedule. `partial`: tables
+    of which the lake may have only a part. `mirrors`: existing ones, whose versions are promised
+    for `keep`. `reading`: how tables are read from the source. `passes`: tables whose statements
+    are passed because a person vouches for them. `policies_of`: how the lake follows a table;
+    `settings`: the blocks of settings for some tables. `known`: tables in the ledger. `names`: of
+    the mirrors. `shaping`: how tables are to be shown; `schemas`: of captured tables that are to be
+    shown in another way than they are; `shaped`: newest versions of tables that the lake shows in
+    another way than they are.
+    """
 
     survey: Survey
     patterns: TablePatterns
@@ -104,17 +104,19 @@ class SourceEvidence:
 
     @property
     def tables(self) -> list[SurveyedTable]:
-        """The captured ones."""
+        """The captured tables."""
         return [table for table in self.survey.tables if self.patterns.matches(table.name)]
 
     @property
     def structures(self) -> list[TableStructure]:
-        """Those of the captured tables."""
-        return [one for one in self.all_structures if self.patterns.matches(one.name)]
+        """The structures of captured tables."""
+        return [
+            structure for structure in self.all_structures if self.patterns.matches(structure.name)
+        ]
 
     @property
     def grants(self) -> tuple[Grant, ...] | None:
-        """What the account may do; None where it could not be asked."""
+        """The account's privileges; None if they could not be read."""
         unasked = "grants" in self.survey.unanswered
         return None if unasked else read_grants(self.survey.grants)
 
@@ -123,6 +125,6 @@ class SourceEvidence:
         return self.survey.flavour == "mariadb"
 
     def setting(self, *names: str) -> str | None:
-        """The first of these global variables that the server has, spelled as it says it."""
+        """Return the value of the first of these global variables that the server has."""
         settings = self.survey.settings
         return next((settings[name] for name in names if name in settings), None)

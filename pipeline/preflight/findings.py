@@ -1,4 +1,4 @@
-"""What a rule is, and how its verdicts become findings."""
+"""Rules, and how their verdicts become findings."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Level = Literal["ok", "warning", "refusal"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the preflight, about `subject`: a setting, a table, the server. A
-    refusal's `error` is what a run would raise; None where a run would go on, or where
-    it would stop only when it meets what the finding is about. `topic` groups lines."""
+    """One line of the preflight. `subject`: a setting, a table or the server. `error`: what a run
+    raises for a refusal; None if it goes on, or stops only where it meets the fault. `topic`:
+    groups the lines."""
 
     json_keys: ClassVar = ("level", "subject", "sentence", "hint")
 
@@ -29,7 +29,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Fine:
-    """Nothing to do; a few words that say what was found. `subject`: what has a line of its own."""
+    """There is nothing to do. `subject`: gives the verdict a line of its own."""
 
     sentence: str
     subject: str | None = None
@@ -37,7 +37,7 @@ class Fine:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something a person should do. What is None is taken from the rule."""
+    """Something that a person should correct. Fields that are None are taken from the rule."""
 
     sentence: str
     subject: str | None = None
@@ -52,11 +52,11 @@ Evidence_contra = TypeVar("Evidence_contra", contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class CheckRule(Generic[Evidence_contra]):
-    """A pure function from evidence to verdicts, and what the page says of it.
+    """A pure function from evidence to verdicts, with its entry in the documentation.
 
-    `name` is what findings are called after, `looks_at` what the rule reads, `level` the
-    level of its faults, `otherwise` what a fault costs, `cure` what to type or do.
-    `error` is what a run raises for a refusal. A rule without a verdict does not apply.
+    `name`: the subject of its findings. `looks_at`: what it reads. `level`: of its faults.
+    `otherwise`: what a fault costs. `cure`: what to type or do. `error`: what a run raises for a
+    refusal. A rule that does not apply yields no verdict.
     """
 
     name: str
@@ -70,12 +70,12 @@ class CheckRule(Generic[Evidence_contra]):
 
 
 def about(topic: str, *rules: CheckRule[Evidence]) -> tuple[CheckRule[Evidence], ...]:
-    """Rules of one topic."""
+    """Return the rules with their topic."""
     return tuple(replace(rule, topic=topic) for rule in rules)
 
 
 def judged(rules: Iterable[CheckRule[Evidence]], evidence: Evidence) -> Iterator[Finding]:
-    """Every rule's findings, in the rules' order."""
+    """Yield the findings of all rules, in the rules' order."""
     for rule in rules:
         for verdict in rule.judge(evidence):
             yield _finding(rule, verdict)

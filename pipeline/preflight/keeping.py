@@ -1,7 +1,7 @@
-"""Rules about how long mirrors keep their versions, against what lockstep.toml promises.
+"""Rules about how long mirrors keep their versions, compared with `keep` in lockstep.toml.
 
-Format: Delta documentation, "Table properties"; Delta refuses to read a version that is older
-than `delta.deletedFileRetentionDuration`, also where its files are still there.
+Format: Delta documentation, "Table properties". Delta refuses to read a version that is older than
+`delta.deletedFileRetentionDuration`, even if its files still exist.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict, about
 from pipeline.preflight.retention import spoken
 
 
-def _kept(looked: SourceEvidence) -> Iterator[Verdict]:
-    short = [mirror for mirror in looked.mirrors if not mirror.retention.holds(looked.keep)]
-    for one in short:
-        files, log = spoken(one.retention.files), spoken(one.retention.log)
+def _kept(evidence: SourceEvidence) -> Iterator[Verdict]:
+    short = [mirror for mirror in evidence.mirrors if not mirror.retention.holds(evidence.keep)]
+    for mirror in short:
+        files, log = spoken(mirror.retention.files), spoken(mirror.retention.log)
         yield Fault(
             f"its mirror keeps replaced files for {files} and its log for {log}; `keep` under "
-            f"[lake] promises its versions for {spoken(looked.keep)}",
-            str(one.table),
-            _statement(one, looked.keep),
+            f"[lake] promises its versions for {spoken(evidence.keep)}",
+            str(mirror.table),
+            _statement(mirror, evidence.keep),
         )
-    if looked.mirrors and not short:
-        yield Fine(f"every mirror keeps its versions for {spoken(looked.keep)}")
+    if evidence.mirrors and not short:
+        yield Fine(f"every mirror keeps its versions for {spoken(evidence.keep)}")
 
 
 def _statement(mirror: KeptMirror, keep: timedelta) -> str:
     pairs = Retention.promising(keep).properties().items()
-    told = ", ".join(f"'{name}' = '{value}'" for name, value in pairs)
+    properties = ", ".join(f"'{name}' = '{value}'" for name, value in pairs)
     return (
-        f"in Spark: ALTER TABLE delta.`{mirror.path}` SET TBLPROPERTIES ({told}); "
+        f"in Spark: ALTER TABLE delta.`{mirror.path}` SET TBLPROPERTIES ({properties}); "
         "or a shorter `keep`"
     )
 
@@ -46,8 +46,8 @@ CHECK_RULES: Final = about(
         "`delta.deletedFileRetentionDuration` and `delta.logRetentionDuration` of each mirror, "
         "against `keep` under [lake]",
         "warning",
-        "versions that were promised cannot be read: VACUUM deletes their files, and Delta refuses "
-        "them by their age",
+        "promised versions cannot be read: VACUUM deletes their files, and Delta refuses them "
+        "because of their age",
         "in Spark: ALTER TABLE … SET TBLPROPERTIES with the longer times, as the line says",
         _kept,
     ),

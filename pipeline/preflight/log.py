@@ -1,4 +1,4 @@
-"""Rules about how the log is written: what must be in it, and what a crash may take back.
+"""Rules about how the log is written: what must be in it, and what a crash may lose.
 
 Variables: MySQL manual, "Binary Logging Options and Variables"; MariaDB documentation,
 "Replication and Binary Log System Variables".
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from pipeline.errors import LockstepError, ServerSettings
-from pipeline.preflight.evidence import Known, SourceEvidence
+from pipeline.preflight.evidence import RunEvidence, SourceEvidence
 from pipeline.preflight.findings import CheckRule, Fault, Fine, Level, Verdict, about
 
 _OLDEST: Final = {"mysql": (5, 7, 7), "mariadb": (10, 5, 0)}
-"""The first versions that are read: MySQL logs prepared XA transactions as such since 5.7.7, and
-MariaDB describes columns beside their rows (binlog_row_metadata) since 10.5."""
+"""The first versions whose logs are read: MySQL logs XA PREPARE since 5.7.7, and MariaDB logs
+metadata of columns (binlog_row_metadata) since 10.5."""
 
 _NAMES: Final = {"mysql": "MySQL", "mariadb": "MariaDB"}
 _NOT_FULL: Final = "columns are known from the statements that made them"
@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 
 def set_global(name: str, value: str) -> str:
-    """The statement, and what makes it last: SET PERSIST is MySQL's alone."""
+    """Return the statement, and what makes it permanent; only MySQL has SET PERSIST."""
     return f"set global {name} = {value}; (and put it into the server's configuration)"
 
 
@@ -39,7 +39,7 @@ def _for_sessions(name: str, value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RequiredSetting:
-    """A global variable that must have one of these values where the server has it."""
+    """A global variable that must have one of these values if the server has the variable."""
 
     name: str
     values: tuple[str, ...]
@@ -48,13 +48,13 @@ class RequiredSetting:
     cure: str
 
     def verdicts(self, settings: Mapping[str, str]) -> Iterator[Verdict]:
-        found = settings.get(self.name)
-        if found is None:
+        value = settings.get(self.name)
+        if value is None:
             return
-        if found.upper() in self.values:
-            yield Fine(f"{self.name} = {found or repr(found)}")
+        if value.upper() in self.values:
+            yield Fine(f"{self.name} = {value or repr(value)}")
         else:
-            yield Fault(f"{self.name} is {found!r}: {self.otherwise}")
+            yield Fault(f"{self.name} is {value!r}: {self.otherwise}")
 
 
 _REQUIRED: Final = (
@@ -80,7 +80,7 @@ _REQUIRED: Final = (
         _for_sessions("binlog_row_value_options", "''"),
     ),
 )
-"""What a run refuses. A session may still differ, and is then stopped."""
+"""Settings without which a run refuses to read. It stops at events of a session that differs."""
 
 _ADVISED: Final = (
     RequiredSetting(
@@ -168,19 +168,19 @@ _ADVISED: Final = (
         "set global enforce_gtid_consistency = WARN; (and ON, once the error log stays quiet)",
     ),
 )
-"""What `check` tells besides. Variables that a server does not have are passed over."""
+"""Settings that only `check` reports. Variables that the server does not have are skipped."""
 
 
-def _version(known: Known) -> Iterator[Verdict]:
-    product = _NAMES.get(known.flavour, known.flavour)
-    match = _NUMBER.match(known.version)
-    oldest = _OLDEST.get(known.flavour)
+def _version(evidence: RunEvidence) -> Iterator[Verdict]:
+    product = _NAMES.get(evidence.flavour, evidence.flavour)
+    match = _NUMBER.match(evidence.version)
+    oldest = _OLDEST.get(evidence.flavour)
     number = tuple(int(part or 0) for part in match.groups()) if match else ()
     if oldest is None or not number:
-        yield Fault(f"the server is {product} {known.version}, which this version does not know")
+        yield Fault(f"the server is {product} {evidence.version}, which this version does not know")
     elif number < oldest:
         yield Fault(
-            f"the server is {product} {known.version}, whose log this version does not read "
+            f"the server is {product} {evidence.version}, whose log this version does not read "
             f"({'.'.join(map(str, oldest))} is the first that it reads)"
         )
     else:
@@ -190,12 +190,12 @@ def _version(known: Known) -> Iterator[Verdict]:
 Of = TypeVar("Of")
 
 
-def _required(wanted: RequiredSetting) -> CheckRule[Known]:
-    return _rule(wanted, lambda known: known.settings, error=ServerSettings)
+def _required(wanted: RequiredSetting) -> CheckRule[RunEvidence]:
+    return _rule(wanted, lambda evidence: evidence.settings, error=ServerSettings)
 
 
 def _advised(wanted: RequiredSetting) -> CheckRule[SourceEvidence]:
-    return _rule(wanted, lambda looked: looked.survey.settings)
+    return _rule(wanted, lambda evidence: evidence.survey.settings)
 
 
 def _rule(
@@ -215,23 +215,23 @@ def _rule(
     )
 
 
-def _metadata(looked: SourceEvidence) -> Iterator[Verdict]:
-    value = looked.setting("binlog_row_metadata")
+def _metadata(evidence: SourceEvidence) -> Iterator[Verdict]:
+    value = evidence.setting("binlog_row_metadata")
     if value is not None:
         yield Fine(f"binlog_row_metadata = {value}: {_METADATA.get(value.upper(), _NOT_FULL)}")
 
 
-def _encryption(looked: SourceEvidence) -> Iterator[Verdict]:
-    if looked.setting("binlog_encryption", "encrypt_binlog") == "ON":
-        yield Fine("its files are encrypted; a dump gives them in plain text, so keep TLS on")
+def _encryption(evidence: SourceEvidence) -> Iterator[Verdict]:
+    if evidence.setting("binlog_encryption", "encrypt_binlog") == "ON":
+        yield Fine("its files are encrypted, but a dump sends events in plain text: keep TLS on")
 
 
-def _compression(looked: SourceEvidence) -> Iterator[Verdict]:
+def _compression(evidence: SourceEvidence) -> Iterator[Verdict]:
     if "ON" in (
-        looked.setting("binlog_transaction_compression"),
-        looked.setting("log_bin_compress"),
+        evidence.setting("binlog_transaction_compression"),
+        evidence.setting("log_bin_compress"),
     ):
-        yield Fine("it is compressed, which costs some time and changes nothing")
+        yield Fine("it is compressed, which costs some time and has no other effect")
 
 
 RUN_RULES: Final = about(

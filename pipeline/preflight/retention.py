@@ -1,4 +1,4 @@
-"""Rules about how long the log is kept, against how often it is read.
+"""Rules about how long the log is kept, compared with how often it is read.
 
 Variables: MySQL manual, "Binary Log Expiration"; MariaDB documentation, "Purging Log
 Files"; Amazon RDS user guide, "mysql.rds_set_configuration".
@@ -17,62 +17,65 @@ from pipeline.preflight.log import set_global
 from pipeline.snapshot.log_room import LogRoom, kept_for, one_week
 
 _DAY: Final = 86_400
-SHORT: Final = timedelta(days=2)
-"""Less than this loses the position over a weekend, whatever the schedule."""
+_SHORT: Final = timedelta(days=2)
+"""Shortest retention that survives a weekend without runs."""
 
-FACTOR: Final = 3
-"""How many scheduled runs in a row may fail before the log they need is gone."""
+_FACTOR: Final = 3
+"""Number of the schedule's longest pauses for which the log should be kept, so that two failed runs
+in a row lose nothing."""
 
-WINDOW: Final = timedelta(days=100)
-ALIKE: Final = timedelta(days=2)
-"""Of a schedule that is the same on each day, all pauses are in these."""
-STEP: Final = timedelta(hours=6)
+_WINDOW: Final = timedelta(days=100)
+_DAILY_WINDOW: Final = timedelta(days=2)
+"""Time within which a schedule is searched for its longest pause; the shorter one is enough for a
+schedule that is the same every day."""
+
+_STEP: Final = timedelta(hours=6)
 
 _KEEP: Final = set_global(*one_week({}))
 _RDS_PATH: Final = "/rdsdbbin"
 
 
 def longest_pause(cron: str, now: datetime) -> timedelta:
-    """The longest time between two ticks of a cron expression in the 100 days after `now`;
-    exact where it is over 6 hours.
+    """Return the longest time between two ticks of a cron expression in the 100 days after `now`;
+    it is exact above 6 hours.
 
-    A pause longer than the best one found so far holds at least one of the moments that
-    lie that far apart, so only those are looked at.
+    Only some moments are probed: a pause that is longer than the longest one so far contains at
+    least one of several moments that are this far apart.
     """
-    from croniter import croniter  # runs import these rules too, and need no schedule
+    from croniter import croniter  # Runs import these rules too, and need no schedule.
 
     ticks = croniter(cron, now)
     _minute, _hour, *days = ticks.expanded[:5]
-    until = now + (ALIKE if days == [["*"]] * 3 else WINDOW)
-    best, at = timedelta(), now
+    until = now + (_DAILY_WINDOW if days == [["*"]] * 3 else _WINDOW)
+    longest, at = timedelta(), now
     while at < until:
         ticks.set_current(at, force=True)
         before = ticks.get_prev(datetime)
         after = ticks.get_next(datetime)
-        best = max(best, after - before)
-        at = max(at + max(best, STEP), after)
-    return best
+        longest = max(longest, after - before)
+        at = max(at + max(longest, _STEP), after)
+    return longest
 
 
-def _retention(looked: SourceEvidence) -> Iterator[Verdict]:
-    kept = kept_for(looked.survey.settings)
-    cure = set_global(*one_week(looked.survey.settings))
+def _retention(evidence: SourceEvidence) -> Iterator[Verdict]:
+    kept = kept_for(evidence.survey.settings)
+    cure = set_global(*one_week(evidence.survey.settings))
     if kept is None:
         yield Fine("logs are kept until somebody purges them; watch the disk")
-    elif looked.pause is not None and kept <= looked.pause:
+    elif evidence.pause is not None and kept <= evidence.pause:
         yield Fault(
             f"logs are kept for {spoken(kept)}, and the schedule's longest pause is "
-            f"{spoken(looked.pause)}: the position would be lost",
+            f"{spoken(evidence.pause)}: the position would be lost",
             cure=cure,
             level="refusal",
         )
-    elif looked.pause is not None and kept < FACTOR * looked.pause:
+    elif evidence.pause is not None and kept < _FACTOR * evidence.pause:
         yield Fault(
             f"logs are kept for {spoken(kept)}, and the schedule's longest pause is "
-            f"{spoken(looked.pause)}: a failed run or two lose the position",
+            f"{spoken(evidence.pause)}: a failed run or two lose the position",
             cure=cure,
         )
-    elif kept < SHORT:
+    elif kept < _SHORT:
         yield Fault(
             f"logs are kept for {spoken(kept)}: a longer pause loses the position", cure=cure
         )
@@ -80,15 +83,15 @@ def _retention(looked: SourceEvidence) -> Iterator[Verdict]:
         yield Fine(f"logs are kept for {spoken(kept)}")
 
 
-def _loading(looked: SourceEvidence) -> Iterator[Verdict]:
-    room = LogRoom(kept_for(looked.survey.settings), looked.reading.seconds)
+def _loading(evidence: SourceEvidence) -> Iterator[Verdict]:
+    room = LogRoom(kept_for(evidence.survey.settings), evidence.reading.seconds)
     if room.short is not None:
-        yield Fault(room.short, cure=set_global(*one_week(looked.survey.settings)))
+        yield Fault(room.short, cure=set_global(*one_week(evidence.survey.settings)))
 
 
-def _size_limit(looked: SourceEvidence) -> Iterator[Verdict]:
+def _size_limit(evidence: SourceEvidence) -> Iterator[Verdict]:
     for name in ("max_binlog_total_size", "binlog_space_limit"):
-        limit = int(looked.setting(name) or 0)
+        limit = int(evidence.setting(name) or 0)
         if limit:
             yield Fault(
                 f"{name} is {limit} bytes: a burst of writes purges logs before they are read",
@@ -97,14 +100,14 @@ def _size_limit(looked: SourceEvidence) -> Iterator[Verdict]:
             return
 
 
-def _managed(looked: SourceEvidence) -> Iterator[Verdict]:
-    folder = looked.setting("basedir") or ""
-    if folder.startswith(_RDS_PATH) or looked.setting("aurora_version") is not None:
+def _managed(evidence: SourceEvidence) -> Iterator[Verdict]:
+    folder = evidence.setting("basedir") or ""
+    if folder.startswith(_RDS_PATH) or evidence.setting("aurora_version") is not None:
         yield Fault("this looks like Amazon RDS, which purges logs as soon as it can")
 
 
 def spoken(span: timedelta) -> str:
-    """A span in the unit that a person would take."""
+    """Return a time span in days, hours, minutes or seconds."""
     seconds = span.total_seconds()
     for size, unit in ((_DAY, "days"), (3600, "hours"), (60, "minutes")):
         if seconds >= size:
@@ -113,13 +116,13 @@ def spoken(span: timedelta) -> str:
 
 
 def pause_from_now(cron: str | None) -> timedelta | None:
-    """`longest_pause` from the present hour on; None without a schedule."""
+    """Return the `longest_pause` from the current hour on; None without a schedule."""
     hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     return None if cron is None else _pause(cron, hour)
 
 
 _pause: Final = lru_cache(longest_pause)
-"""Asked for each part of a source, and again at each look of Dagster's."""
+"""`longest_pause`, cached: it is asked for each part of a source, and again by Dagster's checks."""
 
 
 CHECK_RULES: Final = about(
@@ -129,8 +132,8 @@ CHECK_RULES: Final = about(
         "binlog_expire_logs_seconds, expire_logs_days, binlog_expire_logs_auto_purge, and the "
         "longest pause of the schedule",
         "warning",
-        f"logs that are purged before they are read lose the position (warning below {FACTOR} "
-        f"pauses or {SHORT.days} days, refusal below one pause)",
+        f"logs that are purged before they are read lose the position (warning below {_FACTOR} "
+        f"pauses or {_SHORT.days} days, refusal below one pause)",
         _KEEP,
         _retention,
     ),
@@ -138,9 +141,9 @@ CHECK_RULES: Final = about(
         "reading tables",
         "binlog_expire_logs_seconds, against `max_seconds` under [sources.snapshot]",
         "warning",
-        "the log waits while tables are read from the source: that ends after half of the time "
-        "that the log is kept, so it takes more runs, and a table that cannot be cut into chunks "
-        "may never be read",
+        "the log waits while a run reads tables from the source. It stops reading them after half "
+        "of the time that the log is kept, so that takes more runs, and a table that cannot be cut "
+        "into chunks may never be read",
         _KEEP,
         _loading,
     ),

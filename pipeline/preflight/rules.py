@@ -1,5 +1,5 @@
-"""The table of all rules, in the order a person would fix them. A run asks only what it knows
-anyway; `check` may take a survey.
+"""The table of all rules, in the order in which a person would fix the faults. A run applies only
+rules that need no further question to the server; `check` surveys it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pipeline.preflight import (
     tables,
     topology,
 )
-from pipeline.preflight.evidence import Known, SourceEvidence
+from pipeline.preflight.evidence import RunEvidence, SourceEvidence
 from pipeline.preflight.findings import CheckRule, Finding, judged
 
-RUN_RULES: Final[tuple[CheckRule[Known], ...]] = (*log.RUN_RULES, *tables.RUN_RULES)
+RUN_RULES: Final[tuple[CheckRule[RunEvidence], ...]] = (*log.RUN_RULES, *tables.RUN_RULES)
 CHECK_RULES: Final[tuple[CheckRule[SourceEvidence], ...]] = (
     *connection.CHECK_RULES,
     *account.CHECK_RULES,
@@ -38,12 +38,12 @@ CHECK_RULES: Final[tuple[CheckRule[SourceEvidence], ...]] = (
 _GRAVEST: Final = {"refusal": 0, "warning": 1, "ok": 2}
 
 
-def run_findings(known: Known) -> tuple[Finding, ...]:
-    """What a run finds before it reads."""
-    return tuple(judged(RUN_RULES, known))
+def run_findings(evidence: RunEvidence) -> tuple[Finding, ...]:
+    """Return the findings of a run before it reads."""
+    return tuple(judged(RUN_RULES, evidence))
 
 
-def check_findings(known: Known, looked: SourceEvidence) -> tuple[Finding, ...]:
-    """Every rule's findings: refusals, then warnings, then what is fine."""
-    findings = [*judged(RUN_RULES, known), *judged(CHECK_RULES, looked)]
+def check_findings(of_run: RunEvidence, evidence: SourceEvidence) -> tuple[Finding, ...]:
+    """Return the findings of all rules: refusals, then warnings, then what is fine."""
+    findings = [*judged(RUN_RULES, of_run), *judged(CHECK_RULES, evidence)]
     return tuple(sorted(findings, key=lambda finding: _GRAVEST[finding.level]))

@@ -1,7 +1,7 @@
-"""Rules about what any session may change for itself, whatever the global variables say.
+"""Rules about variables that any session may set for itself, whatever the global values.
 
-No check can see the sessions of tomorrow. Those of this moment are in
-`performance_schema.variables_by_thread` (MySQL), where the account may read it.
+No check can see future sessions. The current ones are in `performance_schema.variables_by_thread`
+(MySQL), if the account may read it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from pipeline.preflight.evidence import SourceEvidence
 from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict, about
 
-SURPRISES: Final = {
+_SURPRISES: Final = {
     "sql_log_bin": (
         ("OFF", "0"),
         "its changes are not in the log at all; `lockstep verify` finds them",
@@ -36,35 +36,36 @@ SURPRISES: Final = {
     ),
     "binlog_transaction_compression": (
         ("ON",),
-        "its transactions are compressed, which costs time and changes nothing",
+        "its transactions are compressed, which costs some time and has no other effect",
     ),
 }
-"""Variable → (values that surprise, what they do)."""
+"""Variable → (values that surprise, their effect)."""
 
 _CURE: Final = (
     "find it (performance_schema.variables_by_thread joined with threads) and end it; take "
     "SESSION_VARIABLES_ADMIN and SUPER from accounts that do not need them"
 )
-_UNSEEN: Final = "what sessions set for themselves is not visible to the account"
+_UNSEEN: Final = "the account may not see the variables of other sessions"
 _HARMLESS: Final = frozenset({"skip_replication", "binlog_transaction_compression"})
 
 
 def _rule(variable: str) -> CheckRule[SourceEvidence]:
-    values, otherwise = SURPRISES[variable]
+    values, otherwise = _SURPRISES[variable]
 
-    def judge(looked: SourceEvidence) -> Iterator[Verdict]:
-        if variable not in looked.survey.settings and variable != "sql_log_bin":
+    def judge(evidence: SourceEvidence) -> Iterator[Verdict]:
+        if variable not in evidence.survey.settings and variable != "sql_log_bin":
             return
         odd = [
             session
-            for session in looked.survey.odd_sessions
+            for session in evidence.survey.odd_sessions
             if session.variable == variable and session.value.upper() in values
         ]
-        for found in odd:
-            sentence = f"{variable} = {found.value} in {_counted(found.sessions)}: {otherwise}"
+        for session in odd:
+            sessions = "one session" if session.sessions == 1 else f"{session.sessions} sessions"
+            sentence = f"{variable} = {session.value} in {sessions}: {otherwise}"
             yield Fine(sentence) if variable in _HARMLESS else Fault(sentence)
         if not odd:
-            unseen = "odd_sessions" in looked.survey.unanswered
+            unseen = "odd_sessions" in evidence.survey.unanswered
             yield Fine(_UNSEEN if unseen else "no session differs now")
 
     return CheckRule(
@@ -77,18 +78,14 @@ def _rule(variable: str) -> CheckRule[SourceEvidence]:
     )
 
 
-def _counted(sessions: int) -> str:
-    return "one session" if sessions == 1 else f"{sessions} sessions"
-
-
-def _gtid_next(looked: SourceEvidence) -> Iterator[Verdict]:
-    if looked.setting("gtid_mode") not in (None, "OFF"):
-        yield Fine("a session may choose GTIDs of its own (gtid_next); they are read as they are")
+def _gtid_next(evidence: SourceEvidence) -> Iterator[Verdict]:
+    if evidence.setting("gtid_mode") not in (None, "OFF"):
+        yield Fine("a session may choose its own GTIDs (gtid_next); they are read as they are")
 
 
 CHECK_RULES: Final = about(
     "sessions",
-    *map(_rule, SURPRISES),
+    *map(_rule, _SURPRISES),
     CheckRule(
         "session gtid_next",
         "gtid_mode",

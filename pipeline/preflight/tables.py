@@ -1,7 +1,7 @@
 """Rules about the captured tables as a whole: engine, kind, partitions, foreign keys.
 
-Measured on MySQL 9.7 and MariaDB 10.11: rows that a cascade changes in the children are
-logged only where MySQL itself keeps foreign keys (`innodb_native_foreign_keys` is OFF).
+Tests on MySQL 9.7 and MariaDB 10.11 showed: rows that a cascade changes in child tables are logged
+only if MySQL enforces foreign keys itself instead of InnoDB (`innodb_native_foreign_keys` is OFF).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pipeline.engines import engine_of
 from pipeline.errors import NothingMatches
 from pipeline.grants import grant_statement, place
 from pipeline.policies import ForeignKeys
-from pipeline.preflight.evidence import Known, SourceEvidence
+from pipeline.preflight.evidence import RunEvidence, SourceEvidence
 from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict, about
 from pipeline.source_plan import given_to, settings_in_words
 from pipeline.survey import SurveyedForeignKey
@@ -29,9 +29,9 @@ _REREAD: Final = (
 _ACTIONS: Final = ("CASCADE", "SET NULL", "SET DEFAULT")
 
 
-def _engines(looked: SourceEvidence) -> Iterator[Verdict]:
+def _engines(evidence: SourceEvidence) -> Iterator[Verdict]:
     fine: Counter[str] = Counter()
-    for table in looked.tables:
+    for table in evidence.tables:
         if table.kind != _ORDINARY:
             continue
         engine = engine_of(table.engine)
@@ -45,8 +45,8 @@ def _engines(looked: SourceEvidence) -> Iterator[Verdict]:
         yield Fine(", ".join(f"{name}: {count}" for name, count in sorted(fine.items())))
 
 
-def _versioned(looked: SourceEvidence) -> Iterator[Verdict]:
-    for table in looked.tables:
+def _versioned(evidence: SourceEvidence) -> Iterator[Verdict]:
+    for table in evidence.tables:
         if table.kind == "SYSTEM VERSIONED":
             yield Fault(
                 "system-versioned: old rows stay in the log under the key of the present one",
@@ -54,14 +54,14 @@ def _versioned(looked: SourceEvidence) -> Iterator[Verdict]:
             )
 
 
-def _sequences(looked: SourceEvidence) -> Iterator[Verdict]:
-    for table in looked.tables:
+def _sequences(evidence: SourceEvidence) -> Iterator[Verdict]:
+    for table in evidence.tables:
         if table.kind == "SEQUENCE":
             yield Fault("a sequence: it is logged as a table without a key", str(table.name))
 
 
-def _partitions(looked: SourceEvidence) -> Iterator[Verdict]:
-    for table in looked.tables:
+def _partitions(evidence: SourceEvidence) -> Iterator[Verdict]:
+    for table in evidence.tables:
         if table.partitioned:
             yield Fault(
                 "partitioned: dropping, truncating or exchanging a partition changes rows with "
@@ -70,45 +70,45 @@ def _partitions(looked: SourceEvidence) -> Iterator[Verdict]:
             )
 
 
-def logs_cascades(looked: SourceEvidence) -> bool:
-    """Whether rows that a foreign key's action changes are in the log."""
-    return looked.setting("innodb_native_foreign_keys") == "OFF"
+def _logs_cascades(evidence: SourceEvidence) -> bool:
+    """Return whether the log has the rows that a foreign key's action changes."""
+    return evidence.setting("innodb_native_foreign_keys") == "OFF"
 
 
-def _cascades(looked: SourceEvidence) -> Iterator[Verdict]:
-    captured = {table.name for table in looked.tables}
-    keys = [key for key in looked.survey.foreign_keys if key.child in captured]
+def _cascades(evidence: SourceEvidence) -> Iterator[Verdict]:
+    captured = {table.name for table in evidence.tables}
+    keys = [key for key in evidence.survey.foreign_keys if key.child in captured]
     acting = [key for key in keys if _may_act(key)]
-    if acting and not logs_cascades(looked):
-        reread = {key.child for key in acting if _is_reread(looked, key.child)}
+    if acting and not _logs_cascades(evidence):
+        reread = {key.child for key in acting if _is_reread(evidence, key.child)}
         if reread:
-            yield Fine("what foreign keys change is not logged: runs read those tables again")
+            yield Fine("changes by foreign keys are not logged: runs read those tables again")
         for key in (key for key in acting if key.child not in reread or _unseen(key)):
-            yield Fault(_cascade(key), f"{key.child} ({key.name})", _cascade_cure(looked, key))
-        yield from _unseen_parents(looked, captured)
+            yield Fault(_cascade(key), f"{key.child} ({key.name})", _cascade_cure(evidence, key))
+        yield from _unseen_parents(evidence, captured)
     elif keys:
-        yield Fine("what foreign keys change is logged, or they change nothing")
+        yield Fine("changes by foreign keys are logged, or foreign keys change nothing")
 
 
-def _is_reread(looked: SourceEvidence, child: TableName) -> bool:
-    return looked.policies_of(child).foreign_keys is ForeignKeys.RESNAPSHOT
+def _is_reread(evidence: SourceEvidence, child: TableName) -> bool:
+    return evidence.policies_of(child).foreign_keys is ForeignKeys.RESNAPSHOT
 
 
-def _unseen_parents(looked: SourceEvidence, captured: Collection[TableName]) -> Iterator[Verdict]:
-    """Tables above captured ones whose own foreign keys the account may not see."""
-    seen = {table.name for table in looked.survey.tables}
-    acting = [key for key in looked.survey.foreign_keys if _may_act(key)]
-    above: set[TableName] = set()
-    waiting = set(captured)
-    while waiting:
-        above |= waiting
-        waiting = {key.parent for key in acting if key.child in waiting} - above
-    for parent in sorted(above - seen):
+def _unseen_parents(evidence: SourceEvidence, captured: Collection[TableName]) -> Iterator[Verdict]:
+    """Report ancestors of captured tables whose own foreign keys the account may not see."""
+    visible = {table.name for table in evidence.survey.tables}
+    acting = [key for key in evidence.survey.foreign_keys if _may_act(key)]
+    ancestors: set[TableName] = set()
+    generation = set(captured)
+    while generation:
+        ancestors |= generation
+        generation = {key.parent for key in acting if key.child in generation} - ancestors
+    for parent in sorted(ancestors - visible):
         yield Fault(
-            "captured tables refer to it, and the account may not see what it refers to itself: "
-            "rows lost together with those of a table further above go unnoticed",
+            "captured tables refer to it, and the account may not see to which tables it refers "
+            "itself: rows that a cascade from those changes go unnoticed",
             str(parent),
-            f"{grant_statement('SELECT', place(parent), looked.survey.account)};",
+            f"{grant_statement('SELECT', place(parent), evidence.survey.account)};",
         )
 
 
@@ -126,38 +126,38 @@ def _cascade(key: SurveyedForeignKey) -> str:
     return "a foreign key's CASCADE, SET NULL or SET DEFAULT changes rows with no row events"
 
 
-def _cascade_cure(looked: SourceEvidence, key: SurveyedForeignKey) -> str | None:
+def _cascade_cure(evidence: SourceEvidence, key: SurveyedForeignKey) -> str | None:
     if _unseen(key):
-        return f"{grant_statement('REFERENCES', place(key.child), looked.survey.account)};"
-    return None if looked.setting("innodb_native_foreign_keys") else _REREAD
+        return f"{grant_statement('REFERENCES', place(key.child), evidence.survey.account)};"
+    return None if evidence.setting("innodb_native_foreign_keys") else _REREAD
 
 
-def _spelling(looked: SourceEvidence) -> Iterator[Verdict]:
-    value = looked.setting("lower_case_table_names")
+def _spelling(evidence: SourceEvidence) -> Iterator[Verdict]:
+    value = evidence.setting("lower_case_table_names")
     if value == "2":
         yield Fault("lower_case_table_names is 2: the log may spell a table in two ways")
     elif value == "1":
         yield Fine("names are in lower case, so patterns must be")
 
 
-def _partial(looked: SourceEvidence) -> Iterator[Verdict]:
-    for extent in looked.partial:
-        if looked.patterns.matches(extent.table):
+def _partial(evidence: SourceEvidence) -> Iterator[Verdict]:
+    for extent in evidence.partial:
+        if evidence.patterns.matches(extent.table):
             yield Fault(extent.sentence, str(extent.table), extent.hint)
 
 
-def _patterns(known: Known) -> Iterator[Verdict]:
-    names = [table.name for table in known.tables]
-    for pattern in known.patterns.idle([*names, *known.known]):
+def _patterns(evidence: RunEvidence) -> Iterator[Verdict]:
+    names = [table.name for table in evidence.tables]
+    for pattern in evidence.patterns.idle([*names, *evidence.recorded]):
         yield Fault(
             f"the pattern {pattern!r} matches no table that the account can see",
             pattern,
-            f"correct the pattern, or {_grant(pattern, known.account)}",
+            f"correct the pattern, or {_grant(pattern, evidence.account)}",
         )
 
 
 def _grant(pattern: str, account: str | None) -> str:
-    """The GRANT for the tables that a pattern means, if it names one database."""
+    """Return the GRANT for the tables that a pattern means, if it names a single database."""
     database, _, table = pattern.partition(".")
     if account is None or not table or set("*?") & set(database):
         return f"grant SELECT on the tables it means ({pattern})"
@@ -166,38 +166,39 @@ def _grant(pattern: str, account: str | None) -> str:
     return f"{grant_statement('SELECT', where, account)};"
 
 
-def _keys(known: Known) -> Iterator[Verdict]:
-    captured = [table for table in known.tables if known.patterns.matches(table.name)]
-    keyless = [t.name for t in captured if not t.primary_key and t.name not in known.quarantined]
+def _keys(evidence: RunEvidence) -> Iterator[Verdict]:
+    captured = [table for table in evidence.tables if evidence.patterns.matches(table.name)]
+    keyless = [t.name for t in captured if not t.primary_key and t.name not in evidence.quarantined]
     if keyless:
         yield Fault(f"no PRIMARY KEY: {', '.join(map(str, keyless))}", "tables")
     elif captured:
-        yield Fine(f"{len(captured)} of {len(known.tables)} tables are captured, each with a key")
+        of_all = f"{len(captured)} of {len(evidence.tables)}"
+        yield Fine(f"{of_all} tables are captured, each with a key")
 
 
-def _quarantined(known: Known) -> Iterator[Verdict]:
-    for name in sorted(known.quarantined):
+def _quarantined(evidence: RunEvidence) -> Iterator[Verdict]:
+    for name in sorted(evidence.quarantined):
         yield Fault("is quarantined", str(name))
 
 
-def _settings(looked: SourceEvidence) -> Iterator[Verdict]:
-    """Each block, pattern and key of a block holds for some table."""
-    names = {*(table.name for table in looked.tables), *looked.known}
-    captured = [name for name in names if looked.patterns.matches(name)]
-    for number, block in enumerate(looked.settings):
+def _settings(evidence: SourceEvidence) -> Iterator[Verdict]:
+    """Each block of settings, each of its patterns and each of its keys must apply to a table."""
+    names = {*(table.name for table in evidence.tables), *evidence.known}
+    captured = [name for name in names if evidence.patterns.matches(name)]
+    for number, block in enumerate(evidence.settings):
         label = f"[[sources.table]] match = {json.dumps(block.match.include)}"
         idle = block.match.idle(captured)
         for pattern in idle:
             yield Fault(f"its pattern {pattern!r} matches no captured table", label)
         if len(idle) == len(block.match.include):
             continue
-        own = [name for name in captured if block.match.matches(name)]
-        later = [given_to(name, looked.settings[number + 1 :]) for name in own]
+        matched = [name for name in captured if block.match.matches(name)]
+        later = [given_to(name, evidence.settings[number + 1 :]) for name in matched]
         for key in block.policies:
-            if own and all(key in given for given in later):
-                why = f"its {key!r} holds for no table: later blocks say otherwise of all of them"
+            if matched and all(key in settings for settings in later):
+                why = f"its {key!r} applies to no table: later blocks override it for all of them"
                 yield Fault(why, label)
-    for table, words in settings_in_words(captured, looked.settings).items():
+    for table, words in settings_in_words(captured, evidence.settings).items():
         yield Fine(words, str(table))
 
 
@@ -217,7 +218,7 @@ RUN_RULES: Final = about(
         "primary key",
         "the PRIMARY KEY of each captured table",
         "warning",
-        "rows are told apart by all their columns: each merge compares whole rows, and counts "
+        "rows are identified by all their columns: each merge compares whole rows, and counts "
         "equal ones",
         "add a PRIMARY KEY to each where merges are slow",
         _keys,
@@ -237,8 +238,8 @@ CHECK_RULES: Final = about(
         "settings of tables",
         "each [[sources.table]] in lockstep.toml, against the captured tables",
         "refusal",
-        "a block, a pattern or a key that holds for no table is a mistake: the table that was "
-        "meant is followed as the source says",
+        "a block, a pattern or a key that applies to no table is a mistake: the table that was "
+        "meant is followed by the source's settings",
         "correct or remove it",
         _settings,
         NothingMatches,
@@ -247,7 +248,7 @@ CHECK_RULES: Final = about(
         "engine",
         "the ENGINE of each captured table",
         "refusal",
-        "what a refused engine keeps is not what the log says: the table is quarantined",
+        "the tables of a refused engine differ from what the log says: the table is quarantined",
         "exclude it, or change it: alter table … engine = InnoDB;",
         _engines,
     ),
@@ -296,10 +297,10 @@ CHECK_RULES: Final = about(
     ),
     CheckRule(
         "partial mirrors",
-        "tables that had rows before the place where we began to read their log",
+        "tables that had rows before the position where we began to read their log",
         "warning",
-        "the mirror has only part of the table: rows that were there before, and have not changed "
-        "since, are missing",
+        "the mirror has only a part of the table: rows that existed before and have not changed "
+        "since are missing",
         "`lockstep verify` shows whether any are missing; a table that it finds equal is complete",
         _partial,
     ),

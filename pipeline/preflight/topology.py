@@ -1,4 +1,4 @@
-"""Rules about which servers there are: replicas, the server as a replica, filters.
+"""Rules about replication: the server's replicas, the server as a replica, Galera, filters.
 
 Variables: MySQL manual, "Replication and Binary Logging Options and Variables"; MariaDB
 documentation, "Replication and Binary Log System Variables" and "Galera Cluster System
@@ -15,18 +15,18 @@ from pipeline.preflight.evidence import SourceEvidence
 from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict, about
 
 _OLD_REPLICA: Final = 3600
-"""Seconds behind its source from which a replica is worth a warning."""
+"""Lag of a replica, in seconds, above which a warning is given."""
 
 
-def _server_id(looked: SourceEvidence) -> Iterator[Verdict]:
-    ours, server = looked.survey.dump_server_ids, looked.setting("server_id") or ""
+def _server_id(evidence: SourceEvidence) -> Iterator[Verdict]:
+    ours, server = evidence.survey.dump_server_ids, evidence.setting("server_id") or ""
     within = f"{ours[0]} to {ours[-1]}"
     taken = server.isdigit() and int(server) in ours
     if server == "0":
         yield Fault("server_id is 0: the server accepts no dump", level="refusal")
     if taken:
         yield Fault(f"the server's id, {server}, is one that our dumps may have ({within})")
-    clashing = [replica for replica in looked.survey.replicas if replica.server_id in ours]
+    clashing = [replica for replica in evidence.survey.replicas if replica.server_id in ours]
     for replica in clashing:
         where = f" at {replica.host}" if replica.host else ""
         yield Fault(
@@ -34,30 +34,30 @@ def _server_id(looked: SourceEvidence) -> Iterator[Verdict]:
             "may end one when the other connects"
         )
     if not clashing and not taken and server != "0":
-        dumps = f", {looked.survey.dumps} dumps now" if looked.survey.dumps else ""
+        dumps = f", {evidence.survey.dumps} dumps now" if evidence.survey.dumps else ""
         yield Fine(f"server_id {server}, our dumps one of {within} each{dumps}")
 
 
-def _is_replica(looked: SourceEvidence) -> bool:
-    return bool(looked.survey.channels)
+def _is_replica(evidence: SourceEvidence) -> bool:
+    return bool(evidence.survey.channels)
 
 
-def _log_replica_updates(looked: SourceEvidence) -> Iterator[Verdict]:
-    value = looked.setting("log_replica_updates", "log_slave_updates")
-    galera = looked.setting("wsrep_on") == "ON"
-    if value is None or not (_is_replica(looked) or galera):
+def _log_replica_updates(evidence: SourceEvidence) -> Iterator[Verdict]:
+    value = evidence.setting("log_replica_updates", "log_slave_updates")
+    galera = evidence.setting("wsrep_on") == "ON"
+    if value is None or not (_is_replica(evidence) or galera):
         return
     if value.upper() == "OFF":
         what = "a Galera node" if galera else "a replica"
-        yield Fault(f"the server is {what} and does not log what it is sent")
+        yield Fault(f"the server is {what} and does not log what it replicates")
     else:
         yield Fine("what the server replicates is in its log")
 
 
-def _commit_order(looked: SourceEvidence) -> Iterator[Verdict]:
-    workers = int(looked.setting("replica_parallel_workers", "slave_parallel_workers") or 0)
-    order = looked.setting("replica_preserve_commit_order", "slave_preserve_commit_order")
-    if not _is_replica(looked) or looked.mariadb or order is None:
+def _commit_order(evidence: SourceEvidence) -> Iterator[Verdict]:
+    workers = int(evidence.setting("replica_parallel_workers", "slave_parallel_workers") or 0)
+    order = evidence.setting("replica_preserve_commit_order", "slave_preserve_commit_order")
+    if not _is_replica(evidence) or evidence.mariadb or order is None:
         return
     if workers > 1 and order == "OFF":
         yield Fault(f"the server is a replica with {workers} workers that commit in any order")
@@ -65,14 +65,14 @@ def _commit_order(looked: SourceEvidence) -> Iterator[Verdict]:
         yield Fine("the replica commits in its source's order")
 
 
-def _replica_writes(looked: SourceEvidence) -> Iterator[Verdict]:
-    value = looked.setting("super_read_only", "read_only")
-    if _is_replica(looked) and value == "OFF":
+def _replica_writes(evidence: SourceEvidence) -> Iterator[Verdict]:
+    value = evidence.setting("super_read_only", "read_only")
+    if _is_replica(evidence) and value == "OFF":
         yield Fault("the server is a replica that others may write to")
 
 
-def _replica_state(looked: SourceEvidence) -> Iterator[Verdict]:
-    for channel in looked.survey.channels:
+def _replica_state(evidence: SourceEvidence) -> Iterator[Verdict]:
+    for channel in evidence.survey.channels:
         if not (channel.receives and channel.applies):
             stopped = "applies" if channel.receives else "receives"
             yield Fault(f"the server is a replica of {channel.source} and {stopped} nothing now")
@@ -82,39 +82,39 @@ def _replica_state(looked: SourceEvidence) -> Iterator[Verdict]:
             yield Fine(f"a replica of {channel.source} that keeps up")
 
 
-def _unseen_replica(looked: SourceEvidence) -> Iterator[Verdict]:
-    if "channels" not in looked.survey.unanswered:
+def _unseen_replica(evidence: SourceEvidence) -> Iterator[Verdict]:
+    if "channels" not in evidence.survey.unanswered:
         return
-    signs = looked.setting("gtid_slave_pos") or looked.setting("read_only") not in (None, "OFF")
+    signs = evidence.setting("gtid_slave_pos") or evidence.setting("read_only") not in (None, "OFF")
     if signs:
-        needed = "SLAVE MONITOR" if looked.mariadb else "REPLICATION CLIENT"
+        needed = "SLAVE MONITOR" if evidence.mariadb else "REPLICATION CLIENT"
         yield Fault(
-            "the server seems to be a replica, and the account may not ask it",
-            cure=f"GRANT {needed} ON *.* TO {account_of(looked)};",
+            "the server seems to be a replica, and the account may not see its status",
+            cure=f"GRANT {needed} ON *.* TO {account_of(evidence)};",
         )
 
 
-def _filters(looked: SourceEvidence) -> Iterator[Verdict]:
-    filters = looked.survey.filters
-    databases = sorted({table.name.database for table in looked.tables})
-    lost = [
+def _filters(evidence: SourceEvidence) -> Iterator[Verdict]:
+    filters = evidence.survey.filters
+    databases = sorted({table.name.database for table in evidence.tables})
+    filtered = [
         name
         for name in databases
         if (filters.only and name not in filters.only) or name in filters.never
     ]
-    if lost:
-        yield Fault(f"changes to {', '.join(lost)} are left out of the log")
+    if filtered:
+        yield Fault(f"changes to {', '.join(filtered)} are left out of the log")
     elif filters.only or filters.never:
         yield Fine("the log's filters leave the captured databases in")
 
 
-def _galera(looked: SourceEvidence) -> Iterator[Verdict]:
-    if looked.setting("wsrep_on") == "ON":
-        yield Fault("the server is a Galera node: each node's log has files of its own")
+def _galera(evidence: SourceEvidence) -> Iterator[Verdict]:
+    if evidence.setting("wsrep_on") == "ON":
+        yield Fault("the server is a Galera node: each node's log has its own files")
 
 
-def _read_from(looked: SourceEvidence) -> Iterator[Verdict]:
-    replica = looked.survey.read_from
+def _read_from(evidence: SourceEvidence) -> Iterator[Verdict]:
+    replica = evidence.survey.read_from
     if replica is None:
         return
     if replica.fault is not None:
@@ -138,7 +138,7 @@ CHECK_RULES: Final = about(
         "log_replica_updates",
         "log_replica_updates or log_slave_updates, on a replica or a Galera node",
         "refusal",
-        "what the server is sent by others is not in its log, and would never reach the lake",
+        "changes that the server replicates are not in its log, and would never reach the lake",
         "set log_replica_updates = ON (before MySQL 8.0.26 and on MariaDB: log_slave_updates) in "
         "the server's configuration and restart it, or read from its source",
         _log_replica_updates,
@@ -147,7 +147,7 @@ CHECK_RULES: Final = about(
         "replica_preserve_commit_order",
         "replica_preserve_commit_order and replica_parallel_workers, on a replica",
         "warning",
-        "its log is in another order than its source's, and has states that the source never had",
+        "its log is in another order than its source's, so it has states that the source never had",
         "stop replica sql_thread; set global replica_preserve_commit_order = ON; "
         "start replica sql_thread;",
         _commit_order,
@@ -156,7 +156,7 @@ CHECK_RULES: Final = about(
         "writable replica",
         "super_read_only (MariaDB: read_only), on a replica",
         "warning",
-        "what is written only there makes the histories differ after a failover",
+        "changes that are made only on the replica make histories differ after a failover",
         "set global super_read_only = ON; (MariaDB: read_only)",
         _replica_writes,
     ),
@@ -172,7 +172,7 @@ CHECK_RULES: Final = about(
         "hidden replica",
         "gtid_slave_pos and read_only, where SHOW REPLICA STATUS is not allowed",
         "warning",
-        "the rules for replicas could not be looked at",
+        "the rules for replicas could not be checked",
         "GRANT SLAVE MONITOR ON *.* TO 'user'@'host'; (MySQL: REPLICATION CLIENT)",
         _unseen_replica,
     ),
@@ -180,7 +180,7 @@ CHECK_RULES: Final = about(
         "log filters",
         "binlog_do_db and binlog_ignore_db, against the captured databases",
         "refusal",
-        "changes are left out of the log without a trace",
+        "changes are silently left out of the log",
         "take binlog_do_db and binlog_ignore_db out of the server's configuration and restart it",
         _filters,
     ),

@@ -1,11 +1,8 @@
-"""Row conditions: which rows of a table its mirror has.
+"""Row conditions, which select the rows of a table that its mirror has.
 
-Belongs here: the language, what it refuses, and its evaluation. Does not: which image of a row is
-asked (`shape`), conditions that MySQL itself evaluates (`pipeline.snapshot.condition`).
-
-A condition is written as in WHERE and always evaluated here, on the values as the lake would show
-them before the table is shaped, never by MySQL: so the log and a load cannot disagree. Values are
-compared exactly: texts by their characters, whatever the column's collation says. A row is taken
+A condition is written like a WHERE clause. It is always evaluated here, on the values that the lake
+would have without a shape, and never by MySQL, so that the log and a load cannot disagree. Values
+are compared exactly: texts by their characters, whatever the column's collation. A row is taken
 only if the condition is TRUE; a comparison with NULL is neither true nor false.
 
     condition := condition AND | OR condition | NOT condition | ( condition )
@@ -16,9 +13,9 @@ only if the condition is TRUE; a comparison with NULL is neither true nor false.
                | column [NOT] LIKE 'pattern'             texts only; \\ escapes % and _
                | column IS [NOT] NULL
 
-A literal is one of the column's own type: a number for numbers, a text for texts, X'…' for bytes,
-TRUE or FALSE for BIT(1) and whole numbers, and a quoted ISO 8601 date, date and time, or time for
-temporal types; that of a TIMESTAMP ends with its offset from UTC (+02:00, Z).
+A literal has the column's type: a number for numbers, a text for texts, X'…' for bytes, TRUE or
+FALSE for BIT(1) and whole numbers, a quoted ISO 8601 date, date and time, or time for temporal
+types; that of a TIMESTAMP ends with its offset from UTC (+02:00, Z).
 """
 
 from __future__ import annotations
@@ -41,7 +38,7 @@ from pipeline.table import Column
 
 
 class ConditionUnusable(ValueError):
-    """A condition that cannot be read, or not be evaluated for a table; the text says why."""
+    """The condition cannot be read, or cannot be evaluated for a table; `str()` says why."""
 
 
 # -- the language --------------------------------------------------------------------------------
@@ -49,7 +46,7 @@ class ConditionUnusable(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """`kind`: number, text, bytes (hexadecimal digits) or truth."""
+    """A literal. `kind`: number, text, bytes (hexadecimal digits) or truth."""
 
     kind: str
     text: str
@@ -70,7 +67,7 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class Compares:
-    """`sign`: =, <>, <, <=, > or >=."""
+    """A comparison. `sign`: =, <>, <, <=, > or >=."""
 
     column: str
     sign: str
@@ -109,14 +106,14 @@ Term = IsTrue | IsNull | Compares | IsIn | IsLike | Not | And | Or
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`text` as it was written."""
+    """A condition, with the text as it was written."""
 
     text: str
     term: Term
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns that it asks, each once, in their order."""
+        """Names of the columns in the condition, each once, in their order."""
         return tuple(dict.fromkeys(_columns(self.term)))
 
 
@@ -136,13 +133,13 @@ def _columns(term: Term) -> Iterator[str]:
 # -- evaluating ----------------------------------------------------------------------------------
 
 Evaluated = Callable[[pa.RecordBatch], pa.Array]
-"""From rows to their truth: a boolean array, NULL where the condition is neither true nor false."""
+"""A function from rows to a boolean array, NULL where the condition is neither true nor false."""
 
 
 def evaluator(condition: Condition, columns: Mapping[str, Column]) -> Evaluated:
-    """The function that evaluates a condition over a table's rows, whose columns have these names
-    in lower case. `ConditionUnusable` if a column is missing, or of a type that does not allow
-    what is asked."""
+    """Return the function that evaluates a condition on a table's rows. `columns`: the table's, by
+    their names in lower case. Raise `ConditionUnusable` if a column is missing, or its type does
+    not allow the comparison."""
     return _evaluator(condition.term, columns)
 
 
@@ -156,24 +153,23 @@ def _evaluator(term: Term, columns: Mapping[str, Column]) -> Evaluated:
             inner = _evaluator(operand, columns)
             return lambda rows: pc.invert(inner(rows))
         case IsNull(name):
-            column = _known(name, columns)
-            return lambda rows: pc.is_null(rows.column(column.name))
+            return _of_values(_column(name, columns), pc.is_null)
         case IsTrue(name):
-            column = _known(name, columns)
+            column = _column(name, columns)
             if not column.type.endswith("int") and not pa.types.is_boolean(arrow_type(column)):
                 raise ConditionUnusable(
                     f"column {name!r} is no whole number and cannot stand alone; compare it"
                 )
             return _of_values(column, _number(column, "<>", Literal("number", "0")))
         case Compares(name, sign, literal):
-            column = _known(name, columns)
+            column = _column(name, columns)
             return _of_values(column, _comparison(column, sign, literal))
         case IsIn(name, literals):
-            column = _known(name, columns)
+            column = _column(name, columns)
             equals = [_comparison(column, "=", literal) for literal in literals]
             return _of_values(column, _any(equals))
         case IsLike(name, pattern):
-            column = _known(name, columns)
+            column = _column(name, columns)
             if column.type not in TEXT_TYPES:
                 raise ConditionUnusable(f"column {name!r} is no text, which LIKE needs")
             return _of_values(column, lambda values: pc.match_like(values, pattern))
@@ -185,27 +181,27 @@ def _joined(join: Callable[[pa.Array, pa.Array], pa.Array], tests: list[Evaluate
     return lambda rows: reduce(join, (test(rows) for test in tests))
 
 
-def _known(name: str, columns: Mapping[str, Column]) -> Column:
+def _column(name: str, columns: Mapping[str, Column]) -> Column:
     column = columns.get(name.lower())
     if column is None:
         raise ConditionUnusable(f"the table has no column {name!r}")
     return column
 
 
-Test = Callable[[pa.Array], pa.Array]
-"""From a column's values to their truth."""
+_Test = Callable[[pa.Array], pa.Array]
+"""A function from a column's values to a boolean array."""
 
 
-def _of_values(column: Column, test: Test) -> Evaluated:
+def _of_values(column: Column, test: _Test) -> Evaluated:
     return lambda rows: test(rows.column(column.name))
 
 
-def _any(tests: list[Test]) -> Test:
+def _any(tests: list[_Test]) -> _Test:
     return lambda values: reduce(pc.or_kleene, (test(values) for test in tests))
 
 
-def _always(truth: bool) -> Test:
-    """The same for each value but NULL."""
+def _always(truth: bool) -> _Test:
+    """Return a test with the same result for each value except NULL."""
     return lambda values: pc.if_else(pc.is_valid(values), truth, pa.scalar(None, pa.bool_()))
 
 
@@ -220,8 +216,9 @@ _COMPARE: Final[Mapping[str, Callable[[pa.Array, pa.Scalar], pa.Array]]] = {
 _EQUALITY: Final = ("=", "<>")
 
 
-def _comparison(column: Column, sign: str, literal: Literal) -> Test:
-    """The test of one comparison; `ConditionUnusable` where the type or the literal allows none."""
+def _comparison(column: Column, sign: str, literal: Literal) -> _Test:
+    """Return the test of one comparison; raise `ConditionUnusable` if the type or the literal does
+    not allow it."""
     kind = column.type
     try:
         if kind.endswith("int") or kind in ("bit", "year", "decimal"):
@@ -240,7 +237,7 @@ def _comparison(column: Column, sign: str, literal: Literal) -> Test:
     compare = _COMPARE[sign]
     if kind == "time":
         return lambda values: compare(microseconds(values), scalar)
-    if kind == "float":  # of which 0.1 is not the number that a literal says
+    if kind == "float":  # As a double, since the literal 0.1 is not equal to the float 0.1.
         return lambda values: compare(values.cast(pa.float64()), scalar)
     return lambda values: compare(values, scalar)
 
@@ -256,9 +253,10 @@ _MOMENT: Final = re.compile(
 )
 
 
-def _number(column: Column, sign: str, literal: Literal) -> Test:
-    """A comparison of whole numbers: the column's values and the literal are counted in units of
-    the column's last digit. Where the literal lies between two of them, the next one decides."""
+def _number(column: Column, sign: str, literal: Literal) -> _Test:
+    """Return the test of an exact comparison: column and literal are whole numbers of units of the
+    column's last digit. If the literal is between two units, its floor decides, with the sign
+    adapted."""
     kind = arrow_type(column)
     if pa.types.is_string(kind):
         raise ConditionUnusable(
@@ -290,7 +288,7 @@ _WIDE: Final = Context(prec=80)
 
 
 def _range(kind: pa.DataType) -> tuple[int, int]:
-    """The least and the greatest value of a type, in units of its last digit."""
+    """Return the least and the greatest value of a type, in units of its last digit."""
     if pa.types.is_decimal(kind):
         return 1 - 10**kind.precision, 10**kind.precision - 1
     if pa.types.is_boolean(kind):
@@ -307,7 +305,8 @@ def _exactly(literal: Literal) -> Fraction:
 
 
 def _scalar(column: Column, literal: Literal) -> pa.Scalar:
-    """A literal as a value of the column's type in the lake; ValueError if it is none."""
+    """Return a literal as a value of the column's type in the lake; raise ValueError if it is not a
+    value of that type."""
     kind = column.type
     if kind in ("float", "double"):
         return pa.scalar(float(_exactly(literal)), pa.float64())
@@ -315,12 +314,14 @@ def _scalar(column: Column, literal: Literal) -> pa.Scalar:
         return pa.scalar(_bytes(column, literal), pa.binary())
     if kind not in (*TEXT_TYPES, "enum", "set", "date", "datetime", "timestamp", "time"):
         raise ConditionUnusable(
-            f"column {column.name!r} is {kind.upper()}, of which only IS NULL can be asked"
+            f"column {column.name!r} is {kind.upper()}, which allows only IS NULL"
         )
     if literal.kind != "text":
         raise ValueError(literal.text)
     if kind == "date":
-        return pa.scalar(date.fromisoformat(_shaped_as(_DATE, literal.text)))
+        if _DATE.fullmatch(literal.text) is None:
+            raise ValueError(literal.text)
+        return pa.scalar(date.fromisoformat(literal.text))
     if kind in ("datetime", "timestamp"):
         return _moment(kind, literal.text)
     if kind == "time":
@@ -329,7 +330,7 @@ def _scalar(column: Column, literal: Literal) -> pa.Scalar:
 
 
 def _bytes(column: Column, literal: Literal) -> bytes:
-    """BINARY(n) is filled up with zero bytes, as its values are."""
+    """Return the bytes of a literal; for BINARY(n) padded with zero bytes, as its values are."""
     if literal.kind != "bytes":
         raise ValueError(literal.text)
     data = bytes.fromhex(literal.text)
@@ -349,9 +350,3 @@ def _moment(kind: str, text: str) -> pa.Scalar:
         raise ValueError(text)
     moment = datetime.fromisoformat(text)
     return pa.scalar(moment, pa.timestamp("us", tz="UTC" if zoned else None))
-
-
-def _shaped_as(pattern: re.Pattern[str], text: str) -> str:
-    if pattern.fullmatch(text) is None:
-        raise ValueError(text)
-    return text

@@ -1,7 +1,7 @@
-"""The text of a row condition, parsed by sqlglot into the language of `pipeline.shape.condition`.
+"""The parser of row conditions: sqlglot parses the text, which becomes a `Condition`.
 
-Apart from the language, because sqlglot takes a fifth of a second to import, which a run without a
-condition does not wait for.
+It is separate from `condition`, because importing sqlglot takes 0.2 seconds, which only runs with a
+condition should spend.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": 
 
 
 def read_condition(text: str) -> Condition:
-    """The condition that a text says; `ConditionUnusable` for any other."""
+    """Read a condition; raise `ConditionUnusable` for any other text."""
     try:
         statements = parse(text, dialect="mysql")
     except (ParseError, TokenError) as error:

@@ -1,7 +1,7 @@
 """TIME as a number of microseconds.
 
-The lake has a TIME as text, as MySQL prints it (`pipeline.schema.types`), from -838:59:59.000000
-to 838:59:59.000000: hours of two or three digits, and as many digits of a second as the column has.
+In the lake a TIME is the text that MySQL prints (`pipeline.schema.types`), from -838:59:59.000000
+to 838:59:59.000000, with two or three digits for hours and the column's fractional digits.
 """
 
 from __future__ import annotations
@@ -19,23 +19,18 @@ _PARTS: Final = (
 
 
 def microseconds(times: pa.Array) -> pa.Int64Array:
-    """The microseconds of each text of a TIME; NULL for NULL."""
+    """Return the microseconds of each text of a TIME; NULL for NULL."""
     parts = pc.extract_regex(times, _PARTS)
-    number = {
-        name: pc.cast(pc.struct_field(parts, name), pa.int64())
-        for name in ("hours", "minutes", "seconds")
-    }
+    names = ("hours", "minutes", "seconds")
+    hours, minutes, seconds = (pc.struct_field(parts, name).cast(pa.int64()) for name in names)
     fraction = pc.utf8_rpad(pc.struct_field(parts, "fraction"), 6, "0").cast(pa.int64())
-    whole = pc.add(
-        pc.multiply(pc.add(pc.multiply(number["hours"], 60), number["minutes"]), 60),
-        number["seconds"],
-    )
+    whole = pc.add(pc.multiply(pc.add(pc.multiply(hours, 60), minutes), 60), seconds)
     size = pc.add(pc.multiply(whole, 1_000_000), fraction)
     return pc.if_else(pc.equal(pc.struct_field(parts, "sign"), "-"), pc.negate(size), size)
 
 
 def microseconds_of(text: str) -> int:
-    """The microseconds of one text; ValueError if it is no TIME."""
+    """Return the microseconds of one text; raise ValueError if it is not a TIME."""
     match = re.match(_PARTS, text, re.ASCII)
     if match is None or int(match["minutes"]) > 59 or int(match["seconds"]) > 59:
         raise ValueError(text)

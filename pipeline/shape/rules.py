@@ -1,7 +1,5 @@
-"""What lockstep.toml says of one table's shape.
-
-Belongs here: the values, and how several blocks that match one table become one. Does not: what
-they come to for a table's structure (`shape`), the file (`resources.config`).
+"""The settings of a table's shape in lockstep.toml, and how those of several blocks that match a
+table are combined. `shape` resolves them for a table's structure.
 
 | key | value | what the lake shows |
 |---|---|---|
@@ -11,13 +9,13 @@ they come to for a table's structure (`shape`), the file (`resources.config`).
 | mask_columns | names with `first:N`, `last:N`, `year` or `null` | that part of the value |
 | types | names with `boolean`, `uuid`, `microseconds` or `string` | the value as that type |
 | rows | a condition | the rows for which it is TRUE |
-| keep_clear | why | what was captured in clear stays, which goes otherwise when less is shown |
+| keep_clear | a reason | old values stay in clear when less is shown; without it they are purged |
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Final
 
 from pipeline.schema.treatments import Conversion, Hash, Mask
@@ -26,20 +24,21 @@ from pipeline.shape.condition import Condition
 
 @dataclass(frozen=True, slots=True)
 class ShapeRules:
-    """The shape of a table as it was written; None where nothing was. Names of columns are shell
-    patterns, whatever their case, and hold for columns that do not exist yet."""
+    """The settings of a table's shape; None if a setting is absent. Names of columns are shell
+    patterns, which ignore case and also apply to columns that do not exist yet."""
 
     include_columns: tuple[str, ...] | None = None
     exclude_columns: tuple[str, ...] | None = None
     hash_columns: Mapping[str, Hash] | None = None
     mask_columns: Mapping[str, Mask] | None = None
     types: Mapping[str, Conversion] | None = None
-    rows: Condition | None = field(default=None)
+    rows: Condition | None = None
     keep_clear: str | None = None
-    """Why what was captured in clear stays so when less is shown; None: it is cleared."""
+    """Why values captured in clear stay when less is shown; None: they are purged."""
 
     def __or__(self, later: ShapeRules) -> ShapeRules:
-        """These rules with those of a later block: what the later one says, key by key, counts."""
+        """Combine these rules with those of a later block, whose settings override these one by
+        one."""
         return ShapeRules(
             **{
                 key.name: getattr(self if getattr(later, key.name) is None else later, key.name)
@@ -49,4 +48,4 @@ class ShapeRules:
 
 
 NO_RULES: Final = ShapeRules()
-"""Of a table that is shown as it is."""
+"""The rules of a table that is shown as it is."""

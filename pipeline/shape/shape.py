@@ -1,14 +1,13 @@
-"""What a table's mirror shows of it: one function from a table's rows to those of its mirror.
+"""A table's shape, and the one function from the table's rows to those of its mirror.
 
-Belongs here: what rules come to for a structure, what is refused, and the function that is
-applied where rows become Arrow, for the log, a load, a replay and a comparison alike. Does not:
-the rules (`rules`), hashes (`hashes`), conditions (`condition`).
+The rules of a table are resolved for its structure, or refused. The function is applied where rows
+become Arrow, and is the same for the log, a load, a replay and a comparison.
 
-Of an update the condition is asked about the image before and the one after:
+For an update the condition is evaluated on the images before and after:
 
-| before | after | what the changelog gets |
+| before | after | the changelog gets |
 |---|---|---|
-| taken | taken | both images; none if they show the same, since only hidden columns changed |
+| taken | taken | both images; none if they show the same, because only hidden columns changed |
 | taken | not taken | a delete, of the image before |
 | not taken | taken | an insert, of the image after |
 | not taken | not taken | nothing |
@@ -42,8 +41,8 @@ from pipeline.table import Column, TableStructure
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a mirror shows of a table with this structure: one treatment a column, in their order,
-    and the rows that `condition` takes."""
+    """How a mirror shows a table with this structure: one treatment for each column, in their
+    order, and only the rows that `condition` takes."""
 
     source: TableStructure
     treatments: tuple[Treatment, ...]
@@ -51,29 +50,30 @@ class Shape:
 
     @property
     def structure(self) -> TableStructure:
-        """The table as its changelog and its mirror have it."""
+        """The structure of the table's changelog and mirror."""
         columns = tuple(
             _shown_as(column, treatment)
             for column, treatment in zip(self.source.columns, self.treatments, strict=True)
             if treatment is not Fate.LEFT_OUT
         )
-        # Settings leave no key out, but a table that is not captured may get one that was hidden.
-        whole = {column.name for column in columns}.issuperset(self.source.primary_key)
-        key = self.source.primary_key if whole else ()
+        # Settings cannot leave out a key. But a table that is not captured has the treatments of
+        # the table that it comes from, and its key may be on a column that was hidden there.
+        has_key = {column.name for column in columns}.issuperset(self.source.primary_key)
+        key = self.source.primary_key if has_key else ()
         return replace(self.source, columns=columns, primary_key=key)
 
     @property
     def shows_all(self) -> bool:
-        """Whether there is nothing to do: every column is shown, and every row is taken."""
+        """Whether every column is shown as it is, and every row is taken."""
         return self.condition is None and set(self.treatments) <= {Fate.SHOWN}
 
     @property
     def hashes(self) -> bool:
-        """Whether a key is needed."""
+        """Whether any column is hashed, which needs a key."""
         return any(isinstance(treatment, Hash) for treatment in self.treatments)
 
 
-# -- what rules come to --------------------------------------------------------------------------
+# -- the shape of a structure --------------------------------------------------------------------
 
 _WHOLE: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _MASKED: Final = TEXT_TYPES | _WHOLE | {"decimal"}
@@ -82,7 +82,7 @@ _DATED: Final = frozenset({"date", "datetime", "timestamp"})
 _UUID_BYTES: Final = 16
 _NO_MEMBERS: Final = (
     "{} cannot be {}, since the log has only numbers of its members, and the members of a hidden "
-    "column are kept nowhere; exclude_columns or the mask null hide it"
+    "column are not stored; exclude_columns or the mask null hide it"
 )
 
 
@@ -93,9 +93,9 @@ def shape_of(
     keys: Set[str] = frozenset(),
     virtual: Set[str] = frozenset(),
 ) -> Shape:
-    """What the rules come to. `keys`: columns of every key that rows are told apart by; `virtual`:
-    generated columns that are not stored. TableError for what cannot be done, with the setting
-    that has to change."""
+    """Return the shape of a structure. `keys`: columns of all keys that identify rows; `virtual`:
+    generated columns that are not stored. Raise TableError for rules that cannot be applied, with
+    the setting to change."""
     for error in shape_faults(rules, structure, keys=keys, virtual=virtual):
         raise error
     treatments = tuple(_treatment(rules, column, set()) for column in structure.columns)
@@ -109,7 +109,7 @@ def shape_faults(
     keys: Set[str] = frozenset(),
     virtual: Set[str] = frozenset(),
 ) -> Iterator[TableError]:
-    """Yield everything that `shape_of` refuses; it raises the first of them."""
+    """Yield each reason for which `shape_of` refuses the rules."""
     keys = {name.lower() for name in (*keys, *structure.primary_key)}
     left_out, memberless = 0, set[str]()
     for column in structure.columns:
@@ -130,24 +130,30 @@ def shape_faults(
 
 
 def _treatment(rules: ShapeRules, column: Column, keys: Set[str]) -> Treatment:
+    """Return the treatment of a column. `keys`: names in lower case of columns of keys."""
     name = column.name
-    asked: dict[str, Treatment] = {}
+    by_setting: dict[str, Treatment] = {}
     if matches(rules.exclude_columns or (), name):
-        asked["exclude_columns"] = Fate.LEFT_OUT
+        by_setting["exclude_columns"] = Fate.LEFT_OUT
     elif rules.include_columns is not None and not matches(rules.include_columns, name):
-        asked["include_columns"] = Fate.LEFT_OUT
+        by_setting["include_columns"] = Fate.LEFT_OUT
     for setting, treatments in (
         ("hash_columns", rules.hash_columns),
         ("mask_columns", rules.mask_columns),
         ("types", rules.types),
     ):
-        found = {one for pattern, one in (treatments or {}).items() if matches((pattern,), name)}
-        if len(found) > 1:
-            _refuse(column, f"{setting} says more than one thing of it", f"say one in {setting}")
-        asked.update((setting, treatment) for treatment in found)
-    if len(asked) > 1:
-        _refuse(column, f"{' and '.join(asked)} speak of it", "let one of them do so")
-    setting, treatment = next(iter(asked.items()), ("", Fate.SHOWN))
+        matching = {
+            treatment
+            for pattern, treatment in (treatments or {}).items()
+            if matches((pattern,), name)
+        }
+        if len(matching) > 1:
+            several = f"{setting} has more than one treatment for it"
+            _refuse(column, several, f"keep one of them in {setting}")
+        by_setting.update((setting, treatment) for treatment in matching)
+    if len(by_setting) > 1:
+        _refuse(column, f"{' and '.join(by_setting)} name it", "name it in one of them only")
+    setting, treatment = next(iter(by_setting.items()), ("", Fate.SHOWN))
     why = _impossible(column, treatment, is_key=name.lower() in keys)
     if why is not None:
         _refuse(column, why, f"take {name!r} out of {setting}")
@@ -155,18 +161,18 @@ def _treatment(rules: ShapeRules, column: Column, keys: Set[str]) -> Treatment:
 
 
 def matches(patterns: Iterable[str], name: str) -> bool:
-    """Whether one of the shell patterns is that of a column's name, whatever their case: MySQL
-    tells no two columns apart by it."""
-    return any(re.fullmatch(translate(one.lower()), name.lower()) for one in patterns)
+    """Return whether one of the shell patterns matches a column's name. Case is ignored, since
+    names of columns differ in more than case in MySQL."""
+    return any(re.fullmatch(translate(pattern.lower()), name.lower()) for pattern in patterns)
 
 
 def is_possible(column: Column, treatment: Treatment, *, is_key: bool) -> bool:
-    """Whether a column can be shown so."""
+    """Return whether a column can have this treatment."""
     return _impossible(column, treatment, is_key=is_key) is None
 
 
 def _impossible(column: Column, treatment: Treatment, *, is_key: bool) -> str | None:
-    """Why a column cannot be shown so; None if it can."""
+    """Return why a column cannot have this treatment; None if it can."""
     kind = column.type
     match treatment:
         case Fate.SHOWN:
@@ -216,12 +222,13 @@ def _conversion_refused(column: Column, conversion: Conversion, *, is_key: bool)
 
 
 def _require_condition(shape: Shape, virtual: Set[str], memberless: Set[str]) -> None:
-    """`memberless`: columns whose members are hidden, in lower case: the log has their numbers."""
+    """Raise TableError unless the condition can be evaluated. `memberless`: columns, in lower case,
+    whose members are hidden, so that only their numbers are known."""
     if shape.condition is None:
         return
     hint = "change rows in the settings of this table"
     for name in shape.condition.columns:
-        if name.lower() in {one.lower() for one in virtual}:
+        if name.lower() in {column.lower() for column in virtual}:
             raise TableError(
                 f"its condition asks column {name!r}, which is computed when it is read", hint=hint
             )
@@ -241,7 +248,7 @@ def _refuse(column: Column, why: str, hint: str) -> NoReturn:
 
 
 def _shown_as(column: Column, treatment: Treatment) -> Column:
-    """The column that the changelog and the mirror have instead."""
+    """Return the column that the changelog and the mirror have instead."""
     bare = Column(column.name, column.type, column.nullable)
     match treatment:
         case Fate.SHOWN | Fate.LEFT_OUT:
@@ -267,25 +274,23 @@ def _shown_as(column: Column, treatment: Treatment) -> Column:
             assert_never(treatment)
 
 
-# -- shaping -------------------------------------------------------------------------------------
+# -- the function of a shape ---------------------------------------------------------------------
 
 _INSERT: Final = CHANGE_TYPES.index(ChangeType.INSERT)
 _BEFORE: Final = CHANGE_TYPES.index(ChangeType.UPDATE_PREIMAGE)
 _AFTER: Final = CHANGE_TYPES.index(ChangeType.UPDATE_POSTIMAGE)
 _DELETE: Final = CHANGE_TYPES.index(ChangeType.DELETE)
 
-Truths = npt.NDArray[np.bool_]
-
 
 class Shaper:
-    """The function of one shape. `key`: what columns are hashed with."""
+    """The function of one shape. `key`: the key with which columns are hashed."""
 
     def __init__(self, shape: Shape, key: PrivacyKey | None = None) -> None:
         if shape.hashes and key is None:
             raise ValueError("a shape that hashes needs a key")
         self._shape, self._key = shape, key
         self.schema = arrow_schema(shape.structure)
-        """The columns of what is shown."""
+        """The schema of shaped rows."""
         self._evaluator = _evaluator(shape) if shape.condition is not None else None
         names = [column.name.lower() for column in shape.source.columns]
         asked = shape.condition.columns if shape.condition is not None else ()
@@ -298,7 +303,7 @@ class Shaper:
 
     @property
     def asked(self) -> list[str]:
-        """Names of the source's columns that `rows` is given."""
+        """Names of the source's columns that `rows` needs."""
         return list(self._shape.source.names)
 
     @property
@@ -307,14 +312,16 @@ class Shaper:
         return self._shape.condition is None
 
     def hides(self, columns: Set[str]) -> bool:
-        """Whether one of these columns is shown as something else than its value."""
+        """Return whether one of these columns is not shown as it is."""
         treatments = zip(self._shape.source.names, self._shape.treatments, strict=True)
-        return any(one is not Fate.SHOWN and name in columns for name, one in treatments)
+        return any(
+            treatment is not Fate.SHOWN and name in columns for name, treatment in treatments
+        )
 
     @property
     def filled_later(self) -> frozenset[int]:
-        """Indexes of the source's columns whose defaults are known only as they are shown, and
-        which the condition does not ask."""
+        """Indexes of hidden columns that are not in the condition: only the shaped form of their
+        defaults is known, so they are filled after shaping."""
         return frozenset(
             index
             for index, treatment in enumerate(self._shape.treatments)
@@ -322,8 +329,8 @@ class Shaper:
         )
 
     def of(self, columns: Iterable[str]) -> Shaper:
-        """The function for reads of these columns alone, and of those that its condition asks,
-        which are not shown unless they are among them."""
+        """Return the function for reads of these columns alone. Columns of the condition are read
+        too, but left out unless they are among these."""
         source, wanted = self._shape.source, {*columns}
         read = wanted | {source.names[index] for index in self._asked}
         kept = [index for index, name in enumerate(source.names) if name in read]
@@ -335,15 +342,15 @@ class Shaper:
         return Shaper(replace(self._shape, source=part, treatments=treatments), self._key)
 
     def rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that are taken, as they are shown; `rows`: the source's, whole. TableError for
-        a value that the type which it is converted to does not hold."""
+        """Return the rows that the condition takes, as they are shown. `rows`: whole rows of the
+        source. Raise TableError for a value that cannot be converted to the type shown."""
         if self._evaluator is not None:
             rows = rows.filter(_taken(self._evaluator(rows)))
         return self._columns(rows)
 
     def images(self, images: RowImages) -> RowImages:
-        """The images of a changelog: see the table above. Beside what `rows` raises, TableError
-        where an image leaves out a column that is needed to tell whether it is taken."""
+        """Return images as the changelog gets them: see the table above. Raise TableError as `rows`
+        does, and if an image leaves out a column of the condition."""
         if self._shape.shows_all:
             return images
         if self._evaluator is not None:
@@ -364,18 +371,18 @@ class Shaper:
     # -- rows ----------------------------------------------------------------------------------
 
     def _judged(self, images: RowImages) -> pa.RecordBatch:
-        """The images' columns that the condition asks, whole: what an image after an update leaves
-        out is what the one before has."""
+        """Return the images with complete columns of the condition: an image after an update that
+        leaves a column out has the value of the image before it."""
         if images.present is None:
             return images.columns
-        there = unpacked(images.present)
+        present = unpacked(images.present)
         after = np.flatnonzero(images.change_type.to_numpy() == _AFTER)
         columns = list(images.columns.columns)
         for index in self._asked:
-            known = there[:, index].copy() if there.shape[1] else np.ones(len(there), np.bool_)
-            source = np.arange(len(known))
-            source[after] = np.where(known[after], after, after - 1)
-            if not known[source].all():
+            has = present[:, index].copy() if present.shape[1] else np.ones(len(present), np.bool_)
+            source = np.arange(len(has))
+            source[after] = np.where(has[after], after, after - 1)
+            if not has[source].all():
                 name = self._shape.source.columns[index].name
                 raise TableError(
                     f"its condition asks column {name!r}, which an image leaves out "
@@ -389,6 +396,7 @@ class Shaper:
     def _taken(self, images: RowImages, truth: pa.Array) -> RowImages:
         taken = _taken(truth).to_numpy(zero_copy_only=False)
         kinds = images.change_type.to_numpy().copy()
+        # The image after an update always follows the image before it.
         before = np.flatnonzero(kinds == _BEFORE)
         after = before + 1
         leaves, enters = taken[before] & ~taken[after], ~taken[before] & taken[after]
@@ -410,9 +418,9 @@ class Shaper:
         )
 
     def _require_whole(self, present: pa.Array, entering: npt.NDArray[np.int64]) -> None:
-        """A row that enters the mirror has to be known as a whole."""
-        there = unpacked(present.take(pa.array(entering)))
-        if there.shape[1] and not there[:, self._shown].all():
+        """Raise TableError unless rows that enter the mirror have all columns that are shown."""
+        bits = unpacked(present.take(pa.array(entering)))
+        if bits.shape[1] and not bits[:, self._shown].all():
             raise TableError(
                 "a row that its condition takes from here on comes without some of its columns "
                 "(binlog_row_image is not FULL)",
@@ -424,11 +432,11 @@ class Shaper:
     def _of_updates(
         updated: pa.Array | None, kinds: npt.NDArray[np.int8], kept: pa.Array
     ) -> pa.Array | None:
-        """What became an insert does not say which columns changed."""
+        """Return which columns each update changed; NULL for an update that became an insert."""
         if updated is None:
             return None
-        still = pa.array(kinds == _AFTER)
-        return pc.if_else(still, updated, pa.scalar(None, updated.type)).take(kept)
+        is_update = pa.array(kinds == _AFTER)
+        return pc.if_else(is_update, updated, pa.scalar(None, updated.type)).take(kept)
 
     # -- columns -------------------------------------------------------------------------------
 
@@ -467,13 +475,13 @@ class Shaper:
         return {name: count for name, count in counts.items() if name in names}
 
     def _bits(self, bits: pa.Array | None) -> pa.Array | None:
-        """A bit for each column that is shown."""
+        """Return the bits of the columns that are shown."""
         if bits is None:
             return None
-        there = unpacked(bits)
-        if not there.shape[1]:
+        of_source = unpacked(bits)
+        if not of_source.shape[1]:
             return bits
-        return packed(there[:, self._shown], ~bits.is_valid().to_numpy(zero_copy_only=False))
+        return packed(of_source[:, self._shown], ~bits.is_valid().to_numpy(zero_copy_only=False))
 
 
 def _evaluator(shape: Shape) -> Evaluated:
@@ -487,19 +495,18 @@ def _taken(truth: pa.Array) -> pa.Array:
 
 
 def _without_equal(images: RowImages) -> RowImages:
-    """Without updates whose images show the same. A column that the image after leaves out stayed
-    as it was; one that only the image before leaves out may have changed."""
+    """Return the images without updates whose two images show the same. A column that the image
+    after leaves out did not change; one that only the image before leaves out may have changed."""
     kinds = images.change_type.to_numpy()
     before = np.flatnonzero(kinds == _BEFORE)
     if not len(before):
         return images
     after, same = before + 1, np.ones(len(before), np.bool_)
-    there = None if images.present is None else unpacked(images.present)
-    first, second = pa.array(before), pa.array(after)
+    present = None if images.present is None else unpacked(images.present)
     for index, column in enumerate(images.columns.columns):
-        equal = _equal(column.take(first), column.take(second))
-        if there is not None and there.shape[1]:
-            equal = ~there[after, index] | (there[before, index] & equal)
+        equal = _equal(column.take(pa.array(before)), column.take(pa.array(after)))
+        if present is not None and present.shape[1]:
+            equal = ~present[after, index] | (present[before, index] & equal)
         same &= equal
     kept = np.ones(len(kinds), np.bool_)
     kept[before[same]] = kept[after[same]] = False
@@ -518,23 +525,23 @@ def _without_equal(images: RowImages) -> RowImages:
     )
 
 
-def _equal(left: pa.Array, right: pa.Array) -> Truths:
-    """Whether two values are the same; NULL is the same as NULL."""
+def _equal(left: pa.Array, right: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return whether each two values are the same; NULL is the same as NULL."""
     if pa.types.is_list(left.type):
         left, right = texts.digested_vectors(left), texts.digested_vectors(right)
-    elif pa.types.is_floating(left.type):  # 0.0 and -0.0 are two values
+    elif pa.types.is_floating(left.type):  # Bits, since 0.0 and -0.0 are different values.
         bits = pa.int32() if left.type == pa.float32() else pa.int64()
         left, right = left.view(bits), right.view(bits)
     equal = pc.fill_null(pc.equal(left, right), False)
     both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-    truths: Truths = pc.or_(equal, both_null).to_numpy(zero_copy_only=False)
-    return truths
+    same: npt.NDArray[np.bool_] = pc.or_(equal, both_null).to_numpy(zero_copy_only=False)
+    return same
 
 
 # -- one column's values -------------------------------------------------------------------------
 
 _HIDDEN: Final = "***"
-"""What stands for all that a mask does not show, however long it is."""
+"""Replaces all that a mask hides, whatever its length."""
 
 
 def _masked(values: pa.Array, mask: Mask) -> pa.Array:
@@ -551,7 +558,7 @@ def _masked(values: pa.Array, mask: Mask) -> pa.Array:
 
 
 def _printed(column: Column, values: pa.Array) -> pa.Array:
-    """What SELECT prints of the column."""
+    """Return the texts that SELECT prints of the column."""
     if pa.types.is_string(values.type):
         return values
     if pa.types.is_decimal(values.type):
@@ -571,8 +578,7 @@ _TO_SECONDS: Final = len("2020-01-31 10:00:00")
 
 
 def _booleans(column: Column, values: pa.Array) -> pa.Array:
-    others = pc.invert(pc.is_in(values, pa.array([0, 1, None], values.type)))
-    if pc.any(others).as_py():
+    if not pc.all(pc.is_in(values, pa.array([0, 1, None], values.type))).as_py():
         raise TableError(
             f"column {column.name!r} is shown as boolean and has a value that is neither 0 nor 1",
             hint=f"take {column.name!r} out of types, or correct those rows in the source",
@@ -593,11 +599,12 @@ def _uuids(column: Column, values: pa.Array) -> pa.Array:
                 hint=f"take {column.name!r} out of types, or correct those rows in the source",
             )
         return lower
+    # All texts have 36 characters: the digits are written between the dashes of all values at once.
     filled = pc.fill_null(values, bytes(_UUID_BYTES)).cast(pa.binary(_UUID_BYTES))
     digits = np.frombuffer(b"".join(filled.to_pylist()).hex().encode(), np.uint8)
-    spelled = np.full((len(values), 36), ord("-"), np.uint8)
-    spelled[:, [n for n in range(36) if n not in _DASHES]] = digits.reshape(len(values), 32)
+    characters = np.full((len(values), 36), ord("-"), np.uint8)
+    characters[:, [n for n in range(36) if n not in _DASHES]] = digits.reshape(len(values), 32)
     offsets = np.arange(len(values) + 1, dtype=np.int32) * 36
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(spelled)]
-    whole = pa.Array.from_buffers(pa.string(), len(values), buffers)
-    return pc.if_else(values.is_valid(), whole, pa.scalar(None, pa.string()))
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(characters)]
+    uuids = pa.Array.from_buffers(pa.string(), len(values), buffers)
+    return pc.if_else(values.is_valid(), uuids, pa.scalar(None, pa.string()))

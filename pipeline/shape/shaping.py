@@ -1,8 +1,8 @@
-"""What the settings of a source come to for each of its tables: the shape of a structure, what the
-history keeps of it, and whether a table shows what its settings say.
+"""The settings of all tables of a source, applied to structures: how each is shown, what the
+history stores of it, and whether a table is shown as its settings say.
 
-Whoever records a structure asks `Shaping.recorded`: the structure that the history keeps has no
-values of columns that are hidden, and beside it stands what the lake shows.
+Every structure is recorded through `Shaping.recorded`, which removes the values of hidden columns
+from it, and adds how the lake shows it.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ from pipeline.shape.strictness import (
 from pipeline.table import Column, TableName, TableStructure
 from pipeline.tables import is_helper
 
-REDACTED: Final = "***"
-"""What stands in a structure for a value of a hidden column."""
+_REDACTED: Final = "***"
+"""Replaces the values of hidden columns in a structure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shaping:
-    """`rules_of`: what the settings say of a table, None for one that is shown as it is. `key`:
-    what values are hashed with, None where the settings name none. `hides`: whether any table of
-    the source has rules; `captured`: whether a table is followed."""
+    """The settings of all tables. `rules_of`: returns the rules of a table, None if it is shown as
+    it is. `key`: the key with which values are hashed, None if the settings have none. `hides`:
+    whether any table of the source has rules. `captured`: returns whether a table is followed."""
 
     rules_of: Callable[[TableName], ShapeRules | None] = lambda _: None
     key: PrivacyKey | None = None
@@ -71,11 +71,12 @@ class Shaping:
     captured: Callable[[TableName], bool] = lambda _: True
 
     def shape(self, schema: TableSchema) -> Shape | None:
-        """What the rules come to for a structure; TableError for what cannot be done."""
+        """Return the shape of a structure; None if it is shown as it is. Raise TableError for rules
+        that cannot be applied."""
         rules = self.rules_of(schema.name)
         if rules is None:
             return None
-        for error in _computed(rules, schema):
+        for error in _revealing_columns(rules, schema):
             raise error
         structure = row_structure(schema)
         keys, virtual = key_columns(schema), _virtual(schema)
@@ -83,20 +84,20 @@ class Shaping:
         return None if shape.shows_all else _of_images(shape, structure)
 
     def faults(self, schema: TableSchema) -> Iterator[TableError]:
-        """Yield everything in the settings of a table that cannot be done for a structure."""
+        """Yield each fault in the settings of a table for a structure."""
         rules = self.rules_of(schema.name)
         if rules is None:
             return
         declared = _declared(schema, row_structure(schema))
         keys, virtual = key_columns(schema), _virtual(schema)
         yield from shape_faults(rules, declared, keys=keys, virtual=virtual)
-        yield from _computed(rules, schema)
+        yield from _revealing_columns(rules, schema)
         if rules.hash_columns and self.key is None:
             yield _no_key()
 
     def in_words(self, schema: TableSchema) -> str:
-        """What the lake is to show of a structure, in one line; empty if that is all of it.
-        TableError for what cannot be done."""
+        """Return how the lake is to show a structure, in one line; empty if as it is. Raise
+        TableError for rules that cannot be applied."""
         shape = self.shape(schema)
         if shape is None:
             return ""
@@ -105,37 +106,37 @@ class Shaping:
         return shape_in_words(names[:count], shape.treatments[:count], rows)
 
     def hidden(self, schema: TableSchema) -> frozenset[str]:
-        """Names, in lower case, of the columns of which the rules hide values, whatever else is
-        wrong with them."""
+        """Return the names, in lower case, of the columns whose values the rules hide, even if the
+        rules cannot be applied."""
         rules = self.rules_of(schema.name)
-        return frozenset() if rules is None else hidden_by(rules, row_structure(schema))
+        return frozenset() if rules is None else _hidden_by(rules, row_structure(schema))
 
     def treated(self, schema: TableSchema) -> Mapping[str, str]:
-        """The columns of a structure that are not shown as they are or that decide which rows are
-        taken, in lower case, each with what becomes of it in words."""
+        """Return the columns of a structure that are not shown as they are, or that decide which
+        rows are taken, in lower case, each with its treatment in words."""
         try:
             shape = self.shape(schema)
-        except TableError:  # whoever records the structure says so
+        except TableError:  # Recording the structure reports it.
             return {}
         if shape is None:
             return {}
-        found = {
+        words = {
             name.lower(): treatment_words(treatment)
             for name, treatment in zip(shape.source.names, shape.treatments, strict=True)
             if treatment is not Fate.SHOWN
         }
         for name in () if shape.condition is None else shape.condition.columns:
-            found[name.lower()] = f"{found.get(name.lower(), '')} {ROWS_BY}".strip()
-        return found
+            words[name.lower()] = f"{words.get(name.lower(), '')} {ROWS_BY}".strip()
+        return words
 
     def hides_column(self, table: TableName, name: str) -> bool:
-        """Whether the rules of a table hide values of a column of that name."""
+        """Return whether the rules of a table hide the values of a column with that name."""
         rules = self.rules_of(table)
         column = Column(name, "text", True)
-        return rules is not None and bool(hidden_by(rules, TableStructure(table, (column,), ())))
+        return rules is not None and bool(_hidden_by(rules, TableStructure(table, (column,), ())))
 
     def redacted(self, schema: TableSchema) -> TableSchema:
-        """A structure without the values of the columns that its rules hide."""
+        """Return a structure without the values of the columns that its rules hide."""
         return redacted(schema, self.hidden(schema))
 
     def recorded(
@@ -154,13 +155,13 @@ class Shaping:
             shape = self._as_strict(shape, schema, before, origins)
         shown_as = self._shown_as(schema, shape)
         if before is not None and self.captured(schema.name):
-            more = shows_more(before, shown_as, schema, origins)
-            if more is not None:
-                raise TableError(more, hint=consent_hint(schema.name), remedy=Remedy.CONSENT)
+            why = _shows_more(before, shown_as, schema, origins)
+            if why is not None:
+                raise TableError(why, hint=consent_hint(schema.name), remedy=Remedy.CONSENT)
         hidden = {*self.hidden(schema)}
         if before is not None:
-            then = hidden_of(before)
-            hidden |= {name for name, origin in origins.items() if origin in then}
+            hidden_before = hidden_of(before)
+            hidden |= {name for name, origin in origins.items() if origin in hidden_before}
         return redacted(schema, hidden), shown_as
 
     def _as_strict(
@@ -170,22 +171,23 @@ class Shaping:
         before: SchemaVersion,
         origins: Mapping[str, str],
     ) -> Shape | None:
-        """The shape of a table that is not captured, which shows no more than the version whose
-        rows or columns it has: its next name may be one that is captured."""
-        then = before.shown_as
-        if then is None or before.schema is None:
+        """Return the shape of a table that is not captured. It shows no more than the version whose
+        rows or columns it has, since it may be renamed to a captured name later."""
+        shown_before = before.shown_as
+        if shown_before is None or before.schema is None:
             return shape
         names = (column.name.lower() for column in before.schema.columns)
-        had = dict(zip(names, then.treatments, strict=True))
+        treatments_before = dict(zip(names, shown_before.treatments, strict=True))
         shape = shape or _whole(schema)
         keys = key_columns(schema)
         treatments = list(shape.treatments)
         for index, column in enumerate(shape.source.columns[: len(schema.columns)]):
-            fate = had.get(origins.get(column.name.lower(), ""), Fate.SHOWN)
-            fate = stricter(treatments[index], fate)
-            possible = is_possible(column, fate, is_key=column.name in keys)
-            treatments[index] = fate if possible else Fate.LEFT_OUT
-        condition = shape.condition if then.rows is None else _condition(then.rows)
+            origin = origins.get(column.name.lower(), "")
+            treatment = stricter(treatments[index], treatments_before.get(origin, Fate.SHOWN))
+            possible = is_possible(column, treatment, is_key=column.name in keys)
+            treatments[index] = treatment if possible else Fate.LEFT_OUT
+        rows = shown_before.rows
+        condition = shape.condition if rows is None else _condition(rows)
         shape = replace(shape, treatments=tuple(treatments), condition=condition)
         return None if shape.shows_all else shape
 
@@ -204,15 +206,15 @@ class Shaping:
     def statement(
         self, logged: LoggedStatement, followed: FollowedStatement, tables: Collection[TableName]
     ) -> SchemaStatement:
-        """Without the values in its text if it names a table of which values are hidden, or a
-        helper of an online schema change, which may be the copy of one."""
-        if not self.hides or not any(is_helper(one) or self.rules_of(one) for one in tables):
+        """Return the record of a statement. Values are removed from its text if it names a table
+        with rules, or a helper of an online schema change, which may be a copy of such a table."""
+        if not self.hides or not any(is_helper(name) or self.rules_of(name) for name in tables):
             return recorded_statement(logged, followed)
         text = redacted_text(logged.text, logged.context)
-        whole = recorded_statement(replace(logged, text=text), self._without_values(followed))
-        if whole.text == logged.text:
-            return whole
-        return replace(whole, context={**whole.context, REDACTED_TEXT: True})
+        record = recorded_statement(replace(logged, text=text), self._without_values(followed))
+        if record.text == logged.text:
+            return record
+        return replace(record, context={**record.context, REDACTED_TEXT: True})
 
     def _without_values(self, followed: FollowedStatement) -> FollowedStatement:
         why = followed.not_understood
@@ -222,8 +224,8 @@ class Shaping:
         return replace(followed, effects=effects, not_understood=why)
 
     def _effect(self, effect: Effect) -> Effect:
-        """An effect with structures as the history keeps them; helpers of online schema changes
-        have no rules of their own, and lose all values."""
+        """Return an effect whose structures have no values at all: helpers of online schema changes
+        have no rules that tell which columns are hidden."""
         match effect:
             case Changed(table, before, after, columns_from):
                 return Changed(table, self._bare(before), self._bare(after), columns_from)
@@ -240,15 +242,15 @@ class Shaping:
         return redacted(schema, {column.name.lower() for column in schema.columns})
 
     def fingerprint(self, schema: TableSchema) -> str | None:
-        """That of how a structure is shown now, as `SchemaVersion.shape`. TableError as
-        `recorded`."""
+        """Return the fingerprint of how a structure is shown by the settings, as
+        `SchemaVersion.shape`. Raise TableError as `recorded` does."""
         shown_as = self._shown_as(schema, self.shape(schema))
         return None if shown_as is None else shown_as.fingerprint
 
     def shaper(self, version: SchemaVersion) -> Shaper | None:
-        """The function from rows of a version to what is shown of them; None: they are shown as
-        they are. `ConfigurationError` where they are hashed with another key than the settings
-        have, and TableError where that key is replaced: two keys never hash for one version."""
+        """Return the function that shapes the rows of a version; None if they are shown as they
+        are. Raise `ConfigurationError` if they are hashed with another key than the settings have,
+        TableError if the settings replace that key: a version is never hashed with two keys."""
         if version.shown_as is None or version.schema is None:
             return None
         self.require_key(version)
@@ -261,8 +263,8 @@ class Shaping:
         return Shaper(_shape_of_version(version.schema, version.shown_as), self.key)
 
     def require_key(self, version: SchemaVersion) -> None:
-        """`ConfigurationError` unless the settings have the key that a version is hashed with, or
-        say that theirs replaces it."""
+        """Raise `ConfigurationError` unless the settings have the key with which a version is
+        hashed, or say that theirs replaces it."""
         shown_as = version.shown_as
         have = None if self.key is None else self.key.fingerprint
         if shown_as is None or shown_as.key is None or shown_as.key == have:
@@ -278,8 +280,8 @@ class Shaping:
         )
 
     def changed(self, version: SchemaVersion) -> str | None:
-        """What of a version is to be shown otherwise, in a few words; None if it is shown as the
-        settings say. TableError for settings that cannot be followed."""
+        """Return what is to be shown in another way than a version is, in a few words; None if it
+        is shown as the settings say. Raise TableError for rules that cannot be applied."""
         if version.schema is None:
             return None
         shape = self.shape(version.schema)
@@ -290,9 +292,9 @@ class Shaping:
         now = (Fate.SHOWN,) * count if shape is None else shape.treatments[:count]
         then = (Fate.SHOWN,) * count if before is None else before.treatments
         names = [column.name for column in version.schema.columns]
-        others = [name for name, a, b in zip(names, then, now, strict=True) if a != b]
-        if others:
-            return f"other settings hold for {', '.join(others)}"
+        changed = [name for name, a, b in zip(names, then, now, strict=True) if a != b]
+        if changed:
+            return f"other settings apply to {', '.join(changed)}"
         rows = None if shape is None or shape.condition is None else shape.condition.text
         if rows != (None if before is None else before.rows):
             return "another condition decides which rows are taken"
@@ -303,23 +305,24 @@ class Shaping:
         return None
 
     def change(self, version: SchemaVersion) -> ShapeChange:
-        """What the settings change of what is shown of a version; TableError as `changed`."""
+        """Return what the settings change in how a version is shown. Raise TableError as `changed`
+        does."""
         if version.schema is None:
             return ShapeChange()
         before, after = self._shapes_of(version, version.schema)
         key = None if version.shown_as is None else version.shown_as.key
-        other = key is not None and self.key is not None and key != self.key.fingerprint
-        return shape_change(before, after, key_replaced=other)
+        replaced = key is not None and self.key is not None and key != self.key.fingerprint
+        return shape_change(before, after, key_replaced=replaced)
 
     def _shapes_of(self, version: SchemaVersion, schema: TableSchema) -> tuple[Shape, Shape]:
-        """How a version is shown, and how the settings would show it."""
-        then, whole = version.shown_as, _whole(schema)
-        before = whole if then is None else _shape_of_version(schema, then)
+        """Return how a version is shown, and how the settings would show it."""
+        shown_as, whole = version.shown_as, _whole(schema)
+        before = whole if shown_as is None else _shape_of_version(schema, shown_as)
         return before, self.shape(schema) or whole
 
     def cleared(self, version: SchemaVersion, columns: Collection[str]) -> SchemaVersion:
-        """A version of before without the values that the settings hide now, or that stand in
-        these columns: it shows no more than it did, and no more than the settings say."""
+        """Return an earlier version without the values that the settings hide now, and without
+        those of these columns. It shows no more than it did, and no more than the settings say."""
         if version.schema is None:
             return version
         names = {name.lower() for name in columns}
@@ -340,19 +343,20 @@ class Shaping:
         return replace(version, schema=schema, shown_as=shown_as)
 
     def _shown(self, schema: TableSchema, shape: Shape) -> TableSchema:
-        """The structure that the lake shows."""
+        """Return the structure that the lake shows."""
         defaults = _shaped_defaults(schema, shape, self.key)
         columns = tuple(
-            column if treatment is Fate.SHOWN else _shown_column(column, now, default)
-            for (column, treatment, now), default in zip(
+            column if treatment is Fate.SHOWN else _shown_column(shaped, default)
+            for (column, treatment, shaped), default in zip(
                 _visible(schema, shape), defaults, strict=True
             )
         )
         names = {column.name.lower() for column in columns}
+        # Columns whose treatment keeps different values different.
         unique = {
-            now.name.lower()
-            for now, treatment in zip(shape.source.columns, shape.treatments, strict=True)
-            if is_possible(now, treatment, is_key=True)
+            column.name.lower()
+            for column, treatment in zip(shape.source.columns, shape.treatments, strict=True)
+            if is_possible(column, treatment, is_key=True)
         }
         keys = (
             _shown_key(key, unique if key.kind in ("primary", "unique") else names)
@@ -368,8 +372,8 @@ class Shaping:
         )
 
 
-def hidden_by(rules: ShapeRules, structure: TableStructure) -> frozenset[str]:
-    """Names, in lower case, of the columns that rules name to be left out, hashed or masked."""
+def _hidden_by(rules: ShapeRules, structure: TableStructure) -> frozenset[str]:
+    """Return the names, in lower case, of the columns that rules leave out, hash or mask."""
 
     def hides(name: str) -> bool:
         patterns = (
@@ -383,19 +387,19 @@ def hidden_by(rules: ShapeRules, structure: TableStructure) -> frozenset[str]:
     return frozenset(name.lower() for name in structure.names if hides(name))
 
 
-def _computed(rules: ShapeRules, schema: TableSchema) -> Iterator[TableError]:
-    """Yield what is wrong with columns that are shown and whose values the server makes of hidden
-    ones. An expression that the history keeps without its values was judged when it was read."""
-    hidden = hidden_by(rules, row_structure(schema))
+def _revealing_columns(rules: ShapeRules, schema: TableSchema) -> Iterator[TableError]:
+    """Yield an error for each shown column whose values the server computes from a hidden column.
+    An expression that was redacted in the history was checked when it was recorded."""
+    hidden = _hidden_by(rules, row_structure(schema))
     for column in schema.columns if hidden else ():
         default = column.default
         text = default.text if isinstance(default, ExpressionDefault) else column.generated
         if text is None or column.name.lower() in hidden:
             continue
         for name in sorted(hidden):
-            # As a word of a literal, too: in doubt nothing is shown.
-            spelled = re.escape(name.replace("`", "``"))
-            if not re.search(rf"(?<![\w$]){spelled}(?![\w$])", text, re.IGNORECASE):
+            # The name may also be a word in a literal: in doubt the column is refused.
+            quoted = re.escape(name.replace("`", "``"))
+            if not re.search(rf"(?<![\w$]){quoted}(?![\w$])", text, re.IGNORECASE):
                 continue
             yield TableError(
                 f"column {column.name!r} is computed from {name!r}, which is hidden, and would "
@@ -404,25 +408,20 @@ def _computed(rules: ShapeRules, schema: TableSchema) -> Iterator[TableError]:
             )
 
 
-def hidden_columns(schema: TableSchema, treatments: tuple[Treatment, ...]) -> frozenset[str]:
-    """Names, in lower case, of the columns of which not every value is shown."""
+def hidden_of(version: SchemaVersion) -> frozenset[str]:
+    """Return the names, in lower case, of the columns whose values a version hides."""
+    if version.schema is None or version.shown_as is None:
+        return frozenset()
+    columns = zip(version.schema.columns, version.shown_as.treatments, strict=True)
     return frozenset(
-        column.name.lower()
-        for column, treatment in zip(schema.columns, treatments, strict=True)
-        if hides_values(treatment)
+        column.name.lower() for column, treatment in columns if hides_values(treatment)
     )
 
 
-def hidden_of(version: SchemaVersion) -> frozenset[str]:
-    """The same of a version of the history."""
-    if version.schema is None or version.shown_as is None:
-        return frozenset()
-    return hidden_columns(version.schema, version.shown_as.treatments)
-
-
 def redacted(schema: TableSchema, hidden: Set[str]) -> TableSchema:
-    """A structure without the values of hidden columns: defaults, members of ENUM and SET, and
-    expressions that name them. The count of members stays, which the log's decoder needs."""
+    """Return a structure without the values of hidden columns: defaults, members of ENUM and SET,
+    and expressions that name them. The number of members stays, since the log's decoder needs
+    it."""
     if not hidden:
         return schema
     columns = tuple(_redacted_column(column, hidden) for column in schema.columns)
@@ -433,27 +432,27 @@ def redacted(schema: TableSchema, hidden: Set[str]) -> TableSchema:
 def _redacted_column(column: ColumnSchema, hidden: Set[str]) -> ColumnSchema:
     generated = column.generated
     if generated is not None and any(name in generated.lower() for name in hidden):
-        column = replace(column, generated=REDACTED)
+        column = replace(column, generated=_REDACTED)
     if column.name.lower() not in hidden:
         return column
     return replace(
         column,
         members=redacted_members(column.members),
-        default=None if column.default is None else WrittenDefault(REDACTED),
+        default=None if column.default is None else WrittenDefault(_REDACTED),
     )
 
 
 def redacted_members(members: Sequence[str]) -> tuple[str, ...]:
-    """As many, of which no two are the same."""
-    return tuple(f"{REDACTED}{number}" for number, _ in enumerate(members, 1))
+    """Return the same number of different members."""
+    return tuple(f"{_REDACTED}{number}" for number, _ in enumerate(members, 1))
 
 
 def _redacted_part(part: KeyPart) -> KeyPart:
-    return part if part.expression is None else replace(part, expression=REDACTED)
+    return part if part.expression is None else replace(part, expression=_REDACTED)
 
 
 def consent_hint(table: TableName) -> str:
-    """The cure for a table that may show more than it did."""
+    """Return the hint for a table that would show more than it did."""
     return (
         f"give {table} a shape under [[sources.table]] that shows no more, then `lockstep resume "
         f"{table} --reason …`; to resume it without such a shape is your consent to show it, which "
@@ -461,29 +460,30 @@ def consent_hint(table: TableName) -> str:
     )
 
 
-def shows_more(
+def _shows_more(
     before: SchemaVersion,
     after: ShownAs | None,
     schema: TableSchema,
     origins: Mapping[str, str],
 ) -> str | None:
-    """Why a table with that structure, whose rows or columns are those of `before`, would show
-    more of them; None if it shows no more. `origins`: for its columns the names they had."""
-    then = before.shown_as
-    if then is None or before.schema is None:
+    """Return why a table that has the rows or columns of `before` would show more of them; None if
+    it shows no more. `origins`: the former names of its columns."""
+    shown_before = before.shown_as
+    if shown_before is None or before.schema is None:
         return None
     names = (column.name.lower() for column in before.schema.columns)
-    hidden = dict(zip(names, then.treatments, strict=True))
-    now = (Fate.SHOWN,) * len(schema.columns) if after is None else after.treatments
-    for column, treatment in zip(schema.columns, now, strict=True):
+    treatments_before = dict(zip(names, shown_before.treatments, strict=True))
+    treatments = (Fate.SHOWN,) * len(schema.columns) if after is None else after.treatments
+    for column, treatment in zip(schema.columns, treatments, strict=True):
         origin = origins.get(column.name.lower())
-        if origin is None or shows_no_more(treatment, hidden.get(origin, Fate.SHOWN)):
+        if origin is None or shows_no_more(treatment, treatments_before.get(origin, Fate.SHOWN)):
             continue
         return (
             f"its column {column.name!r} shows more than the settings of {before.table} show of "
             f"{origin!r}, whose values it has"
         )
-    if then.rows is not None and (after is None or after.rows != then.rows):
+    rows = shown_before.rows
+    if rows is not None and (after is None or after.rows != rows):
         return f"the settings of {before.table} leave rows out, and its own take them"
     return None
 
@@ -492,7 +492,7 @@ def shows_more(
 
 
 def _declared(schema: TableSchema, structure: TableStructure) -> TableStructure:
-    """Without columns that MariaDB adds for itself."""
+    """Return the structure without the columns that MariaDB adds."""
     return replace(structure, columns=structure.columns[: len(schema.columns)])
 
 
@@ -503,7 +503,7 @@ def _virtual(schema: TableSchema) -> frozenset[str]:
 
 def _no_key() -> TableError:
     return TableError(
-        "its settings hash columns, and there is no key to do it with",
+        "its settings hash columns, and there is no key for the hashes",
         hint='set key = "env:…" under [privacy] in lockstep.toml',
     )
 
@@ -512,14 +512,15 @@ def _no_key() -> TableError:
 
 
 def _of_images(shape: Shape, structure: TableStructure) -> Shape:
-    """The shape of row images, which may end with columns that MariaDB adds for itself: they
-    hold hashes of the table's values, and are left out."""
-    more = len(structure.columns) - len(shape.treatments)
-    return replace(shape, source=structure, treatments=(*shape.treatments, *[Fate.LEFT_OUT] * more))
+    """Return the shape of row images. Columns that MariaDB adds at their end are left out, since
+    they have hashes of the table's values."""
+    added = len(structure.columns) - len(shape.treatments)
+    treatments = (*shape.treatments, *[Fate.LEFT_OUT] * added)
+    return replace(shape, source=structure, treatments=treatments)
 
 
 def _whole(schema: TableSchema) -> Shape:
-    """The shape of a table that is shown as it is."""
+    """Return the shape of a table that is shown as it is."""
     structure = row_structure(schema)
     return _of_images(Shape(structure, (Fate.SHOWN,) * len(schema.columns)), structure)
 
@@ -531,14 +532,14 @@ def _shape_of_version(schema: TableSchema, shown_as: ShownAs) -> Shape:
 
 
 def _condition(text: str) -> Condition:
-    # With sqlglot, which takes a fifth of a second, only where there is a condition.
+    # It imports sqlglot, which takes 0.2 seconds: only where there is a condition.
     from pipeline.shape.condition_text import read_condition
 
     return read_condition(text)
 
 
 def _visible(schema: TableSchema, shape: Shape) -> Iterator[tuple[ColumnSchema, Treatment, Column]]:
-    """The columns that are shown in some form, each with its treatment and as it is shown."""
+    """Yield the columns that are not left out, each with its treatment and as it is shown."""
     shown = iter(shape.structure.columns)
     for column, treatment in zip(schema.columns, shape.treatments, strict=False):
         if treatment is not Fate.LEFT_OUT:
@@ -548,14 +549,14 @@ def _visible(schema: TableSchema, shape: Shape) -> Iterator[tuple[ColumnSchema, 
 def _shaped_defaults(
     schema: TableSchema, shape: Shape, key: PrivacyKey | None
 ) -> Iterator[pa.Scalar | None]:
-    """What each visible column's default is shown as; None where only the server knows it, or
-    where it cannot be shown."""
-    for column, read, treatment in zip(
+    """Yield the shaped default of each column that is not left out; None if only the server knows
+    the default, or it cannot be converted."""
+    for column, decoded, treatment in zip(
         schema.columns, shape.source.columns, shape.treatments, strict=False
     ):
         if treatment is Fate.LEFT_OUT:
             continue
-        kind = arrow_type(read)
+        kind = arrow_type(decoded)
         if treatment == Mask("null"):
             yield pa.scalar(None, kind)
             continue
@@ -563,19 +564,20 @@ def _shaped_defaults(
         if fill is None:
             yield None
             continue
-        alone = Shape(replace(shape.source, columns=(read,), primary_key=()), (treatment,))
-        rows = pa.RecordBatch.from_arrays([pa.array([fill.as_py()], kind)], names=[read.name])
+        # The default is shaped like a row with this column alone.
+        alone = Shape(replace(shape.source, columns=(decoded,), primary_key=()), (treatment,))
+        rows = pa.RecordBatch.from_arrays([pa.array([fill.as_py()], kind)], names=[decoded.name])
         try:
             yield Shaper(alone, key).rows(rows).column(0)[0]
-        except TableError:  # the type that it is shown as does not hold it: '' is no UUID
+        except TableError:  # It cannot be converted: '' is not a UUID.
             yield None
 
 
-def _shown_column(column: ColumnSchema, now: Column, default: pa.Scalar | None) -> ColumnSchema:
-    """A column as the lake has it instead."""
-    shown = schema_of(TableStructure(TableName("", ""), (now,), ())).columns[0]
+def _shown_column(shaped: Column, default: pa.Scalar | None) -> ColumnSchema:
+    """Return a treated column as the lake has it."""
+    shown = schema_of(TableStructure(TableName("", ""), (shaped,), ())).columns[0]
     if default is None:
-        return replace(shown, default=WrittenDefault(REDACTED))
+        return replace(shown, default=WrittenDefault(_REDACTED))
     value = default.as_py()
     if value is None:
         return replace(shown, default=None, nullable=True)
@@ -584,7 +586,7 @@ def _shown_column(column: ColumnSchema, now: Column, default: pa.Scalar | None) 
 
 
 def _shown_key(key: KeySchema, names: Set[str]) -> KeySchema | None:
-    """A key of which every column is among these."""
+    """Return the key if all of its columns are among these."""
     parts = [part.column for part in key.parts]
     shown = all(column is not None and column.lower() in names for column in parts)
     return key if shown else None

@@ -1,8 +1,5 @@
-"""Which of two shapes shows less, and what follows when a table's shape changes.
-
-Belongs here: the order of treatments, the shape that shows no more than either of two, and what a
-change of settings comes to. Does not: how treatments follow their columns through statements
-(`shaping`), what a run does about it (`pipeline.runs`).
+"""Comparison of two shapes: which shows less, the shape that shows no more than either, and what a
+change of a table's settings means.
 
 Treatments are ordered by what they show:
 
@@ -11,13 +8,12 @@ Treatments are ordered by what they show:
     mask first:N, last:N, year     a part of a value; a smaller N shows less
     shown, another type            all of it
 
-A hash and a mask show different things, as do two masks of different kinds: neither is stricter,
-and what shows no more than either is to leave the column out.
+A hash and a mask show different things, as do two masks of different kinds: neither is stricter, so
+only leaving the column out shows no more than either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.schema.treatments import Conversion, Fate, Hash, Mask, Treatment
@@ -26,14 +22,14 @@ from pipeline.shape.shape import Shape
 
 
 def shows_no_more(left: Treatment, right: Treatment) -> bool:
-    """Whether a column treated as `left` shows nothing that it does not show treated as `right`."""
+    """Return whether a column treated as `left` shows nothing that `right` does not show."""
     match left, right:
         case (Fate.LEFT_OUT, _) | (_, Fate.SHOWN | Conversion()):
             return True
         case Mask("null"), _:
             return right is not Fate.LEFT_OUT
         case Hash(), Hash():
-            # Hashes of lower cases also show that two texts differ by nothing else.
+            # A hash of the lower case also shows that two texts differ only in case.
             return left is right
         case Mask(kind), Mask(other):
             return kind == other and left.keep <= right.keep
@@ -42,26 +38,24 @@ def shows_no_more(left: Treatment, right: Treatment) -> bool:
 
 
 def stricter(left: Treatment, right: Treatment) -> Treatment:
-    """The treatment that shows no more than either; of two that show the same, the first."""
+    """Return the treatment that shows no more than either; the first if both show the same."""
     if shows_no_more(left, right):
         return left
     return right if shows_no_more(right, left) else Fate.LEFT_OUT
 
 
 def stricter_shape(left: Shape, right: Shape) -> Shape:
-    """The shape that shows no more than either; both are of the same structure. A row is taken if
-    both take it."""
-    pairs = zip(left.treatments, right.treatments, strict=True)
-    treatments = tuple(stricter(one, other) for one, other in pairs)
-    conditions = dict.fromkeys(one.condition for one in (left, right) if one.condition is not None)
-    return replace(left, treatments=treatments, condition=_all_of([*conditions]))
+    """Return the shape that shows no more than either of two shapes of one structure. It takes the
+    rows that both take."""
+    treatments = tuple(map(stricter, left.treatments, right.treatments))
+    condition = _both(left.condition, right.condition)
+    return replace(left, treatments=treatments, condition=condition)
 
 
-def _all_of(conditions: Sequence[Condition]) -> Condition | None:
-    if len(conditions) < 2:
-        return conditions[0] if conditions else None
-    text = " and ".join(f"({one.text})" for one in conditions)
-    return Condition(text, And(tuple(one.term for one in conditions)))
+def _both(left: Condition | None, right: Condition | None) -> Condition | None:
+    if left is None or right is None or left == right:
+        return left or right
+    return Condition(f"({left.text}) and ({right.text})", And((left.term, right.term)))
 
 
 # -- settings that change ------------------------------------------------------------------------
@@ -69,9 +63,9 @@ def _all_of(conditions: Sequence[Condition]) -> Condition | None:
 
 @dataclass(frozen=True, slots=True)
 class ShapeChange:
-    """What the settings of one table show less of than before, over one structure of it.
-    `tightened`: columns; `rows_tightened`: whether rows; `rehashed`: whether hashes are made with
-    another key. What stands in clear of that is purged."""
+    """What a table shows less of after a change of its settings: the columns in `tightened`, and
+    rows if `rows_tightened`. `rehashed`: hashes are made with another key. Values captured in clear
+    are purged for all of these."""
 
     tightened: tuple[str, ...] = ()
     rows_tightened: bool = False
@@ -79,8 +73,8 @@ class ShapeChange:
 
 
 def shape_change(before: Shape, after: Shape, *, key_replaced: bool = False) -> ShapeChange:
-    """What changes from one shape to another of the same structure. `key_replaced`: hashes are
-    made with another key."""
+    """Compare two shapes of the same structure. `key_replaced`: hashes are made with another
+    key."""
     pairs = zip(after.source.columns, before.treatments, after.treatments, strict=True)
     return ShapeChange(
         tightened=tuple(column.name for column, then, now in pairs if not shows_no_more(then, now)),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pipeline.ports.source import ListedTable
-from pipeline.preflight.evidence import KeptMirror, Known, SourceEvidence
+from pipeline.preflight.evidence import KeptMirror, RunEvidence, SourceEvidence
 from pipeline.survey import Answering, Survey, SurveyedTable
 from pipeline.table import Column, TableName, TableStructure
 from pipeline.table_state import Extent
@@ -91,6 +91,6 @@ def looked(
     return SourceEvidence(survey, PATTERNS, pause, partial, mirrors, all_structures=structures)
 
 
-def known(**changes: Any) -> Known:
+def known(**changes: Any) -> RunEvidence:
     tables = [ListedTable(ORDERS, "InnoDB", 0, ("id",)), ListedTable(ITEMS, "InnoDB", 0, ("id",))]
-    return replace(Known.of(SURVEY, tables, PATTERNS, {}), **changes)
+    return replace(RunEvidence.of(SURVEY, tables, PATTERNS, {}), **changes)

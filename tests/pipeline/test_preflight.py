@@ -15,7 +15,7 @@ from pipeline.policies import Deletes, ForeignKeys, LakePolicies
 from pipeline.ports.source import ListedTable
 from pipeline.position import Coordinates
 from pipeline.preflight import Finding
-from pipeline.preflight.evidence import KeptMirror, Known, SourceEvidence
+from pipeline.preflight.evidence import KeptMirror, RunEvidence, SourceEvidence
 from pipeline.preflight.findings import judged
 from pipeline.preflight.rules import CHECK_RULES, RUN_RULES, check_findings, run_findings
 from pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
@@ -161,7 +161,7 @@ def into(text: str, *tables: str) -> SourceEvidence:
     return replace(looked(surveyed(tables=found)), names=MirrorNames("shop", rules))
 
 
-RUN_CASES: list[tuple[str, Known, str, type[Exception] | None]] = [
+RUN_CASES: list[tuple[str, RunEvidence, str, type[Exception] | None]] = [
     ("version", known(version="5.6.51"), "refusal", ServerSettings),
     ("version", known(version="10.4.2-MariaDB", flavour="mariadb"), "refusal", ServerSettings),
     ("version", known(flavour="percona-tidb"), "refusal", ServerSettings),
@@ -362,13 +362,13 @@ REFUSED: list[tuple[SourceEvidence, list[str]]] = [
     ),
     (
         shown(EMAIL, key=None, **EMAILS),
-        ["its settings hash columns, and there is no key to do it with"],
+        ["its settings hash columns, and there is no key for the hashes"],
     ),
     (
         shown(EMAIL, exclude_columns=("e*",), hash_columns={"email": Hash.EXACT}),
         [
             "column 'email' cannot be shown as its shape says: exclude_columns and hash_columns "
-            "speak of it"
+            "name it"
         ],
     ),
     (
@@ -447,7 +447,7 @@ def test_a_name_with_a_wildcard_may_wait_for_its_columns() -> None:
     (finding,) = _judged("names of columns", shown(EMAIL, types={"E-mail": Conversion.STRING}))
     assert (finding.subject, finding.sentence) == (
         '[[sources.table]] match = ["shop.orders"]',
-        "types names 'E-mail', and no column of its tables is called so",
+        "types names 'E-mail', and no column of its tables has that name",
     )
 
 
@@ -470,7 +470,7 @@ def test_a_good_server_has_nothing_to_answer_for() -> None:
     ("name", "evidence", "level", "error"), RUN_CASES, ids=[case[0] for case in RUN_CASES]
 )
 def test_a_rule_of_a_run(
-    name: str, evidence: Known, level: str, error: type[Exception] | None
+    name: str, evidence: RunEvidence, level: str, error: type[Exception] | None
 ) -> None:
     """One fault, one finding besides the good ones; a refusal carries the run's error."""
     (finding,) = [finding for finding in run_findings(evidence) if finding.level != "ok"]
@@ -503,10 +503,10 @@ def test_no_fault_of_one_server_is_told_of_a_good_one() -> None:
 
 def test_a_known_table_that_is_gone_is_no_idle_pattern() -> None:
     """The ledger's tables count as matched; one quarantined does not stop a run again."""
-    gone = known(tables=[], known=[ORDERS])
+    gone = known(tables=[], recorded=[ORDERS])
     assert [finding.level for finding in run_findings(gone) if finding.error] == []
     keyless = known(
-        tables=[ListedTable(ORDERS, "InnoDB", 0, ())], known=[ORDERS], quarantined=[ORDERS]
+        tables=[ListedTable(ORDERS, "InnoDB", 0, ())], recorded=[ORDERS], quarantined=[ORDERS]
     )
     assert [finding.error for finding in run_findings(keyless) if finding.error] == []
 
@@ -533,7 +533,7 @@ def test_the_grant_names_the_account() -> None:
 )
 def test_a_pattern_without_tables_has_its_grant(pattern: str, hint: str) -> None:
     """To be typed as it stands, if the pattern names a database."""
-    known = Known.of(SURVEY, [], TablePatterns((pattern,), ()), {})
+    known = RunEvidence.of(SURVEY, [], TablePatterns((pattern,), ()), {})
     assert [one.hint for one in run_findings(known) if one.subject == pattern] == [hint]
 
 
@@ -632,7 +632,7 @@ def test_a_block_holds_for_some_table() -> None:
     over = replace(looked(), settings=(block("shop.orders"), block("shop.*")))
     [refused] = [one for one in _judged("settings of tables", over) if one.level != "ok"]
     assert refused.sentence == (
-        "its 'deletes' holds for no table: later blocks say otherwise of all of them"
+        "its 'deletes' applies to no table: later blocks override it for all of them"
     )
 
 

@@ -58,7 +58,7 @@ def test_settings_are_told_before_and_after_they_are_followed(customers: Custome
     plan = make_plan(follower.work())
     shape = plan.shapes[table]
     assert shape.refused is None
-    assert shape.reason == "other settings hold for email, ssn, phone, so it is read again"
+    assert shape.reason == "other settings apply to email, ssn, phone, so it is read again"
     assert (shape.estimated_rows, (shape.estimated_bytes or 0) > 0) == (3, True)
     assert shape.remains == KEPT
     assert to_json(plan_values(plan))["shapes"][str(table)]["remains"] == KEPT
@@ -103,5 +103,5 @@ def test_a_check_sees_the_columns_of_the_server(customers: Customers) -> None:
         f"{customers.name}.c": "its condition cannot be evaluated: column 'kind' is ENUM, whose "
         "order is not that of its texts",
         f'[[sources.table]] match = ["{customers.name}.c"]': "exclude_columns names 'sn', and no "
-        "column of its tables is called so",
+        "column of its tables has that name",
     }
