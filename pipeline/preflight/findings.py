@@ -55,14 +55,14 @@ class CheckRule(Generic[Evidence_contra]):
     """A pure function from evidence to verdicts, with its entry in the documentation.
 
     `name`: the subject of its findings. `looks_at`: what it reads. `level`: of its faults.
-    `otherwise`: what a fault costs. `cure`: what to type or do. `error`: what a run raises for a
+    `cost`: what a fault costs. `cure`: what to type or do. `error`: what a run raises for a
     refusal. A rule that does not apply yields no verdict.
     """
 
     name: str
     looks_at: str
     level: Level
-    otherwise: str
+    cost: str
     cure: str
     judge: Callable[[Evidence_contra], Iterable[Verdict]]
     error: type[LockstepError] | None = None

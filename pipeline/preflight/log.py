@@ -44,7 +44,7 @@ class RequiredSetting:
     name: str
     values: tuple[str, ...]
     level: Level
-    otherwise: str
+    cost: str
     cure: str
 
     def verdicts(self, settings: Mapping[str, str]) -> Iterator[Verdict]:
@@ -54,7 +54,7 @@ class RequiredSetting:
         if value.upper() in self.values:
             yield Fine(f"{self.name} = {value or repr(value)}")
         else:
-            yield Fault(f"{self.name} is {value!r}: {self.otherwise}")
+            yield Fault(f"{self.name} is {value!r}: {self.cost}")
 
 
 _REQUIRED: Final = (
@@ -208,7 +208,7 @@ def _rule(
         wanted.name,
         f"global variable, wanted: {values}",
         wanted.level,
-        wanted.otherwise,
+        wanted.cost,
         wanted.cure,
         lambda evidence: wanted.verdicts(settings(evidence)),
         error,

@@ -50,7 +50,7 @@ _HARMLESS: Final = frozenset({"skip_replication", "binlog_transaction_compressio
 
 
 def _rule(variable: str) -> CheckRule[SourceEvidence]:
-    values, otherwise = _SURPRISES[variable]
+    values, cost = _SURPRISES[variable]
 
     def judge(evidence: SourceEvidence) -> Iterator[Verdict]:
         if variable not in evidence.survey.settings and variable != "sql_log_bin":
@@ -62,7 +62,7 @@ def _rule(variable: str) -> CheckRule[SourceEvidence]:
         ]
         for session in odd:
             sessions = "one session" if session.sessions == 1 else f"{session.sessions} sessions"
-            sentence = f"{variable} = {session.value} in {sessions}: {otherwise}"
+            sentence = f"{variable} = {session.value} in {sessions}: {cost}"
             yield Fine(sentence) if variable in _HARMLESS else Fault(sentence)
         if not odd:
             unseen = "odd_sessions" in evidence.survey.unanswered
@@ -72,7 +72,7 @@ def _rule(variable: str) -> CheckRule[SourceEvidence]:
         f"session {variable}",
         f"sessions with {variable} = {' or '.join(values)}",
         "ok" if variable in _HARMLESS else "warning",
-        otherwise,
+        cost,
         "nothing to do" if variable in _HARMLESS else _CURE,
         judge,
     )

@@ -130,7 +130,7 @@ CHECK_RULES: Final = about(
         "the ids of our dumps, @@server_id, SHOW REPLICAS",
         "warning",
         "a server ends a dump when another one with the same id begins (MySQL goes by a "
-        "UUID, of which each dump has its own; MariaDB goes by the id)",
+        "UUID, which differs for each dump; MariaDB goes by the id)",
         "give the other one an id outside that range",
         _server_id,
     ),

@@ -151,7 +151,7 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
             "cut-over of gh-ost, pt-online-schema-change, spirit",
             "names move together",
             "written into the folder of the new name, in one commit: copied from the mirror of the "
-            "old name, or re-read where that cannot be",
+            "old name, or re-read if that is impossible",
             "each name keeps its own; a resnapshot row",
         ),
     ),

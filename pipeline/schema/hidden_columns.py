@@ -98,13 +98,13 @@ def kept(
     lower case), in their old places and under the keys' new names; None if this is unknown."""
     if hidden_places(table) is None:
         return None
-    gone = expressions(key for key in table.keys if key.name.lower() in dropped)
+    dropped_parts = expressions(key for key in table.keys if key.name.lower() in dropped)
     candidates = [
         column for column in table.hidden if column.key is None or column.key.lower() not in dropped
     ]
     # Columns that may belong to several keys: as many of them go as named ones do not account for.
     nameless = [column for column in candidates if column.key is None]
-    missing = len(gone) - (len(table.hidden) - len(candidates))
+    missing = len(dropped_parts) - (len(table.hidden) - len(candidates))
     if 0 < missing < len(nameless) and not _side_by_side(table, nameless):
         return None
     return tuple(

@@ -205,7 +205,7 @@ class SchemaTracker:
         self._later = dict(later or {})
         self._schema: ServerSchema | None = None
         self._current: dict[TableName, SchemaVersion | None] = {}
-        self._made: dict[TableName, list[SchemaVersion]] = {}
+        self._new_versions: dict[TableName, list[SchemaVersion]] = {}
         self._before: dict[TableName, TableSchema] = {}
         self._not_shown: dict[TableName, TableError] = {}
         self._versions: list[SchemaVersion] = []
@@ -258,7 +258,7 @@ class SchemaTracker:
         return from_map
 
     def _all_versions(self, table: TableName) -> list[SchemaVersion]:
-        return [*self._known.versions(table), *self._made.get(table, ())]
+        return [*self._known.versions(table), *self._new_versions.get(table, ())]
 
     def referring(self) -> Sequence[TableSchema]:
         """Return the tables with foreign keys at the current position."""
@@ -415,8 +415,8 @@ class SchemaTracker:
         knowledge = Knowledge.KNOWN if schema is not None else Knowledge.DROPPED
         if reason is not None:
             knowledge = Knowledge.UNKNOWN
-        made = self._made.setdefault(table, [])
-        number = made[-1].version if made else self._known.last_number(table)
+        new_versions = self._new_versions.setdefault(table, [])
+        number = new_versions[-1].version if new_versions else self._known.last_number(table)
         generation = 1
         if number and self._generation is not None:
             shown = schema if shown_as is None else shown_as.schema
@@ -435,7 +435,7 @@ class SchemaTracker:
             shown_as=shown_as,
         )
         self._versions.append(version)
-        made.append(version)
+        new_versions.append(version)
         self._current[table] = version
         return version
 

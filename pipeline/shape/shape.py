@@ -178,7 +178,7 @@ def _impossible(column: Column, treatment: Treatment, *, is_key: bool) -> str | 
         case Fate.SHOWN:
             return None
         case Fate.LEFT_OUT:
-            return "it belongs to a key by which rows are told apart" if is_key else None
+            return "it belongs to a key that identifies rows" if is_key else None
         case Hash.LOWER:
             if kind not in TEXT_TYPES:
                 return f"{kind.upper()} has no lower case"
@@ -191,7 +191,7 @@ def _impossible(column: Column, treatment: Treatment, *, is_key: bool) -> str | 
         case Mask(mask):
             able = {"year": _DATED, "null": frozenset({kind})}.get(mask, _MASKED)
             if is_key:
-                return "it belongs to a key by which rows are told apart; hash_columns may name it"
+                return "it belongs to a key that identifies rows; hash_columns may name it"
             if mask != "null" and kind in _MEMBERS:
                 return _NO_MEMBERS.format(kind.upper(), f"shown as {treatment}")
             return None if kind in able else f"{kind.upper()} cannot be shown as {treatment}"

@@ -348,16 +348,16 @@ REFUSED: list[tuple[SourceEvidence, list[str]]] = [
     (
         shown(EMAIL, exclude_columns=("ID",), mask_columns={"email": Mask("year")}),
         [
-            "column 'id' cannot be shown as its shape says: it belongs to a key by which rows are "
-            "told apart",
+            "column 'id' cannot be shown as its shape says: it belongs to a key that identifies "
+            "rows",
             "column 'email' cannot be shown as its shape says: VARCHAR cannot be shown as year",
         ],
     ),
     (
         shown(EMAIL, mask_columns={"i*": Mask("null")}),
         [
-            "column 'id' cannot be shown as its shape says: it belongs to a key by which rows are "
-            "told apart; hash_columns may name it"
+            "column 'id' cannot be shown as its shape says: it belongs to a key that identifies "
+            "rows; hash_columns may name it"
         ],
     ),
     (
@@ -401,8 +401,8 @@ REFUSED: list[tuple[SourceEvidence, list[str]]] = [
     (
         shown(of=UNIQUE, exclude_columns=("email",)),
         [
-            "column 'email' cannot be shown as its shape says: it belongs to a key by which rows "
-            "are told apart"
+            "column 'email' cannot be shown as its shape says: it belongs to a key that identifies "
+            "rows"
         ],
     ),
     (shown(of=KEYLESS, exclude_columns=("*",)), ["its shape leaves every column out"]),

@@ -48,8 +48,8 @@ def stored_name(name: TableName, context: StatementContext) -> TableName:
 
 def inherited_charset(schema: ServerSchema, database: str) -> Charset | None:
     """Return the default character set of a database's tables; None if the database is unknown."""
-    known = schema.database(database)
-    return None if known is None else Charset(known.charset, known.collation)
+    parent = schema.database(database)
+    return None if parent is None else Charset(parent.charset, parent.collation)
 
 
 def session_charset(schema: ServerSchema, context: StatementContext) -> Charset | None:
