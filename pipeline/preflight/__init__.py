@@ -1,34 +1,77 @@
 """Checks of a source: what a run requires before it reads, and what `lockstep check` reports.
 
-A rule is a pure function from evidence to findings, each with its cure. `require_ready` and
-`preflight` gather the evidence.
+A rule is a pure function from evidence to findings, each with its cure. The table of all rules is
+here, in the order in which a person would fix the faults. A run applies only rules that need no
+further question to the server; `check` surveys it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import SourceServer
+from pipeline.preflight import (
+    account,
+    column_rules,
+    connection,
+    keeping,
+    log,
+    retention,
+    sessions,
+    shapes,
+    tables,
+    topology,
+)
 from pipeline.preflight.evidence import KeptMirror, RunEvidence, SourceEvidence
-from pipeline.preflight.findings import Finding, Level
+from pipeline.preflight.findings import CheckRule, Finding, Level, judged
 from pipeline.preflight.retention import pause_from_now
-from pipeline.preflight.rules import check_findings, run_findings
 from pipeline.table import TableName
 from pipeline.table_state import TableState
 from pipeline.tables import TablePatterns
 
 __all__ = [
+    "CHECK_RULES",
+    "RUN_RULES",
     "Finding",
     "KeptMirror",
     "Level",
     "SourceEvidence",
+    "check_findings",
     "pause_from_now",
     "preflight",
     "require_ready",
+    "run_findings",
 ]
+
+RUN_RULES: Final[tuple[CheckRule[RunEvidence], ...]] = (*log.RUN_RULES, *tables.RUN_RULES)
+CHECK_RULES: Final[tuple[CheckRule[SourceEvidence], ...]] = (
+    *connection.CHECK_RULES,
+    *account.CHECK_RULES,
+    *log.CHECK_RULES,
+    *retention.CHECK_RULES,
+    *topology.CHECK_RULES,
+    *tables.CHECK_RULES,
+    *column_rules.CHECK_RULES,
+    *shapes.CHECK_RULES,
+    *sessions.CHECK_RULES,
+    *keeping.CHECK_RULES,
+)
+
+_GRAVEST: Final = {"refusal": 0, "warning": 1, "ok": 2}
+
+
+def run_findings(evidence: RunEvidence) -> tuple[Finding, ...]:
+    """Return the findings of a run before it reads."""
+    return tuple(judged(RUN_RULES, evidence))
+
+
+def check_findings(of_run: RunEvidence, evidence: SourceEvidence) -> tuple[Finding, ...]:
+    """Return the findings of all rules: refusals, then warnings, then what is fine."""
+    findings = [*judged(RUN_RULES, of_run), *judged(CHECK_RULES, evidence)]
+    return tuple(sorted(findings, key=lambda finding: _GRAVEST[finding.level]))
 
 
 class _Workplace(Protocol):

@@ -1,4 +1,4 @@
-"""What `lockstep check` looks at, on its page: `pipeline.preflight.rules`."""
+"""What `lockstep check` looks at, on its page: `pipeline.preflight`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from typing import Any, Final
 
 from pipeline.engines import ENGINES, engine_of
+from pipeline.preflight import CHECK_RULES, RUN_RULES
 from pipeline.preflight.findings import CheckRule
-from pipeline.preflight.rules import CHECK_RULES, RUN_RULES
 from tests.pages.made import MadePart, row
 
 _STATEMENT: Final = re.compile(r"(?:GRANT|ALTER USER|set global|stop replica|call) .*;")

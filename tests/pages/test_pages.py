@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pipeline.preflight import CHECK_RULES, RUN_RULES
 from pipeline.preflight.findings import CheckRule
-from pipeline.preflight.rules import CHECK_RULES, RUN_RULES
 from pipeline.schema.consequences import RULES
 from pipeline.shape.rules import ShapeRules
 from tests.pages.__main__ import CHECKOUT, PARTS

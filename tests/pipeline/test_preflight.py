@@ -14,10 +14,9 @@ from pipeline.mirror_names import Into, MirrorNames
 from pipeline.policies import Deletes, ForeignKeys, LakePolicies
 from pipeline.ports.source import ListedTable
 from pipeline.position import Coordinates
-from pipeline.preflight import Finding
+from pipeline.preflight import CHECK_RULES, RUN_RULES, Finding, check_findings, run_findings
 from pipeline.preflight.evidence import KeptMirror, RunEvidence, SourceEvidence
 from pipeline.preflight.findings import judged
-from pipeline.preflight.rules import CHECK_RULES, RUN_RULES, check_findings, run_findings
 from pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
 from pipeline.schema.model import KeyPart, KeySchema, TableSchema
 from pipeline.schema.rows import schema_of
