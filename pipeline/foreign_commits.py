@@ -53,7 +53,7 @@ _FREE: Final = (
     "delta.tuneFileSizesForRewrites",
 )
 """Delta's own properties that are not ours: no promise of a mirror depends on them, or, of how
-long its versions stay, `lockstep check` tells where one does (`pipeline.preflight.keeping`)."""
+long its versions stay, `lockstep check` tells where one does (`pipeline.preflight.mirrors`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """How long versions of a mirror stay readable: what is promised, and a table's properties for it.
 
 Not here: reading or writing the properties (`resources.lake`), judging those of a mirror
-(`pipeline.preflight.keeping`).
+(`pipeline.preflight.mirrors`).
 
 Format: Delta documentation, "Table properties". VACUUM deletes files that were replaced
 longer ago than `delta.deletedFileRetentionDuration`. Each checkpoint deletes commits older

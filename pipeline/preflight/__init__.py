@@ -17,11 +17,10 @@ from pipeline.preflight import (
     account,
     column_rules,
     connection,
-    keeping,
     log,
+    mirrors,
     retention,
     sessions,
-    shapes,
     tables,
     topology,
 )
@@ -55,9 +54,9 @@ CHECK_RULES: Final[tuple[CheckRule[SourceEvidence], ...]] = (
     *topology.CHECK_RULES,
     *tables.CHECK_RULES,
     *column_rules.CHECK_RULES,
-    *shapes.CHECK_RULES,
+    *mirrors.SHAPE_RULES,
     *sessions.CHECK_RULES,
-    *keeping.CHECK_RULES,
+    *mirrors.KEEPING_RULES,
 )
 
 _GRAVEST: Final = {"refusal": 0, "warning": 1, "ok": 2}

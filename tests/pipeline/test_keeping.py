@@ -9,7 +9,7 @@ import pytest
 from pipeline.keeping import FILES, KEEP, LOG, Retention
 from pipeline.preflight.evidence import KeptMirror
 from pipeline.preflight.findings import judged
-from pipeline.preflight.keeping import CHECK_RULES
+from pipeline.preflight.mirrors import KEEPING_RULES
 from tests.pipeline.preflight_made import ORDERS, looked
 
 DAY = timedelta(days=1)
@@ -44,7 +44,7 @@ def test_what_properties_say(properties: dict[str, str], expected: Retention | N
 def test_a_shorter_one_is_a_warning_with_what_to_type(files: int, log: int) -> None:
     """The statement names the mirror, and what it sets holds the promise."""
     mirror = KeptMirror(ORDERS, "/lake/shop/orders", Retention(files * DAY, log * DAY))
-    (found,) = judged(CHECK_RULES, looked(mirrors=(mirror,)))
+    (found,) = judged(KEEPING_RULES, looked(mirrors=(mirror,)))
     assert (found.level, found.subject) == ("warning", "shop.orders")
     assert found.hint is not None
     assert "ALTER TABLE delta.`/lake/shop/orders` SET TBLPROPERTIES" in found.hint
@@ -54,4 +54,4 @@ def test_a_shorter_one_is_a_warning_with_what_to_type(files: int, log: int) -> N
 def test_a_log_may_be_kept_as_short_as_its_files() -> None:
     """Both as long as was promised: no warning."""
     mirror = KeptMirror(ORDERS, "/lake/shop/orders", Retention(KEEP, KEEP))
-    assert [one.level for one in judged(CHECK_RULES, looked(mirrors=(mirror,)))] == ["ok"]
+    assert [one.level for one in judged(KEEPING_RULES, looked(mirrors=(mirror,)))] == ["ok"]
