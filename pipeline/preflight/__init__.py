@@ -20,7 +20,6 @@ from pipeline.preflight import (
     log,
     mirrors,
     retention,
-    sessions,
     tables,
     topology,
 )
@@ -55,7 +54,7 @@ CHECK_RULES: Final[tuple[CheckRule[SourceEvidence], ...]] = (
     *tables.CHECK_RULES,
     *column_rules.CHECK_RULES,
     *mirrors.SHAPE_RULES,
-    *sessions.CHECK_RULES,
+    *connection.SESSION_RULES,
     *mirrors.KEEPING_RULES,
 )
 
