@@ -105,8 +105,8 @@ def _unseen_parents(evidence: SourceEvidence, captured: Collection[TableName]) -
         generation = {key.parent for key in acting if key.child in generation} - ancestors
     for parent in sorted(ancestors - visible):
         yield Fault(
-            "captured tables refer to it, and the account may not see to which tables it refers "
-            "itself: rows that a cascade from those changes go unnoticed",
+            "captured tables refer to it, and the account may not see its own foreign keys: rows "
+            "that a cascade through it changes go unnoticed",
             str(parent),
             f"{grant_statement('SELECT', place(parent), evidence.survey.account)};",
         )

@@ -7,7 +7,6 @@ have one, except for CURRENT_TIMESTAMP, which has one form.
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
@@ -36,6 +35,7 @@ from pipeline.schema.model import (
     LiteralDefault,
     TableSchema,
     WrittenDefault,
+    now_digits,
 )
 
 _TABLE: Final = ("charset", "collation", "engine", "partitioned", "system_versioned")
@@ -127,9 +127,6 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
-_NOW: Final = re.compile(
-    r"(?:current_timestamp|now|localtime|localtimestamp)(?:\((?P<digits>\d*)\))?", re.IGNORECASE
-)
 _ANY_EXPRESSION: Final = "…"
 _SHORTENED_PREFIXES: Final = frozenset(767 // width for width in (1, 2, 3, 4))
 """How many characters of one to four bytes fit in 767 bytes. A column may have a prefix of each of
@@ -200,10 +197,9 @@ def _as_float(text: str) -> float:
 
 
 def _expression(text: str) -> ExpressionDefault:
-    match = _NOW.fullmatch(text)
-    if match is None:
+    digits = now_digits(text)
+    if digits is None:
         return ExpressionDefault(_ANY_EXPRESSION)
-    digits = (match["digits"] or "").lstrip("0")
     return ExpressionDefault(f"CURRENT_TIMESTAMP({digits})" if digits else "CURRENT_TIMESTAMP")
 
 

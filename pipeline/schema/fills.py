@@ -10,7 +10,6 @@ knows it.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
 from decimal import Decimal
@@ -20,20 +19,18 @@ import pyarrow as pa
 
 from pipeline.schema.model import (
     BLOBS,
+    CHARACTER_STRINGS,
     INTEGER_BITS,
-    TEXTS,
     ColumnSchema,
     ExpressionDefault,
     LiteralDefault,
     WrittenDefault,
+    now_digits,
 )
 
 _NUMBERS: Final = frozenset({*INTEGER_BITS, "year", "decimal", "float", "double", "bit"})
-_CHARACTERS: Final = frozenset({"char", "varchar", *TEXTS, "set", "enum", "time"})
+_CHARACTERS: Final = CHARACTER_STRINGS | {"set", "enum", "time"}
 _BYTES: Final = frozenset({"binary", "varbinary", *BLOBS})
-_NOW: Final = re.compile(
-    r"(?:current_timestamp|now|localtime|localtimestamp)(?:\s*\(\s*(\d?)\s*\))?", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +119,10 @@ def _moment(text: str, kind: pa.DataType) -> pa.Scalar:
 def _now(
     text: str, column: ColumnSchema, kind: pa.DataType, moment: StatementMoment | None
 ) -> pa.Scalar | None:
-    match = _NOW.fullmatch(text.strip())
-    if match is None or moment is None or column.type not in ("datetime", "timestamp"):
+    digits = now_digits(text)
+    if digits is None or moment is None or column.type not in ("datetime", "timestamp"):
         return None
-    unit = 10 ** (6 - int(match[1] or 0))
+    unit = 10 ** (6 - digits)
     instant = moment.instant.astimezone(UTC)
     instant = instant.replace(microsecond=instant.microsecond // unit * unit)
     if kind.tz is not None:

@@ -7,6 +7,7 @@ says otherwise.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -15,6 +16,7 @@ from pipeline.table import TableName
 
 INTEGER_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 TEXTS: Final = ("tinytext", "text", "mediumtext", "longtext")
+CHARACTER_STRINGS: Final = frozenset({"char", "varchar", *TEXTS})
 BLOBS: Final = ("tinyblob", "blob", "mediumblob", "longblob")
 LARGE: Final = {
     name: (1 << 8 * count) - 1
@@ -54,6 +56,17 @@ class ExpressionDefault:
 
 
 Default = LiteralDefault | WrittenDefault | ExpressionDefault
+
+_NOW: Final = re.compile(
+    r"(?:current_timestamp|now|localtime|localtimestamp)(?:\s*\(\s*(\d?)\s*\))?", re.IGNORECASE
+)
+
+
+def now_digits(expression: str) -> int | None:
+    """Return the fractional digits of CURRENT_TIMESTAMP(n) or a synonym; None for any other
+    expression."""
+    match = _NOW.fullmatch(expression.strip())
+    return None if match is None else int(match[1] or 0)
 
 
 @dataclass(frozen=True, slots=True)

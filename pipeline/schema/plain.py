@@ -15,9 +15,14 @@ from decimal import Decimal
 from typing import Final
 
 from pipeline.schema.collations import SINGLE_BYTE, UTF8, WIDE
-from pipeline.schema.model import INTEGER_BITS, TEXTS, ColumnSchema, LiteralDefault, WrittenDefault
+from pipeline.schema.model import (
+    CHARACTER_STRINGS,
+    INTEGER_BITS,
+    ColumnSchema,
+    LiteralDefault,
+    WrittenDefault,
+)
 
-_TEXTS: Final = frozenset({"char", "varchar", *TEXTS})
 _TEXT_ROOM: Final = 255 // 4
 """Number of characters that fit in every TEXT."""
 
@@ -53,7 +58,7 @@ def plain_text(column: ColumnSchema, text: str) -> str | None:
         return plain_moment(column, text)
     if kind == "time":
         return _time(column, text)
-    if kind in _TEXTS:
+    if kind in CHARACTER_STRINGS:
         return _string(column, text)
     if kind in ("enum", "set"):
         return _members(column, text)

@@ -1,8 +1,8 @@
-"""The tables that a statement changes which was logged instead of its rows.
+"""The tables that a statement changes, if the log has the statement instead of its rows.
 
-They follow from the names in its text (`statements.row_changes`) through views, triggers, foreign
-keys and MERGE tables. Whatever the history does not know makes the answer `Unknown`. Triggers are
-assumed to run on rows that a foreign key changes, as they do on some servers.
+The search begins with the names in the statement (`statements.row_changes`) and follows views,
+triggers, foreign keys and MERGE tables. Whatever the history does not know makes the answer
+`Unknown`. Triggers are assumed to run on rows that a foreign key changes, as on some servers.
 """
 
 from __future__ import annotations
@@ -71,11 +71,14 @@ def reached(
 
 @dataclass(slots=True)
 class _Closure:
+    """The search from table to table. `reached`: captured tables, each with the reason. `_changed`
+    and `_read`: what was followed already, so that cycles end."""
+
     schema: ServerSchema
     captured: Callable[[TableName], bool]
     trusted: Callable[[TableName], bool]
     reached: dict[TableName, str] = field(default_factory=dict)
-    _seen: set[tuple[TableName, str]] = field(default_factory=set)
+    _changed: set[tuple[TableName, str]] = field(default_factory=set)
     _read: set[TableName] = field(default_factory=set)
 
     def follow(self, change: RowCode, why: str) -> None:
@@ -99,33 +102,35 @@ class _Closure:
         return None if view is None else view.code
 
     def _reads(self, table: TableName, *, own: bool = False) -> None:
+        """Follow a table that is read: a name that is neither a table, a view nor one that WITH
+        defines (`own`) may stand for anything."""
         if table in self._read or self.trusted(table) or table.database.lower() in _VIRTUAL:
             return
         self._read.add(table)
         view = self._view(table)
         if view is not None:
-            self._readable(view, f"the view {table}")
+            self._require_readable(view, f"the view {table}")
             for name in view.reads:
                 self._reads(name, own=name in view.own)
         elif not self._is_base(table) and not own:
             raise _CannotTell(f"the history knows no table {table}")
 
-    def _readable(self, code: RowCode, what: str) -> RowCode:
+    def _require_readable(self, code: RowCode, what: str) -> None:
         if code.reason is not None:
             raise _CannotTell(f"what {what} does is not known: {code.reason}")
-        return code
 
     def _writes(self, table: TableName, kinds: Iterable[str], why: str) -> None:
+        """Follow a table that is changed, and whatever changes with it."""
         if self.trusted(table):
             return
         folded = self.schema.fold(table)
-        events = frozenset(kind for kind in kinds if (folded, kind) not in self._seen)
+        events = frozenset(kind for kind in kinds if (folded, kind) not in self._changed)
         if not events:
             return
-        self._seen |= {(folded, event) for event in events}
+        self._changed |= {(folded, event) for event in events}
         view = self._view(table)
         if view is not None:
-            self._readable(view, f"the view {table}")
+            self._require_readable(view, f"the view {table}")
             for name in view.reads:
                 if name not in view.own:
                     self._writes(name, events, f"the view {table} selects from it")
@@ -139,7 +144,7 @@ class _Closure:
             self.reached.setdefault(name, why)
         if structure is not None and INSERT in events:
             self._require_no_sequence(structure)
-        self._fire(table, events)
+        self._follow_triggers(table, events)
         for child, child_events in self._children(table, events):
             self._writes(child, child_events, f"a foreign key of it refers to {table}")
         if structure is not None and is_merge(structure.engine):
@@ -154,7 +159,7 @@ class _Closure:
             if "nextval" in text or "next value" in text or "setval" in text:
                 raise _CannotTell(f"the default of {table.name}.{column.name} uses a sequence")
 
-    def _fire(self, table: TableName, events: frozenset[str]) -> None:
+    def _follow_triggers(self, table: TableName, events: frozenset[str]) -> None:
         code = self._code(table)
         if code is None or code.triggers is None:
             raise _CannotTell(
@@ -162,15 +167,16 @@ class _Closure:
                 "lacked it when the history began"
             )
         for trigger in code.triggers:
-            if self.schema.fold(trigger.table) == self.schema.fold(table) and (
-                events.intersection(trigger.events)
-            ):
-                body = self._readable(trigger.code, f"the trigger {trigger.name} of {table}")
-                self.follow(body, f"the trigger {trigger.name} of {table} changes it")
+            own = self.schema.fold(trigger.table) == self.schema.fold(table)
+            if own and events.intersection(trigger.events):
+                name = f"the trigger {trigger.name} of {table}"
+                self._require_readable(trigger.code, name)
+                self.follow(trigger.code, f"{name} changes it")
 
     def _children(
         self, table: TableName, events: frozenset[str]
     ) -> Iterator[tuple[TableName, set[str]]]:
+        """Yield the tables whose rows the actions of foreign keys change, and how."""
         folded = self.schema.fold(table)
         for child in self.schema.tables.values():
             for key in child.foreign_keys:

@@ -33,10 +33,10 @@ from pipeline.schema.evolving.effects import (
 from pipeline.schema.fills import StatementMoment, fill_of
 from pipeline.schema.model import (
     BLOBS,
+    CHARACTER_STRINGS,
     GEOMETRIES,
     INTEGER_BITS,
     LARGE,
-    TEXTS,
     ColumnSchema,
     ExpressionDefault,
     TableSchema,
@@ -263,7 +263,7 @@ def why_values_change(before: ColumnSchema, after: ColumnSchema, *, strict: bool
         return _integers(before, after)
     if before.type in INTEGER_BITS and after.type == "decimal":
         return _integer_as_decimal(before, after)
-    if _is_text(before) and _is_text(after):
+    if before.type in CHARACTER_STRINGS and after.type in CHARACTER_STRINGS:
         return _texts(before, after)
     return _others(before, after)
 
@@ -292,10 +292,6 @@ def _integer_as_decimal(before: ColumnSchema, after: ColumnSchema) -> str | None
     if signs and room >= _WHOLE_DIGITS[before.type, before.unsigned]:
         return None
     return f"{_words(before)} became {_words(after)}, which holds less"
-
-
-def _is_text(column: ColumnSchema) -> bool:
-    return column.type in ("char", "varchar") or column.type in TEXTS
 
 
 def _texts(before: ColumnSchema, after: ColumnSchema) -> str | None:

@@ -367,7 +367,7 @@ class SchemaTracker:
             VersionOrigin.PERSON,
             columns_from=columns_from,
             # A hidden column stays hidden under a new name that the settings do not hide.
-            shaped_like=(before, columns_from) if before is not None and keeps_rows else None,
+            shaped_like=(before, columns_from) if before and keeps_rows else None,
         )
 
     def resume(self, version: SchemaVersion) -> None:

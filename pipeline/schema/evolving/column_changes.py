@@ -26,9 +26,10 @@ from pipeline.schema.collations import (
 from pipeline.schema.context import StatementContext
 from pipeline.schema.evolving.defaults import as_text, reinterpreted, resolve_default, zero_moment
 from pipeline.schema.evolving.effects import CannotFollow
-from pipeline.schema.evolving.keys import character_bytes
+from pipeline.schema.evolving.keys import STRINGS, character_bytes
 from pipeline.schema.model import (
     BLOBS,
+    CHARACTER_STRINGS,
     LARGE,
     TEXTS,
     ColumnSchema,
@@ -38,13 +39,12 @@ from pipeline.schema.model import (
 from pipeline.schema.plain import believed
 from pipeline.schema.statements.changes import WrittenColumn, WrittenType
 
-_CHARACTERS: Final = frozenset({"char", "varchar", "enum", "set", *TEXTS})
+_CHARACTERS: Final = CHARACTER_STRINGS | {"enum", "set"}
 _AS_BYTES: Final = {
     "char": "binary",
     "varchar": "varbinary",
     **dict(zip(TEXTS, BLOBS, strict=True)),
 }
-_STRINGS: Final = frozenset({"char", "varchar", "binary", "varbinary"})
 _PRINTED: Final = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "float"), 20),
     **dict.fromkeys(("double", "year", "date", "datetime", "timestamp", "time"), 26),
@@ -306,7 +306,7 @@ def converted_text(column: ColumnSchema, before: ColumnSchema) -> ColumnSchema:
         # Digits, point and sign (`my_decimal_precision_to_length` in decimal.h).
         size = before.precision + bool(before.scale) + (not before.unsigned)
     else:
-        size = before.length if before.type in _STRINGS else _PRINTED.get(before.type)
+        size = before.length if before.type in STRINGS else _PRINTED.get(before.type)
     if size is None:
         raise CannotFollow(f"only the server knows how long the text {column.name} may be")
     return replace(column, type=_smallest(family, size * character_bytes(column)))

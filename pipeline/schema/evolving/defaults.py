@@ -15,8 +15,8 @@ from pipeline.schema.context import EMPTY_IS_NULL, StatementContext, fixed_zone
 from pipeline.schema.evolving.effects import CannotFollow
 from pipeline.schema.model import (
     BLOBS,
+    CHARACTER_STRINGS,
     LARGE,
-    TEXTS,
     ColumnSchema,
     Default,
     ExpressionDefault,
@@ -26,7 +26,6 @@ from pipeline.schema.model import (
 from pipeline.schema.plain import HAVE_ASCII, is_ascii, plain_moment, plain_text
 from pipeline.schema.statements.changes import Computed, Constant
 
-_TEXTS: Final = frozenset({"char", "varchar", *TEXTS})
 _WITHOUT: Final = frozenset(LARGE)
 """Types without constant defaults in MySQL, which ignores '' outside of strict mode."""
 
@@ -80,7 +79,7 @@ def _value(written: Constant, column: ColumnSchema, context: StatementContext) -
         return _rounded(written.text, column)
     if column.type == "timestamp":
         return _instant(written, column, context)
-    if written.kind == "number" and column.type in _TEXTS:
+    if written.kind == "number" and column.type in CHARACTER_STRINGS:
         return plain_text(column, written.text) if _AS_TEXT.fullmatch(written.text) else None
     numeric = column.type in ("decimal", "year") or column.type.endswith("int")
     if written.kind == "number" and not numeric:
@@ -97,7 +96,7 @@ def _is_read_as_ascii(written: Constant, context: StatementContext) -> bool:
 
 def _utf8(written: Constant, column: ColumnSchema, context: StatementContext) -> str | None:
     """Return a string that stays UTF-8 on all its way into the column; else None."""
-    if column.type not in _TEXTS or column.length is None:
+    if column.type not in CHARACTER_STRINGS or column.length is None:
         return None
     connection, text = charset_of(context.connection_collation), written.text
     sets = {context.client_charset, connection, column.charset, written.charset or connection}

@@ -181,8 +181,8 @@ def _with_row_end(key: KeySchema, columns: Sequence[ColumnSchema]) -> KeySchema:
     return replace(key, parts=(*key.parts, KeyPart(end)))
 
 
-_STRINGS: Final = frozenset({"char", "varchar", "binary", "varbinary"})
-WITH_PREFIX: Final = _STRINGS | frozenset(LARGE)
+STRINGS: Final = frozenset({"char", "varchar", "binary", "varbinary"})
+WITH_PREFIX: Final = STRINGS | frozenset(LARGE)
 """Types of which a key can hold a prefix."""
 
 GEOMETRY_KEY: Final = "the prefix of a geometry in a key is unknown"
@@ -216,7 +216,7 @@ def in_key(part: KeyPart, column: ColumnSchema) -> int | None:
     None if it is unknown. It becomes the prefix of a new column that gets the column's name."""
     if part.prefix is not None:
         return part.prefix
-    if column.type in _STRINGS:
+    if column.type in STRINGS:
         return column.length
     if column.type in LARGE:
         return 0  # FULLTEXT, or a hash of the whole in MariaDB
