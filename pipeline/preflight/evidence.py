@@ -67,10 +67,6 @@ class KeptMirror:
     retention: Retention
 
 
-def _by_default(_: TableName) -> LakePolicies:
-    return LakePolicies()
-
-
 @dataclass(frozen=True, slots=True)
 class SourceEvidence:
     """Everything that `check` knows.
@@ -93,7 +89,7 @@ class SourceEvidence:
     keep: timedelta = KEEP
     reading: SnapshotPlan = field(default_factory=SnapshotPlan)
     passes: NamePatterns = field(default_factory=NamePatterns)
-    policies_of: Callable[[TableName], LakePolicies] = _by_default
+    policies_of: Callable[[TableName], LakePolicies] = lambda _: LakePolicies()
     settings: Sequence[TableSettings] = ()
     known: Collection[TableName] = ()
     names: MirrorNames = field(default_factory=lambda: MirrorNames(""))

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 from pipeline.errors import LockstepError, ServerSettings
 from pipeline.preflight.evidence import RunEvidence, SourceEvidence
-from pipeline.preflight.findings import CheckRule, Fault, Fine, Level, Verdict, about
+from pipeline.preflight.findings import CheckRule, Evidence, Fault, Fine, Level, Verdict, about
 
 _OLDEST: Final = {"mysql": (5, 7, 7), "mariadb": (10, 5, 0)}
 """The first versions whose logs are read: MySQL logs XA PREPARE since 5.7.7, and MariaDB logs
@@ -187,9 +187,6 @@ def _version(evidence: RunEvidence) -> Iterator[Verdict]:
         yield Fine(f"{product} {'.'.join(map(str, number))}")
 
 
-Of = TypeVar("Of")
-
-
 def _required(wanted: RequiredSetting) -> CheckRule[RunEvidence]:
     return _rule(wanted, lambda evidence: evidence.settings, error=ServerSettings)
 
@@ -200,9 +197,9 @@ def _advised(wanted: RequiredSetting) -> CheckRule[SourceEvidence]:
 
 def _rule(
     wanted: RequiredSetting,
-    settings: Callable[[Of], Mapping[str, str]],
+    settings: Callable[[Evidence], Mapping[str, str]],
     error: type[LockstepError] | None = None,
-) -> CheckRule[Of]:
+) -> CheckRule[Evidence]:
     values = " or ".join(value or "''" for value in wanted.values)
     return CheckRule(
         wanted.name,

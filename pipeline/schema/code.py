@@ -119,10 +119,10 @@ def _trigger(reader: StatementReader) -> tuple[TableName, Trigger]:
     while not reader.accept("ON"):
         if reader.over:
             raise reader.unexpected("ON")
-        if not reader.accept("OR"):
-            events.append(reader.next().keyword)
-            if events[-1] not in _EVENTS:
-                reader.accept("OF")
+        # MariaDB: `UPDATE OF column, … OR INSERT`.
+        word = reader.next().keyword
+        if word in _EVENTS:
+            events.append(word)
     table = reader.table()
     reader.expect("FOR", "EACH", "ROW")
     if reader.accept_any("FOLLOWS", "PRECEDES"):

@@ -113,7 +113,7 @@ def refuse_twins(names: Iterable[str]) -> None:
         other = by_folded.setdefault(folded(name), name)
         if other is not name:
             raise TableError(
-                f"columns {other!r} and {name!r} have one name to Delta and Spark, which do not "
-                "tell upper from lower case",
+                f"columns {other!r} and {name!r} have one name to Delta and Spark, which ignore "
+                "case",
                 hint="rename one of them at the source, or exclude the table",
             )

@@ -222,8 +222,8 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
         _changed(shape_changed),
         Action.REREAD,
         (
-            "ALTER of a column that is hashed, masked, shown as another type, or asked by rows; "
-            "ADD of one that rows asks",
+            "ALTER of a column that is hashed, masked, shown as another type, or used by rows; "
+            "ADD of one that rows uses",
             "new version",
             "re-read, as its settings show it",
             "a resnapshot row",

@@ -158,7 +158,8 @@ def _create(
         if may_exist:
             return schema, [Unchanged(name, "it exists")]
         if not replaced:
-            return schema.with_unknown(name), [NotFollowed(name, "it is created, and exists")]
+            reason = "it is created although it exists"
+            return schema.with_unknown(name), [NotFollowed(name, reason)]
     if replaced and (before is not None or unknown):
         effects.append(Dropped(name, before))
     try:
@@ -219,8 +220,8 @@ def _rename(
     if schema.table(target) not in (None, table):
         # MariaDB logs RENAME TABLE of a temporary table like that of any other.
         return schema.with_unknown(old).with_unknown(target), [
-            NotFollowed(table.name, f"it is renamed to {target}, which exists"),
-            NotFollowed(target, f"{table.name} is renamed to it, and it exists"),
+            NotFollowed(table.name, f"it is renamed to {target}, which already exists"),
+            NotFollowed(target, f"{table.name} is renamed to it although it exists"),
         ]
     after = replace(
         table, name=target, foreign_keys=renamed_names(table.foreign_keys, table.name, target)
@@ -273,7 +274,7 @@ def _alter(schema: ServerSchema, change: AlterTable, context: StatementContext) 
         for effect in moved
     ]
     effects += dirty
-    return schema, effects or [Unchanged(before.name, "it is as it was")]
+    return schema, effects or [Unchanged(before.name, "it did not change")]
 
 
 def _following(renamed: Mapping[str, str], key: ForeignKey) -> ForeignKey:

@@ -148,25 +148,23 @@ def _outcome(
 ) -> Iterator[Disagreement]:
     again = followed[0].outcome if followed else "of no effect"
     if again != statement.outcome:
-        yield Disagreement(
-            statement.end,
-            (f"the statement is recorded as {statement.outcome}; followed again it is {again}",),
-        )
+        sentence = f"the statement is recorded as {statement.outcome}, but followed again {again}"
+        yield Disagreement(statement.end, (sentence,))
 
 
 def _differing(recorded: SchemaVersion | None, followed: SchemaVersion | None) -> Iterator[str]:
     if recorded is None:
-        yield "the statement changes it, and no version says so"
+        yield "the statement changes it, but no version is recorded"
     elif followed is None:
-        yield "a version is recorded, and the statement does not change it"
+        yield "a version is recorded, but the statement does not change it"
     elif recorded.schema is None or followed.schema is None:
         if recorded.knowledge is not followed.knowledge:
-            yield f"it is recorded as {recorded.knowledge}, and followed again {followed.knowledge}"
+            yield f"it is recorded as {recorded.knowledge}, but followed again {followed.knowledge}"
     else:
         again = aligned(followed.schema, recorded.schema)
         if schema_fingerprint(recorded.schema) != schema_fingerprint(again):
             parts = differences(recorded.schema, again)
-            yield from parts or ("a part that is not shown",)
+            yield from parts or ("a property that is not listed",)
         if recorded.columns_from != followed.columns_from:
             yield f"columns come from: {_origin(recorded)}, {_origin(followed)}"
 

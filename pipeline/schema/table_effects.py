@@ -195,12 +195,12 @@ def shape_changed(event: TableEffect) -> str | None:
         now = event.treated.get(after.name.lower(), "")
         if before is None:
             if ROWS_BY in now:
-                return f"rows are taken by the new column {after.name}"
+                return f"the condition on rows uses the new column {after.name}"
             continue
         if event.treated.get(before.name.lower(), "") != now:
             return f"column {before.name} is now called {after.name}, which is shown in another way"
         if ROWS_BY in now and before.name.lower() != after.name.lower():
-            return f"rows are taken by {after.name}, which was called {before.name}"
+            return f"the condition on rows uses {after.name}, which was called {before.name}"
         if now and now != LEFT_OUT and _definition(before) != _definition(after):
             return f"column {after.name} was redefined, and the lake does not show it as it is"
     return None

@@ -230,11 +230,11 @@ def _require_condition(shape: Shape, virtual: Set[str], memberless: Set[str]) ->
     for name in shape.condition.columns:
         if name.lower() in {column.lower() for column in virtual}:
             raise TableError(
-                f"its condition asks column {name!r}, which is computed when it is read", hint=hint
+                f"its condition uses column {name!r}, which is computed when it is read", hint=hint
             )
         if name.lower() in memberless:
             raise TableError(
-                f"its condition asks column {name!r}, whose members are hidden with its values",
+                f"its condition uses column {name!r}, whose members are hidden with its values",
                 hint=f"{hint}, or show {name!r}",
             )
     try:
@@ -385,7 +385,7 @@ class Shaper:
             if not has[source].all():
                 name = self._shape.source.columns[index].name
                 raise TableError(
-                    f"its condition asks column {name!r}, which an image leaves out "
+                    f"its condition uses column {name!r}, which an image leaves out "
                     "(binlog_row_image is not FULL)",
                     hint="set binlog_row_image=FULL for every session that writes this table, "
                     "then resume it",

@@ -245,7 +245,7 @@ def test_a_structure_that_is_unknown_is_listed(follower: Follower, shop: str) ->
     assert [(one.table, one.reason) for one in found.unknown] == [(made, lost.reason)]
     assert found.differing == ()
     assert [one.differences for one in found.folded] == [
-        ("it is recorded as unknown, and followed again known",)
+        ("it is recorded as unknown, but followed again known",)
     ]
 
 

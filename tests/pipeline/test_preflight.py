@@ -384,7 +384,7 @@ REFUSED: list[tuple[SourceEvidence, list[str]]] = [
     ),
     (
         shown(EMAIL, rows="email = ''", virtual=True),
-        ["its condition asks column 'email', which is computed when it is read"],
+        ["its condition uses column 'email', which is computed when it is read"],
     ),
     (
         shown(EMAIL, rows="id = 'x'"),

@@ -229,7 +229,7 @@ def test_columns_of_a_condition_that_change_names_have_the_table_read_again() ->
     same = TableEffect(before.name, "changed", "", before, before, ("id", "a", "b"), treated=both)
     swapped = replace(same, columns_from=("id", "b", "a"))
     assert shape_changed(same) is None
-    assert shape_changed(swapped) == "rows are taken by a, which was called b"
+    assert shape_changed(swapped) == "the condition on rows uses a, which was called b"
 
 
 def test_a_default_that_its_shown_type_does_not_hold_is_known_to_the_server_alone() -> None:

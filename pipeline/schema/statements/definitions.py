@@ -343,10 +343,10 @@ def _signs(kind: WrittenType, reader: StatementReader) -> WrittenType:
 def _member(reader: StatementReader) -> Constant:
     token = reader.next()
     if token.kind in ("string", "hex", "bits"):
-        ours, charset = reader.context.client_charset, token.charset
-        same = charset in (None, ours) or {charset, ours} <= UTF8 | {"utf8"}
+        client, charset = reader.context.client_charset, token.charset
+        same = charset in (None, client) or {charset, client} <= UTF8 | {"utf8"}
         if not same and token.kind == "string" and not token.text.isascii():
-            raise CannotRead(f"a literal of {charset} in a session of {ours}")
+            raise CannotRead(f"a literal is in {charset}, but the client's set is {client}")
         return Constant(token.kind, token.text, charset)
     raise CannotRead("a member of an ENUM or SET is not a string")
 

@@ -289,7 +289,8 @@ def _passed(reader: StatementReader) -> Irrelevant:
                     raise CannotRead(f"another statement follows {' '.join(words)}")
                 return Irrelevant(" ".join(words))
     word = reader.peek().text[:40] if first.keyword in ("CREATE", "ALTER", "DROP") else ""
-    raise CannotRead(f"{first.keyword or 'the statement'} {word}".strip() + " is on no list")
+    beginning = f"{first.keyword or 'the statement'} {word}".strip()
+    raise CannotRead(f"{beginning} is not on the list of statements to pass over")
 
 
 def skip_attributes(reader: StatementReader) -> None:

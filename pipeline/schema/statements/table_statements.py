@@ -451,7 +451,7 @@ def read_create_table(
         reader.skip_rest()
         return CreateSelect(table, if_not_exists, or_replace)
     if not elements:
-        raise CannotRead("a table without columns")
+        raise CannotRead("the table has no columns")
     return CreateTable(table, elements, options, if_not_exists, or_replace)
 
 
