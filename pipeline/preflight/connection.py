@@ -192,6 +192,7 @@ _HARMLESS: Final = frozenset({"skip_replication", "binlog_transaction_compressio
 
 
 def _session_rule(variable: str) -> CheckRule[SourceEvidence]:
+    """Return the rule for sessions whose value of a variable surprises."""
     values, cost = _SURPRISES[variable]
 
     def judge(evidence: SourceEvidence) -> Iterator[Verdict]:

@@ -118,6 +118,8 @@ class StatementContext:
 
 @dataclass(slots=True)
 class _Reader:
+    """A cursor over the status variables of an event."""
+
     data: bytes
     at: int = 0
 
@@ -176,6 +178,7 @@ def read_context(status: bytes, facts: ServerDialect, database: str = "") -> Sta
 
 
 def _variable(code: int, reader: _Reader, context: StatementContext) -> StatementContext:
+    """Read the value of one variable, and return the context with it."""
     match code:
         case 0:
             flags = reader.integer(4)

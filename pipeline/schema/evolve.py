@@ -75,6 +75,8 @@ class Evolved:
 def evolve(
     schema: ServerSchema, changes: Sequence[SchemaChange], context: StatementContext
 ) -> Evolved:
+    """Apply the changes of one statement. MariaDB's two-phase ALTER has its effect when it is
+    committed, not when it starts."""
     effects: list[Effect] = []
     if context.alter_phase in ("start", "rollback"):
         return Evolved(schema, ())

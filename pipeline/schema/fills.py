@@ -60,6 +60,7 @@ def fill_of(
 
 
 def _implicit(column: ColumnSchema, kind: pa.DataType) -> pa.Scalar | None:
+    """Return the implicit default of a NOT NULL column."""
     name = column.type
     if name in ("date", "datetime", "timestamp"):
         return pa.scalar(None, kind)

@@ -244,6 +244,7 @@ class ServerSchema:
     lower_case_table_names: int = 0
 
     def fold(self, name: TableName) -> TableName:
+        """Return the name by which a table is found: in lower case if the server ignores case."""
         if self.lower_case_table_names == 0:
             return name
         return TableName(name.database.lower(), name.name.lower())

@@ -176,6 +176,7 @@ def _origin(version: SchemaVersion) -> str:
 
 
 def logged_statement(statement: SchemaStatement) -> LoggedStatement:
+    """Return a recorded statement as the log had it."""
     moment = statement.committed_at or _NEVER
     return LoggedStatement(
         text=statement.text,

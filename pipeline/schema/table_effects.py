@@ -74,6 +74,7 @@ class TableEffect:
 
     @property
     def pairs(self) -> Iterator[tuple[ColumnSchema | None, ColumnSchema]]:
+        """Each column of a changed table before and after; None before for a new column."""
         before, after = self.schemas
         for origin, column in zip(self.columns_from, after.columns, strict=True):
             yield (before.column(origin) if origin is not None else None), column

@@ -394,6 +394,8 @@ class Shaper:
         return pa.RecordBatch.from_arrays(columns, schema=images.columns.schema)
 
     def _taken(self, images: RowImages, truth: pa.Array) -> RowImages:
+        """Return the images that the condition takes, with changes of type as in the table above.
+        `truth`: the condition's value for each image."""
         taken = _taken(truth).to_numpy(zero_copy_only=False)
         kinds = images.change_type.to_numpy().copy()
         # The image after an update always follows the image before it.

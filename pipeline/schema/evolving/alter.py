@@ -169,6 +169,7 @@ def _planned(table: TableSchema, clauses: tuple[Clause, ...], facts: ServerDiale
 
 
 def _sort(clause: Clause, table: TableSchema, plan: _AlterPlan, facts: ServerDialect) -> None:
+    """Add a clause to the plan, unless IF [NOT] EXISTS makes it do nothing."""
     match clause:
         case DefineColumn(None, column, _, if_not_exists):
             added = {change.column.name.lower() for change in plan.defined}

@@ -41,6 +41,8 @@ from pipeline.table import TableName
 
 
 def stored_name(name: TableName, context: StatementContext) -> TableName:
+    """Return a new table's name as the server stores it: in lower case if
+    `lower_case_table_names` is 1."""
     if context.facts.lower_case_table_names == 1:
         return TableName(name.database.lower(), name.name.lower())
     return name
@@ -172,6 +174,8 @@ def resolve_references(
     schema: ServerSchema,
     context: StatementContext,
 ) -> tuple[ForeignKey, ...]:
+    """Return new foreign keys of a table as the server makes them. `before`: those that the table
+    has, whose names count for the names of new ones."""
     number = max((_number(key.name, table.name) for key in before), default=0)
     names = {column.name.lower(): column.name for column in columns}
     default_action = "NO ACTION" if context.facts.mysql_8 else "RESTRICT"

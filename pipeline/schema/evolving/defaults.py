@@ -65,6 +65,7 @@ def zero_moment(digits: int) -> str:
 
 
 def _value(written: Constant, column: ColumnSchema, context: StatementContext) -> str | None:
+    """Return the value of a constant in a column; None if only the server knows it."""
     if column.type in ("binary", "varbinary") or column.type in BLOBS:
         return _bytes(written, column, context)
     if column.type == "bit":

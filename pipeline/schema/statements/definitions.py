@@ -33,6 +33,7 @@ def read_column(reader: StatementReader) -> WrittenColumn:
 
 
 def read_definition(name: str, reader: StatementReader) -> WrittenColumn:
+    """Read a type and attributes, which may come in any order."""
     column = WrittenColumn(name, _type(reader))
     if column.type.serial:
         column = replace(column, nullable=False, auto_increment=True, key="unique")

@@ -180,6 +180,7 @@ def _read(reader: StatementReader) -> Understood:
 
 
 def _followed(reader: StatementReader) -> SchemaChange | None:
+    """Read a statement that changes structures; return None if it begins like another."""
     match reader.next().keyword:
         case "CREATE":
             return _create(reader)

@@ -45,6 +45,8 @@ _SEQUENCES: Final = frozenset({"nextval", "currval", "lastval", "setval"})
 
 
 def read_row_change(text: str, context: StatementContext) -> RowCode:
+    """Read the tables that a statement which was logged instead of rows changes and reads."""
+
     def read(reader: StatementReader) -> RowCode:
         _, unknown = read_settings(reader)
         if unknown or ("sql_mode" in text.lower() and reader.at):

@@ -487,6 +487,7 @@ def read_create_index(kind: str, reader: StatementReader, *, or_replace: bool) -
 
 
 def skip_locks(reader: StatementReader) -> None:
+    """Skip ALGORITHM, LOCK, WAIT and NOWAIT."""
     while word := reader.accept_any("ALGORITHM", "LOCK", "WAIT", "NOWAIT"):
         if word in ("ALGORITHM", "LOCK"):
             reader.accept_symbol("=")
