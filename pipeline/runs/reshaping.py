@@ -17,7 +17,7 @@ from pipeline.ports.ledger import Ledger
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import owed
 from pipeline.schema.history import Knowledge, SchemaVersion
-from pipeline.shape.strictness import ShapeChange
+from pipeline.shape.shape import ShapeChange
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine, TableCondition, TableState
 from pipeline.tables import TablePatterns

@@ -7,7 +7,7 @@ different types with the same text. NULL stays NULL. The text, in UTF-8:
 |---|---|
 | whole numbers, BIT, YEAR | decimal digits without leading zeros, after "-" if negative |
 | DECIMAL | the same with its fraction, without zeros at the end: 12.50 is 12.5, 5.00 is 5 |
-| FLOAT, DOUBLE | the fewest digits that read back as the same value; 5.0 is 5, -0.0 is 0 |
+| FLOAT, DOUBLE | the fewest digits that read back as it, no exponent; 5.0 is 5, -0.0 is 0 |
 | DATE | 2020-01-31 |
 | DATETIME | 2020-01-31 10:00:00, and the fraction of a second without zeros at the end |
 | TIMESTAMP | the same in UTC, with Z at the end |

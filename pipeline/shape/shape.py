@@ -1,40 +1,30 @@
-"""A table's shape, and the one function from the table's rows to those of its mirror.
+"""A table's shape: the treatments to which its settings resolve for a structure, or why they are
+refused; and the comparison of two shapes.
 
-The rules of a table are resolved for its structure, or refused. The function is applied where rows
-become Arrow, and is the same for the log, a load, a replay and a comparison.
+Treatments are ordered by what they show:
 
-For an update the condition is evaluated on the images before and after:
+    left out, mask "null"          nothing of a value
+    hash                           whether two values are equal
+    mask first:N, last:N, year     a part of a value; a smaller N shows less
+    shown, another type            all of it
 
-| before | after | the changelog gets |
-|---|---|---|
-| taken | taken | both images; none if they show the same, because only hidden columns changed |
-| taken | not taken | a delete, of the image before |
-| not taken | taken | an insert, of the image after |
-| not taken | not taken | nothing |
+A hash and a mask show different things, as do two masks of different kinds: neither is stricter, so
+only leaving the column out shows no more than either.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, replace
 from fnmatch import translate
 from typing import Final, NoReturn, assert_never
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from pipeline.errors import TableError
-from pipeline.proof import canonical as texts
-from pipeline.row_images import CHANGE_TYPES, RowImages, packed, unpacked
 from pipeline.schema.treatments import Conversion, Fate, Hash, Mask, Treatment, hides_values
-from pipeline.schema.types import TEXT_TYPES, arrow_schema
-from pipeline.segment import ChangeType
-from pipeline.shape.condition import Condition, ConditionUnusable, Evaluated, evaluator
-from pipeline.shape.hashes import DIGITS, PrivacyKey, canonical_texts
-from pipeline.shape.microseconds import microseconds
+from pipeline.schema.types import TEXT_TYPES
+from pipeline.shape.condition import And, Condition, ConditionUnusable, Evaluated, evaluator
+from pipeline.shape.hashes import DIGITS
 from pipeline.shape.rules import ShapeRules
 from pipeline.table import Column, TableStructure
 
@@ -79,7 +69,6 @@ _WHOLE: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _MASKED: Final = TEXT_TYPES | _WHOLE | {"decimal"}
 _MEMBERS: Final = frozenset({"enum", "set"})
 _DATED: Final = frozenset({"date", "datetime", "timestamp"})
-_UUID_BYTES: Final = 16
 _NO_MEMBERS: Final = (
     "{} cannot be {}, since the log has only numbers of its members, and the members of a hidden "
     "column are not stored; exclude_columns or the mask null hide it"
@@ -209,7 +198,7 @@ def _conversion_refused(column: Column, conversion: Conversion, *, is_key: bool)
         case Conversion.MICROSECONDS:
             return None if kind == "time" else f"{kind.upper()} is not TIME"
         case Conversion.UUID:
-            if kind == "binary" and column.length == _UUID_BYTES:
+            if kind == "binary" and column.length == 16:
                 return None
             if kind != "char":
                 return f"{kind.upper()} is neither BINARY(16) nor CHAR(36)"
@@ -238,9 +227,16 @@ def _require_condition(shape: Shape, virtual: Set[str], memberless: Set[str]) ->
                 hint=f"{hint}, or show {name!r}",
             )
     try:
-        _evaluator(shape)
+        evaluator_of(shape)
     except ConditionUnusable as error:
         raise TableError(f"its condition cannot be evaluated: {error}", hint=hint) from error
+
+
+def evaluator_of(shape: Shape) -> Evaluated:
+    """Return the function that evaluates a shape's condition on rows of its source."""
+    assert shape.condition is not None
+    columns = {column.name.lower(): column for column in shape.source.columns}
+    return evaluator(shape.condition, columns)
 
 
 def _refuse(column: Column, why: str, hint: str) -> NoReturn:
@@ -274,339 +270,66 @@ def _shown_as(column: Column, treatment: Treatment) -> Column:
             assert_never(treatment)
 
 
-# -- the function of a shape ---------------------------------------------------------------------
-
-_INSERT: Final = CHANGE_TYPES.index(ChangeType.INSERT)
-_BEFORE: Final = CHANGE_TYPES.index(ChangeType.UPDATE_PREIMAGE)
-_AFTER: Final = CHANGE_TYPES.index(ChangeType.UPDATE_POSTIMAGE)
-_DELETE: Final = CHANGE_TYPES.index(ChangeType.DELETE)
+# -- two shapes ----------------------------------------------------------------------------------
 
 
-class Shaper:
-    """The function of one shape. `key`: the key with which columns are hashed."""
-
-    def __init__(self, shape: Shape, key: PrivacyKey | None = None) -> None:
-        if shape.hashes and key is None:
-            raise ValueError("a shape that hashes needs a key")
-        self._shape, self._key = shape, key
-        self.schema = arrow_schema(shape.structure)
-        """The schema of shaped rows."""
-        self._evaluator = _evaluator(shape) if shape.condition is not None else None
-        names = [column.name.lower() for column in shape.source.columns]
-        asked = shape.condition.columns if shape.condition is not None else ()
-        self._asked = [names.index(name.lower()) for name in asked]
-        self._shown = [
-            index
-            for index, treatment in enumerate(shape.treatments)
-            if treatment is not Fate.LEFT_OUT
-        ]
-
-    @property
-    def asked(self) -> list[str]:
-        """Names of the source's columns that `rows` needs."""
-        return list(self._shape.source.names)
-
-    @property
-    def takes_all(self) -> bool:
-        """Whether no row is left out."""
-        return self._shape.condition is None
-
-    def hides(self, columns: Set[str]) -> bool:
-        """Return whether one of these columns is not shown as it is."""
-        treatments = zip(self._shape.source.names, self._shape.treatments, strict=True)
-        return any(
-            treatment is not Fate.SHOWN and name in columns for name, treatment in treatments
-        )
-
-    @property
-    def filled_later(self) -> frozenset[int]:
-        """Indexes of hidden columns that are not in the condition: only the shaped form of their
-        defaults is known, so they are filled after shaping."""
-        return frozenset(
-            index
-            for index, treatment in enumerate(self._shape.treatments)
-            if hides_values(treatment) and index not in self._asked
-        )
-
-    def of(self, columns: Iterable[str]) -> Shaper:
-        """Return the function for reads of these columns alone. Columns of the condition are read
-        too, but left out unless they are among these."""
-        source, wanted = self._shape.source, {*columns}
-        read = wanted | {source.names[index] for index in self._asked}
-        kept = [index for index, name in enumerate(source.names) if name in read]
-        treatments = tuple(
-            self._shape.treatments[index] if source.names[index] in wanted else Fate.LEFT_OUT
-            for index in kept
-        )
-        part = replace(source, columns=tuple(source.columns[index] for index in kept))
-        return Shaper(replace(self._shape, source=part, treatments=treatments), self._key)
-
-    def rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows that the condition takes, as they are shown. `rows`: whole rows of the
-        source. Raise TableError for a value that cannot be converted to the type shown."""
-        if self._evaluator is not None:
-            rows = rows.filter(_taken(self._evaluator(rows)))
-        return self._columns(rows)
-
-    def images(self, images: RowImages) -> RowImages:
-        """Return images as the changelog gets them: see the table above. Raise TableError as `rows`
-        does, and if an image leaves out a column of the condition."""
-        if self._shape.shows_all:
-            return images
-        if self._evaluator is not None:
-            images = self._taken(images, self._evaluator(self._judged(images)))
-        shaped = replace(
-            images,
-            columns=self._columns(images.columns),
-            softened=self._of_shown(images.softened),
-            unknown=self._of_shown(images.unknown),
-            present=self._bits(images.present),
-            logged=self._bits(images.logged),
-            updated=self._bits(images.updated),
-        )
-        if set(self._shape.treatments) == {Fate.SHOWN}:
-            return shaped
-        return _without_equal(shaped)
-
-    # -- rows ----------------------------------------------------------------------------------
-
-    def _judged(self, images: RowImages) -> pa.RecordBatch:
-        """Return the images with complete columns of the condition: an image after an update that
-        leaves a column out has the value of the image before it."""
-        if images.present is None:
-            return images.columns
-        present = unpacked(images.present)
-        after = np.flatnonzero(images.change_type.to_numpy() == _AFTER)
-        columns = list(images.columns.columns)
-        for index in self._asked:
-            has = present[:, index].copy() if present.shape[1] else np.ones(len(present), np.bool_)
-            source = np.arange(len(has))
-            source[after] = np.where(has[after], after, after - 1)
-            if not has[source].all():
-                name = self._shape.source.columns[index].name
-                raise TableError(
-                    f"its condition uses column {name!r}, which an image leaves out "
-                    "(binlog_row_image is not FULL)",
-                    hint="set binlog_row_image=FULL for every session that writes this table, "
-                    "then resume it",
-                )
-            columns[index] = columns[index].take(pa.array(source))
-        return pa.RecordBatch.from_arrays(columns, schema=images.columns.schema)
-
-    def _taken(self, images: RowImages, truth: pa.Array) -> RowImages:
-        """Return the images that the condition takes, with changes of type as in the table above.
-        `truth`: the condition's value for each image."""
-        taken = _taken(truth).to_numpy(zero_copy_only=False)
-        kinds = images.change_type.to_numpy().copy()
-        # The image after an update always follows the image before it.
-        before = np.flatnonzero(kinds == _BEFORE)
-        after = before + 1
-        leaves, enters = taken[before] & ~taken[after], ~taken[before] & taken[after]
-        kinds[before[leaves]] = _DELETE
-        kinds[after[enters]] = _INSERT
-        if images.present is not None:
-            self._require_whole(images.present, after[enters])
-        kept = pa.array(np.flatnonzero(taken))
-        return RowImages(
-            columns=images.columns.take(kept),
-            event=images.event.take(kept),
-            row=images.row.take(kept),
-            change_type=pa.array(kinds, pa.int8()).take(kept),
-            softened=images.softened,
-            present=None if images.present is None else images.present.take(kept),
-            unknown=images.unknown,
-            logged=None if images.logged is None else images.logged.take(kept),
-            updated=self._of_updates(images.updated, kinds, kept),
-        )
-
-    def _require_whole(self, present: pa.Array, entering: npt.NDArray[np.int64]) -> None:
-        """Raise TableError unless rows that enter the mirror have all columns that are shown."""
-        bits = unpacked(present.take(pa.array(entering)))
-        if bits.shape[1] and not bits[:, self._shown].all():
-            raise TableError(
-                "a row that its condition takes from here on comes without some of its columns "
-                "(binlog_row_image is not FULL)",
-                hint="set binlog_row_image=FULL for every session that writes this table, then "
-                "resume it",
-            )
-
-    @staticmethod
-    def _of_updates(
-        updated: pa.Array | None, kinds: npt.NDArray[np.int8], kept: pa.Array
-    ) -> pa.Array | None:
-        """Return which columns each update changed; NULL for an update that became an insert."""
-        if updated is None:
-            return None
-        is_update = pa.array(kinds == _AFTER)
-        return pc.if_else(is_update, updated, pa.scalar(None, updated.type)).take(kept)
-
-    # -- columns -------------------------------------------------------------------------------
-
-    def _columns(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        columns, treatments = self._shape.source.columns, self._shape.treatments
-        arrays = [self._column(columns[n], treatments[n], rows.column(n)) for n in self._shown]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-
-    def _column(self, column: Column, treatment: Treatment, values: pa.Array) -> pa.Array:
-        match treatment:
-            case Fate.SHOWN | Fate.LEFT_OUT:
-                return values
-            case Hash():
-                assert self._key is not None
-                lower = treatment is Hash.LOWER
-                return self._key.digests(canonical_texts(column, values, lower=lower))
-            case Mask("year"):
-                return pc.year(values).cast(pa.int16())
-            case Mask("null"):
-                return pa.nulls(len(values), values.type)
-            case Mask():
-                return _masked(_printed(column, values), treatment)
-            case Conversion.BOOLEAN:
-                return _booleans(column, values)
-            case Conversion.UUID:
-                return _uuids(column, values)
-            case Conversion.MICROSECONDS:
-                return microseconds(values)
-            case Conversion.STRING:
-                return _printed(column, values)
-            case _:
-                assert_never(treatment)
-
-    def _of_shown(self, counts: Mapping[str, int]) -> dict[str, int]:
-        names = {self._shape.source.columns[n].name for n in self._shown}
-        return {name: count for name, count in counts.items() if name in names}
-
-    def _bits(self, bits: pa.Array | None) -> pa.Array | None:
-        """Return the bits of the columns that are shown."""
-        if bits is None:
-            return None
-        of_source = unpacked(bits)
-        if not of_source.shape[1]:
-            return bits
-        return packed(of_source[:, self._shown], ~bits.is_valid().to_numpy(zero_copy_only=False))
+def shows_no_more(left: Treatment, right: Treatment) -> bool:
+    """Return whether a column treated as `left` shows nothing that `right` does not show."""
+    match left, right:
+        case (Fate.LEFT_OUT, _) | (_, Fate.SHOWN | Conversion()):
+            return True
+        case Mask("null"), _:
+            return right is not Fate.LEFT_OUT
+        case Hash(), Hash():
+            # A hash of the lower case also shows that two texts differ only in case.
+            return left is right
+        case Mask(kind), Mask(other):
+            return kind == other and left.keep <= right.keep
+        case _:
+            return False
 
 
-def _evaluator(shape: Shape) -> Evaluated:
-    assert shape.condition is not None
-    columns = {column.name.lower(): column for column in shape.source.columns}
-    return evaluator(shape.condition, columns)
+def stricter(left: Treatment, right: Treatment) -> Treatment:
+    """Return the treatment that shows no more than either; the first if both show the same."""
+    if shows_no_more(left, right):
+        return left
+    return right if shows_no_more(right, left) else Fate.LEFT_OUT
 
 
-def _taken(truth: pa.Array) -> pa.Array:
-    return pc.fill_null(truth, False)
+def stricter_shape(left: Shape, right: Shape) -> Shape:
+    """Return the shape that shows no more than either of two shapes of one structure. It takes the
+    rows that both take."""
+    treatments = tuple(map(stricter, left.treatments, right.treatments))
+    condition = _both(left.condition, right.condition)
+    return replace(left, treatments=treatments, condition=condition)
 
 
-def _without_equal(images: RowImages) -> RowImages:
-    """Return the images without updates whose two images show the same. A column that the image
-    after leaves out did not change; one that only the image before leaves out may have changed."""
-    kinds = images.change_type.to_numpy()
-    before = np.flatnonzero(kinds == _BEFORE)
-    if not len(before):
-        return images
-    after, same = before + 1, np.ones(len(before), np.bool_)
-    present = None if images.present is None else unpacked(images.present)
-    for index, column in enumerate(images.columns.columns):
-        equal = _equal(column.take(pa.array(before)), column.take(pa.array(after)))
-        if present is not None and present.shape[1]:
-            equal = ~present[after, index] | (present[before, index] & equal)
-        same &= equal
-    kept = np.ones(len(kinds), np.bool_)
-    kept[before[same]] = kept[after[same]] = False
-    if kept.all():
-        return images
-    rows = pa.array(np.flatnonzero(kept))
-    return replace(
-        images,
-        columns=images.columns.take(rows),
-        event=images.event.take(rows),
-        row=images.row.take(rows),
-        change_type=images.change_type.take(rows),
-        present=None if images.present is None else images.present.take(rows),
-        logged=None if images.logged is None else images.logged.take(rows),
-        updated=None if images.updated is None else images.updated.take(rows),
+def _both(left: Condition | None, right: Condition | None) -> Condition | None:
+    if left is None or right is None or left == right:
+        return left or right
+    return Condition(f"({left.text}) and ({right.text})", And((left.term, right.term)))
+
+
+# -- settings that change ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeChange:
+    """What a table shows less of after a change of its settings: the columns in `tightened`, and
+    rows if `rows_tightened`. `rehashed`: hashes are made with another key. Values captured in clear
+    are purged for all of these."""
+
+    tightened: tuple[str, ...] = ()
+    rows_tightened: bool = False
+    rehashed: bool = False
+
+
+def shape_change(before: Shape, after: Shape, *, key_replaced: bool = False) -> ShapeChange:
+    """Compare two shapes of the same structure. `key_replaced`: hashes are made with another
+    key."""
+    pairs = zip(after.source.columns, before.treatments, after.treatments, strict=True)
+    return ShapeChange(
+        tightened=tuple(column.name for column, then, now in pairs if not shows_no_more(then, now)),
+        rows_tightened=after.condition is not None and before.condition != after.condition,
+        rehashed=key_replaced and after.hashes,
     )
-
-
-def _equal(left: pa.Array, right: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return whether each two values are the same; NULL is the same as NULL."""
-    if pa.types.is_list(left.type):
-        left, right = texts.digested_vectors(left), texts.digested_vectors(right)
-    elif pa.types.is_floating(left.type):  # Bits, since 0.0 and -0.0 are different values.
-        bits = pa.int32() if left.type == pa.float32() else pa.int64()
-        left, right = left.view(bits), right.view(bits)
-    equal = pc.fill_null(pc.equal(left, right), False)
-    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-    same: npt.NDArray[np.bool_] = pc.or_(equal, both_null).to_numpy(zero_copy_only=False)
-    return same
-
-
-# -- one column's values -------------------------------------------------------------------------
-
-_HIDDEN: Final = "***"
-"""Replaces all that a mask hides, whatever its length."""
-
-
-def _masked(values: pa.Array, mask: Mask) -> pa.Array:
-    longer = pc.greater(pc.utf8_length(values), mask.keep)
-    if mask.kind == "first":
-        shown = pc.binary_join_element_wise(
-            pc.utf8_slice_codeunits(values, 0, mask.keep), _HIDDEN, ""
-        )
-    else:
-        shown = pc.binary_join_element_wise(
-            _HIDDEN, pc.utf8_slice_codeunits(values, -mask.keep, None), ""
-        )
-    return pc.if_else(longer, shown, _HIDDEN)
-
-
-def _printed(column: Column, values: pa.Array) -> pa.Array:
-    """Return the texts that SELECT prints of the column."""
-    if pa.types.is_string(values.type):
-        return values
-    if pa.types.is_decimal(values.type):
-        return texts.decimals(values).cast(pa.string())
-    if pa.types.is_floating(values.type):
-        return texts.doubles(values.cast(pa.string()).cast(pa.float64())).cast(pa.string())
-    printed = texts.moments(values) if column.type in _DATED - {"date"} else texts.plain(values)
-    printed = printed.cast(pa.string())
-    digits = column.length or 0
-    if column.type not in ("datetime", "timestamp") or digits == _MOST_DIGITS:
-        return printed
-    return pc.utf8_slice_codeunits(printed, 0, _TO_SECONDS + (digits + 1 if digits else 0))
-
-
-_MOST_DIGITS: Final = 6
-_TO_SECONDS: Final = len("2020-01-31 10:00:00")
-
-
-def _booleans(column: Column, values: pa.Array) -> pa.Array:
-    if not pc.all(pc.is_in(values, pa.array([0, 1, None], values.type))).as_py():
-        raise TableError(
-            f"column {column.name!r} is shown as boolean and has a value that is neither 0 nor 1",
-            hint=f"take {column.name!r} out of types, or correct those rows in the source",
-        )
-    return pc.not_equal(values, pa.scalar(0, values.type))
-
-
-_UUID: Final = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
-_DASHES: Final = (8, 13, 18, 23)
-
-
-def _uuids(column: Column, values: pa.Array) -> pa.Array:
-    if pa.types.is_string(values.type):
-        lower = pc.utf8_lower(values)
-        if not pc.all(pc.match_substring_regex(lower, _UUID)).as_py():
-            raise TableError(
-                f"column {column.name!r} is shown as uuid and has a value that is none",
-                hint=f"take {column.name!r} out of types, or correct those rows in the source",
-            )
-        return lower
-    # All texts have 36 characters: the digits are written between the dashes of all values at once.
-    filled = pc.fill_null(values, bytes(_UUID_BYTES)).cast(pa.binary(_UUID_BYTES))
-    digits = np.frombuffer(b"".join(filled.to_pylist()).hex().encode(), np.uint8)
-    characters = np.full((len(values), 36), ord("-"), np.uint8)
-    characters[:, [n for n in range(36) if n not in _DASHES]] = digits.reshape(len(values), 32)
-    offsets = np.arange(len(values) + 1, dtype=np.int32) * 36
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(characters)]
-    uuids = pa.Array.from_buffers(pa.string(), len(values), buffers)
-    return pc.if_else(values.is_valid(), uuids, pa.scalar(None, pa.string()))

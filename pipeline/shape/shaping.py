@@ -44,14 +44,19 @@ from pipeline.shape.condition import Condition
 from pipeline.shape.hashes import PrivacyKey
 from pipeline.shape.redaction import redacted as redacted_text
 from pipeline.shape.rules import ShapeRules
-from pipeline.shape.shape import Shape, Shaper, is_possible, matches, shape_faults, shape_of
-from pipeline.shape.strictness import (
+from pipeline.shape.shape import (
+    Shape,
     ShapeChange,
+    is_possible,
+    matches,
     shape_change,
+    shape_faults,
+    shape_of,
     shows_no_more,
     stricter,
     stricter_shape,
 )
+from pipeline.shape.shaper import Shaper
 from pipeline.table import Column, TableName, TableStructure
 from pipeline.tables import is_helper
 

@@ -32,7 +32,7 @@ from pipeline.proof.hashes import RowHasher, RowSum
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import merge_key, row_key, row_structure
 from pipeline.shape.hashes import PrivacyKey
-from pipeline.shape.shape import Shaper
+from pipeline.shape.shaper import Shaper
 from pipeline.shape.shaping import Shaping
 from pipeline.snapshot.bounds import Bound, Range
 from pipeline.snapshot.condition import Condition

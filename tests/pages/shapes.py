@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Final
 
-from pipeline.shape import condition, hashes, rules, shape
+from pipeline.shape import condition, hashes, rules, shaper
 from tests.pages.made import MadePart
 
 
@@ -14,7 +14,7 @@ def tables() -> str:
     parts = {
         "Settings": _table(rules),
         "Conditions": f"```\n{_grammar(condition)}\n```",
-        "What becomes of an update under a condition": _table(shape),
+        "What becomes of an update under a condition": _table(shaper),
         "What is hashed": _table(hashes),
     }
     return "\n\n".join(f"### {heading}\n\n{text}" for heading, text in parts.items())

@@ -29,7 +29,8 @@ from pipeline.shape.condition import ConditionUnusable
 from pipeline.shape.condition_text import read_condition
 from pipeline.shape.hashes import PrivacyKey
 from pipeline.shape.rules import ShapeRules
-from pipeline.shape.shape import Shaper, shape_of
+from pipeline.shape.shape import shape_of
+from pipeline.shape.shaper import Shaper
 from pipeline.shape.shaping import Shaping
 from pipeline.snapshot.condition import Limit
 from pipeline.table import Column, TableName, TableStructure

@@ -22,15 +22,17 @@ from pipeline.schema.treatments import Conversion, Fate, Hash, Mask, Treatment
 from pipeline.shape.condition_text import read_condition
 from pipeline.shape.hashes import PrivacyKey
 from pipeline.shape.rules import ShapeRules
-from pipeline.shape.shape import Shape, Shaper, shape_of
-from pipeline.shape.shaping import Shaping
-from pipeline.shape.strictness import (
+from pipeline.shape.shape import (
+    Shape,
     ShapeChange,
     shape_change,
+    shape_of,
     shows_no_more,
     stricter,
     stricter_shape,
 )
+from pipeline.shape.shaper import Shaper
+from pipeline.shape.shaping import Shaping
 from pipeline.snapshot.keys import chunk_key
 from pipeline.table import Column, TableName, TableStructure
 from pipeline.tables import TablePatterns

@@ -59,7 +59,7 @@ from pipeline.schema.rows import key_columns, logged_structure
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.schema.types import arrow_schema
 from pipeline.segment import ChangeType
-from pipeline.shape.shape import Shaper
+from pipeline.shape.shaper import Shaper
 from pipeline.shape.shaping import Shaping, redacted_members
 from pipeline.table import Column, TableName, TableStructure
 
