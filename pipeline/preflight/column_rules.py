@@ -18,7 +18,7 @@ from pipeline.changes.strategy import UNSTAMPED, UNSTAMPED_HINT
 from pipeline.errors import TableError
 from pipeline.preflight.evidence import SourceEvidence
 from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict, about
-from pipeline.schema.column_names import MERGES, merges
+from pipeline.schema.column_names import MERGE_COLUMNS, merges
 from pipeline.schema.types import TEXT_TYPES, arrow_schema
 from pipeline.table import Column, TableStructure
 
@@ -253,7 +253,7 @@ CHECK_RULES: Final = about(
     ),
     CheckRule(
         "columns of MERGE",
-        f"names of columns that Delta's MERGE takes for its own ({', '.join(sorted(MERGES))})",
+        f"columns that Delta's MERGE takes for its own ({', '.join(sorted(MERGE_COLUMNS))})",
         "warning",
         "once the mirror has more than 10,000 rows, each run that changes a row rewrites all of "
         "them",

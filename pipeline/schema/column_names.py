@@ -14,12 +14,12 @@ _REFUSED: Final = " ,;{}()\n\t="
 """Characters that column names in a Delta table without column mapping may not have (Delta's
 `SchemaUtils.checkFieldNames`)."""
 
-READERS: Final = frozenset({"_tmp_metadata_row_index", "__delta_internal_is_row_deleted"})
+READER_COLUMNS: Final = frozenset({"_tmp_metadata_row_index", "__delta_internal_is_row_deleted"})
 """Columns that Spark and Delta add to the rows of a file, under column mapping too
 (`DeltaColumnMapping.DELTA_INTERNAL_COLUMNS`). No Delta table can have a column with such a
 name."""
 
-MERGES: Final = frozenset(
+MERGE_COLUMNS: Final = frozenset(
     {
         "_row_id_",
         "_file_name_",
@@ -70,8 +70,8 @@ def is_refused(name: str) -> bool:
 
 
 def hidden(name: str) -> str:
-    """Return the name of the column in a mirror: escaped if it is one of `READERS`, or looks like
-    one that was escaped."""
+    """Return the name of the column in a mirror: escaped if it is one of `READER_COLUMNS`, or looks
+    like one that was escaped."""
     return f"%25{name[1:]}" if _is_hidden(name) else _unread(name)
 
 
@@ -81,23 +81,23 @@ def shown(name: str) -> str:
 
 
 def _unread(name: str) -> str:
-    return f"%5F{name[1:]}" if folded(name) in READERS else name
+    return f"%5F{name[1:]}" if folded(name) in READER_COLUMNS else name
 
 
 def _is_hidden(name: str) -> bool:
     match = _HIDDEN.match(name)
-    return match is not None and folded(f"_{match[1]}") in READERS
+    return match is not None and folded(f"_{match[1]}") in READER_COLUMNS
 
 
 def merges(names: Iterable[str]) -> bool:
     """Return whether Delta's MERGE can distinguish these columns from its own."""
-    return not any(folded(name) in MERGES for name in names)
+    return not any(folded(name) in MERGE_COLUMNS for name in names)
 
 
 def escaped(name: str) -> str:
     """Return the name of the column in a changelog, and in a mirror without column mapping: `%XX`
     stands for each refused character, for a `%` that would be read as an escape, and for the first
-    character of a name in `READERS`. Different names stay different, also when `folded`."""
+    character of a name in `READER_COLUMNS`. Different names stay different, also when `folded`."""
     return _unread(_ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", name))
 
 

@@ -88,11 +88,11 @@ class ConsequenceRule:
 
 
 def _is(kind: str) -> Callable[[TableEffect], str | None]:
-    return lambda event: (event.reason or kind) if event.kind == kind else None
+    return lambda effect: (effect.reason or kind) if effect.kind == kind else None
 
 
 def _changed(test: Callable[[TableEffect], str | None]) -> Callable[[TableEffect], str | None]:
-    return lambda event: test(event) if event.kind == "changed" else None
+    return lambda effect: test(effect) if effect.kind == "changed" else None
 
 
 RULES: Final[tuple[ConsequenceRule, ...]] = (
@@ -264,7 +264,7 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
     ),
     ConsequenceRule(
         "nothing",
-        lambda event: event.reason or "nothing of its rows changed",
+        lambda effect: effect.reason or "nothing of its rows changed",
         Action.NOTHING,
         (
             "indexes, comments, row format, defaults, visibility, CHECK, foreign keys, collations; "
@@ -281,16 +281,16 @@ PoliciesOf = Callable[[TableName], LakePolicies]
 """Returns the policies by which the lake follows a table of the source."""
 
 
-def _decided(event: TableEffect, policies: LakePolicies) -> Consequence:
+def _decided(effect: TableEffect, policies: LakePolicies) -> Consequence:
     for rule in RULES:
-        reason = rule.applies(event)
+        reason = rule.applies(effect)
         if reason is not None:
             action = rule.action
             if rule.by_policy and policies.on_rewrite is OnRewrite.RESNAPSHOT:
                 action = Action.REREAD
             elif action is Action.EMPTY and policies.ignores_truncates:
                 action, reason = Action.NOTHING, f"{reason}, which is ignored"
-            return Consequence(event.table, action, rule.name, reason)
+            return Consequence(effect.table, action, rule.name, reason)
     raise AssertionError("the last rule always applies")
 
 
@@ -308,13 +308,13 @@ def consequences(
     outcome: dict[TableName, Consequence] = {}
     if followed.not_understood is not None:
         for table in followed.not_understood.may_touch or ():
-            event = TableEffect(table, "not followed", followed.not_understood.reason)
-            outcome[table] = _decided(event, policies_of(table))
-    for effect in followed.effects:
-        for event in table_effects(effect, strict=strict, moment=moment, treated=treated):
-            new = _decided(event, policies_of(event.table))
-            old = outcome.get(event.table)
-            moves = event.kind in ("created", "dropped", "renamed")
+            effect = TableEffect(table, "not followed", followed.not_understood.reason)
+            outcome[table] = _decided(effect, policies_of(table))
+    for change in followed.effects:
+        for effect in table_effects(change, strict=strict, moment=moment, treated=treated):
+            new = _decided(effect, policies_of(effect.table))
+            old = outcome.get(effect.table)
+            moves = effect.kind in ("created", "dropped", "renamed")
             if old is None or moves or severity(new.action) > severity(old.action):
-                outcome[event.table] = new
+                outcome[effect.table] = new
     return outcome

@@ -118,12 +118,12 @@ _ROWS_KEPT: Final = frozenset({"innodb", "myisam", "aria", "rocksdb"})
 """Engines between which a table can change with all its rows."""
 
 
-def engine_refused(event: TableEffect) -> str | None:
-    return None if event.after is None else why_refused(event.after.engine)
+def engine_refused(effect: TableEffect) -> str | None:
+    return None if effect.after is None else why_refused(effect.after.engine)
 
 
-def versioned(event: TableEffect) -> str | None:
-    return None if event.after is None else why_versioned(event.after)
+def versioned(effect: TableEffect) -> str | None:
+    return None if effect.after is None else why_versioned(effect.after)
 
 
 def why_versioned(schema: TableSchema) -> str | None:
@@ -133,33 +133,34 @@ def why_versioned(schema: TableSchema) -> str | None:
     return "it is system-versioned: rows of the past are logged under the key of the present one"
 
 
-def engine_changed(event: TableEffect) -> str | None:
-    before, after = (schema.engine for schema in event.schemas)
+def engine_changed(effect: TableEffect) -> str | None:
+    before, after = (schema.engine for schema in effect.schemas)
     if before.lower() == after.lower() or {before.lower(), after.lower()} <= _ROWS_KEPT:
         return None
     return f"its engine {before} became {after}"
 
 
-def values_changed(event: TableEffect) -> str | None:
-    for before, after in event.pairs:
-        if before is not None and (why := why_values_change(before, after, strict=event.strict)):
+def values_changed(effect: TableEffect) -> str | None:
+    for before, after in effect.pairs:
+        if before is not None and (why := why_values_change(before, after, strict=effect.strict)):
             return f"stored values of {after.name} may have changed: {why}"
     return None
 
 
-def key_changed(event: TableEffect) -> str | None:
-    origin = dict(zip((c.name for c in event.schemas[1].columns), event.columns_from, strict=True))
-    before, after = (schema.primary_key for schema in event.schemas)
-    if tuple(origin.get(name) for name in after) == before:
+def key_changed(effect: TableEffect) -> str | None:
+    names = (column.name for column in effect.schemas[1].columns)
+    origins = dict(zip(names, effect.columns_from, strict=True))
+    before, after = (schema.primary_key for schema in effect.schemas)
+    if tuple(origins.get(name) for name in after) == before:
         return None
     return f"its primary key was ({', '.join(before)}) and is ({', '.join(after)})"
 
 
-def differs_per_row(event: TableEffect) -> str | None:
+def differs_per_row(effect: TableEffect) -> str | None:
     """Return why only the source knows which values existing rows got in a new column."""
-    _, schema = event.schemas
+    _, schema = effect.schemas
     decoded = {column.name: column for column in row_structure(schema).columns}
-    for before, after in event.pairs:
+    for before, after in effect.pairs:
         if before is not None:
             continue
         if after.generated is not None:
@@ -169,7 +170,7 @@ def differs_per_row(event: TableEffect) -> str | None:
         expression = after.default.text if isinstance(after.default, ExpressionDefault) else None
         if expression is not None and not expression.upper().startswith("CURRENT_TIMESTAMP"):
             return f"the new column {after.name} has a default that differs per row"
-        if _is_known(after, decoded[after.name], event.moment):
+        if _is_known(after, decoded[after.name], effect.moment):
             continue
         if expression is not None:
             return (
@@ -189,16 +190,16 @@ def _is_known(column: ColumnSchema, decoded: Column, moment: StatementMoment | N
         return True
 
 
-def shape_changed(event: TableEffect) -> str | None:
+def shape_changed(effect: TableEffect) -> str | None:
     """Return why the lake has to show a column's values again. A new column is shown with its
     default, unless a condition takes rows by it."""
-    for before, after in event.pairs:
-        now = event.treated.get(after.name.lower(), "")
+    for before, after in effect.pairs:
+        now = effect.treated.get(after.name.lower(), "")
         if before is None:
             if ROWS_BY in now:
                 return f"the condition on rows uses the new column {after.name}"
             continue
-        if event.treated.get(before.name.lower(), "") != now:
+        if effect.treated.get(before.name.lower(), "") != now:
             return f"column {before.name} is now called {after.name}, which is shown in another way"
         if ROWS_BY in now and before.name.lower() != after.name.lower():
             return f"the condition on rows uses {after.name}, which was called {before.name}"
@@ -212,12 +213,12 @@ def _definition(column: ColumnSchema) -> ColumnSchema:
     return replace(column, name="", default=None, on_update=False, invisible=False)
 
 
-def columns_changed(event: TableEffect) -> str | None:
+def columns_changed(effect: TableEffect) -> str | None:
     """Return whether rows have other columns or types. A column that is dropped and added again in
     one statement is a new one, even with the same definition."""
-    before, after = (row_structure(schema).columns for schema in event.schemas)
-    names = tuple(column.name for column in event.schemas[0].columns)
-    return "its columns changed" if before != after or event.columns_from != names else None
+    before, after = (row_structure(schema).columns for schema in effect.schemas)
+    names = tuple(column.name for column in effect.schemas[0].columns)
+    return "its columns changed" if before != after or effect.columns_from != names else None
 
 
 _GROW: Final = frozenset({"datetime", "timestamp", "bit", "vector"})

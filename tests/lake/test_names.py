@@ -36,7 +36,7 @@ from pipeline.ports.mirror_writes import (
     SetProperties,
     StagedFiles,
 )
-from pipeline.schema.column_names import MERGES
+from pipeline.schema.column_names import MERGE_COLUMNS
 from resources.lake.session import SparkProcess
 from tests.lake.conftest import Lake, lake_of
 from tests.lake.made import a_target, own_part
@@ -55,7 +55,7 @@ DMLWithDeletionVectorsHelper, CDCReader, DeltaParquetFileFormat, RowId) and of S
 
 ODD = ("a b", "x;y", "count(`id`)", "{n}", "k=v", "l\nm\tn", "a.b", "`", "a%20b", "%", "ä", "c0")
 EVERY = (*INTERNAL, *ODD)
-MERGED = tuple(name for name in EVERY if name not in MERGES)
+MERGED = tuple(name for name in EVERY if name not in MERGE_COLUMNS)
 
 MIRROR = "shop/shop/odd"
 

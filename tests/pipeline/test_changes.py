@@ -27,7 +27,7 @@ from pipeline.changes.mapping import latest
 from pipeline.changes.strategy import only_inserts
 from pipeline.errors import TableError
 from pipeline.schema.column_names import (
-    READERS,
+    READER_COLUMNS,
     escaped,
     folded,
     hidden,
@@ -171,7 +171,7 @@ def test_a_changelog_has_each_column_under_a_name_that_delta_takes(names: list[s
     assert [shown(hidden(name)) for name in columns] == columns
     for names in (changelog_names(columns), list(map(hidden, columns))):
         assert len(set(map(folded, names))) == len(columns)
-        assert READERS.isdisjoint(map(folded, names))
+        assert READER_COLUMNS.isdisjoint(map(folded, names))
     assert not any(map(is_refused, changelog_names(columns)))
 
 
