@@ -235,10 +235,9 @@ def with_children(
     folded = schema.fold(parent)
     tables = dict(schema.tables)
     for name, table in schema.tables.items():
-        keys = tuple(
-            change(key) if schema.fold(key.references) == folded else key
-            for key in table.foreign_keys
-        )
-        if keys != table.foreign_keys:
-            tables[name] = replace(table, foreign_keys=keys)
+        refers = [schema.fold(key.references) == folded for key in table.foreign_keys]
+        if any(refers):
+            keys = zip(table.foreign_keys, refers, strict=True)
+            changed = tuple(change(key) if refer else key for key, refer in keys)
+            tables[name] = replace(table, foreign_keys=changed)
     return replace(schema, tables=tables)
