@@ -1,4 +1,4 @@
-"""Which type of a result's columns is read where; whole rows → a batch of Arrow columns."""
+"""Whole rows → batches of Arrow columns, by the table from types to decoders."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from pipeline.schema.types import arrow_type
 from pipeline.table import Column
 
 MOST_ROWS: Final = 10_000
-"""Of a batch."""
+"""Most rows of a batch."""
 
 MOST_BYTES: Final = 32 << 20
-"""No row of a batch begins behind so many bytes of it, as they came."""
+"""Bytes of rows, as received, after which a batch takes no further row."""
 
 _MOST_CELLS: Final = 1 << 22
 _FEWEST_ROWS: Final = 64
@@ -35,55 +35,55 @@ before them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """How a type's values come: with which of the protocol's `codes`, and what makes Arrow of
+class Decoder:
+    """The type codes of the protocol that a type's values may have, and the function that decodes
     them."""
 
     codes: frozenset[int]
-    read: Callable[[Column, Answers], pa.Array]
+    decode: Callable[[Column, Answers], pa.Array]
 
 
-READ_BY: Final[Mapping[str, Reading]] = MappingProxyType(
+READ_BY: Final[Mapping[str, Decoder]] = MappingProxyType(
     {
-        "tinyint": Reading(frozenset({1}), integers),
-        "smallint": Reading(frozenset({2}), integers),
-        "mediumint": Reading(frozenset({9}), integers),
-        "int": Reading(frozenset({3}), integers),
-        "bigint": Reading(frozenset({8}), integers),
-        "float": Reading(frozenset({4}), integers),
-        "double": Reading(frozenset({5}), integers),
-        "decimal": Reading(frozenset({246}), decimals),
-        # It is asked for as a number.
-        "bit": Reading(frozenset({1, 2, 3, 8, 9}), bits),
-        "year": Reading(frozenset({13}), years),
-        "date": Reading(frozenset({10, 14}), dates),
-        "time": Reading(frozenset({11}), times),
-        "datetime": Reading(frozenset({12}), moments),
-        "timestamp": Reading(frozenset({7}), moments),
-        **dict.fromkeys(("char", "varchar", "text", "enum", "set", "json"), Reading(_BYTES, texts)),
-        **dict.fromkeys(("binary", "varbinary", "blob"), Reading(_BYTES, binaries)),
-        "geometry": Reading(_BYTES, geometries),
-        "vector": Reading(_BYTES, vectors),
+        "tinyint": Decoder(frozenset({1}), integers),
+        "smallint": Decoder(frozenset({2}), integers),
+        "mediumint": Decoder(frozenset({9}), integers),
+        "int": Decoder(frozenset({3}), integers),
+        "bigint": Decoder(frozenset({8}), integers),
+        "float": Decoder(frozenset({4}), integers),
+        "double": Decoder(frozenset({5}), integers),
+        "decimal": Decoder(frozenset({246}), decimals),
+        # `select` asks for a BIT as a number.
+        "bit": Decoder(frozenset({1, 2, 3, 8, 9}), bits),
+        "year": Decoder(frozenset({13}), years),
+        "date": Decoder(frozenset({10, 14}), dates),
+        "time": Decoder(frozenset({11}), times),
+        "datetime": Decoder(frozenset({12}), moments),
+        "timestamp": Decoder(frozenset({7}), moments),
+        **dict.fromkeys(("char", "varchar", "text", "enum", "set", "json"), Decoder(_BYTES, texts)),
+        **dict.fromkeys(("binary", "varbinary", "blob"), Decoder(_BYTES, binaries)),
+        "geometry": Decoder(_BYTES, geometries),
+        "vector": Decoder(_BYTES, vectors),
     }
 )
 
 
 def unlike(columns: Sequence[Column], definitions: Sequence[Definition]) -> Column | None:
-    """The first column that the result does not define as the table's structure does."""
+    """Return the first column whose definition in the result differs from the table's structure."""
     for column, definition in zip(columns, definitions, strict=True):
-        number = column.type.endswith("int")
+        integer = column.type.endswith("int")
         if definition.code not in READ_BY[column.type].codes or (
-            number and definition.unsigned != column.unsigned
+            integer and definition.unsigned != column.unsigned
         ):
             return column
     return None
 
 
 class ResultBatches:
-    """The rows of one result as batches, read once; `ending` says then how it ended.
+    """The rows of one result as batches, to be iterated once; `ending` is set after the last.
 
     `sequence`: the number of the first row's packet. A batch has at most `most_rows` rows (fewer
-    of a table of hundreds of columns) and the row that crosses `most_bytes`.
+    for a table of hundreds of columns), and ends with the row that exceeds `most_bytes`.
     """
 
     def __init__(
@@ -99,8 +99,8 @@ class ResultBatches:
         self._columns = columns
         self._definitions = definitions
         self._pieces = pieces
-        self._forms = np.array([each.size for each in definitions], np.int64)
-        self._schema = pa.schema([(each.name, arrow_type(each)) for each in columns])
+        self._forms = np.array([column.size for column in definitions], np.int64)
+        self._schema = pa.schema([(column.name, arrow_type(column)) for column in columns])
         most_rows = max(min(most_rows, _FEWEST_ROWS), min(most_rows, _MOST_CELLS // len(columns)))
         self._rows = ResultRows(sequence=sequence, most_rows=most_rows, most_bytes=most_bytes)
         self._at = np.empty((len(columns), most_rows), np.int32)
@@ -111,8 +111,8 @@ class ResultBatches:
         return self._rows.ending
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """TableError for a value that is none of its column's type, SourceUnavailable for an
-        answer that is none, `packets.ErrorPacket` where the server gave up."""
+        """Yield the batches. TableError for a value that is invalid for its column's type,
+        SourceUnavailable for a malformed answer, `packets.ErrorPacket` for the server's error."""
         rows = self._rows
         for piece in self._pieces:
             rows.put(piece.data[piece.begin : piece.end])
@@ -122,27 +122,27 @@ class ResultBatches:
                 rows.clear()
                 if rows.ending is not None:
                     return
-        raise broken("it has no end")
+        raise broken("it has no last packet")
 
     def _batch(self) -> pa.RecordBatch:
         rows, count = self._rows, len(self._rows)
         at, size = self._at[:, :count], self._size[:, :count]
         nulls = np.zeros(len(self._columns), np.int64)
         if walk(rows.data, rows.starts, count, self._forms, self._at, self._size, nulls) >= 0:
-            raise broken("a row is not made of its columns")
+            raise broken("a row does not consist of its columns")
         parts = zip(self._columns, self._definitions, at, size, nulls.tolist(), strict=True)
         arrays = [
-            _array(column, Answers(rows.data, places, sizes, empty, definition))
-            for column, definition, places, sizes, empty in parts
+            _array(column, Answers(rows.data, places, sizes, null_count, definition))
+            for column, definition, places, sizes, null_count in parts
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
 def _array(column: Column, answers: Answers) -> pa.Array:
     try:
-        return READ_BY[column.type].read(column, answers)
+        return READ_BY[column.type].decode(column, answers)
     except ValueError as error:
         raise TableError(
-            f"column {column.name!r} holds a value that is no {column.type}",
+            f"column {column.name!r} holds a value that is not a valid {column.type}",
             hint="correct those rows in the source, or exclude the table",
         ) from error

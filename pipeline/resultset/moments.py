@@ -1,8 +1,8 @@
 """DATE, DATETIME, TIMESTAMP and TIME of a result's rows.
 
-Format: a length, and as much as is not zero of year 2, month 1, day 1, hour, minute, second 1
-each, microseconds 4; a TIME is sign 1, days 4, hour, minute, second 1 each, microseconds 4
-(MySQL manual, "Binary Protocol Value"). A TIMESTAMP is in the session's zone, UTC.
+Format: a length, then year 2, month 1, day 1, hour, minute, second 1 each, microseconds 4; trailing
+parts that are zero are left out. A TIME is sign 1, days 4, hour, minute, second 1 each,
+microseconds 4 (MySQL manual, "Binary Protocol Value"). A TIMESTAMP is in the session's zone, UTC.
 """
 
 from __future__ import annotations
@@ -30,39 +30,39 @@ _LONGEST: Final = 10
 
 
 def dates(column: Column, answers: Answers) -> pa.Array:
-    """DATE → date32; a zero or partial date is NULL. ValueError for one that is in no calendar."""
+    """DATE → date32; a zero or partial date becomes NULL. ValueError for an invalid date."""
     buffer, out = room(len(answers), 4)
-    _found(answers, _dates(answers.data, answers.at, answers.size, out))
+    _add_nulls(answers, _dates(answers.data, answers.at, answers.size, out))
     return pa.Array.from_buffers(pa.date32(), len(answers), [answers.validity(), buffer])
 
 
 def moments(column: Column, answers: Answers) -> pa.Array:
-    """DATETIME and TIMESTAMP → timestamp, microseconds; as `dates` where it has no date."""
+    """DATETIME and TIMESTAMP → timestamp, microseconds; NULL and ValueError as in `dates`."""
     buffer, out = room(len(answers), 8)
-    _found(answers, _moments(answers.data, answers.at, answers.size, out))
+    _add_nulls(answers, _moments(answers.data, answers.at, answers.size, out))
     return pa.Array.from_buffers(arrow_type(column), len(answers), [answers.validity(), buffer])
 
 
 def times(column: Column, answers: Answers) -> pa.Array:
-    """TIME(n) → text: [-]HH:MM:SS[.ffffff], hours to 838. ValueError for another."""
+    """TIME(n) → text: [-]HH:MM:SS[.ffffff], hours to 838. ValueError for an invalid time."""
     digits = column.length or 0
     buffer, out = room(len(answers), _LONGEST + 1 + digits)
     offsets, ends = room(len(answers) + 1, 4)
     parts = answers.data, answers.at, answers.size
     if not _times(*parts, digits, out, ends.view(np.int32)):
-        raise ValueError("no time")
+        raise ValueError("not a time")
     return pa.Array.from_buffers(pa.string(), len(answers), [answers.validity(), offsets, buffer])
 
 
-def _found(answers: Answers, nulls: int) -> None:
+def _add_nulls(answers: Answers, nulls: int) -> None:
     if nulls < 0:
-        raise ValueError("no date")
+        raise ValueError("not a date")
     answers.nulls += nulls
 
 
 @part
 def _days(data: Bytes, at: int) -> int:
-    """Days since 1970-01-01 of a year, a month and a day. Years are counted from March, so that
+    """Return the days from 1970-01-01 to a date. Years are counted from March, so that
     the leap day is a year's last."""
     year, month, day = u16(data, at), u8(data, at + 2), u8(data, at + 3)
     if year == 0 or month == 0 or day == 0:
@@ -82,7 +82,7 @@ def _days(data: Bytes, at: int) -> int:
 
 @kernel
 def _dates(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
-    """How many are no date and become NULL; -1 if one is none that there is."""
+    """Write days; return the number of dates that became NULL, or -1 at an invalid date."""
     nulls = 0
     for row in range(len(at)):
         days = 0
@@ -105,17 +105,17 @@ def _dates(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
 @kernel
 def _moments(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
     nulls = 0
-    known, days = 0, _NULL
+    last_date, days = 0, _NULL
     for row in range(len(at)):
         value = 0
         if at[row] >= 0:
             place, count = int(at[row]), int(size[row])
             if count not in (0, _DATE_BYTES, _CLOCK_BYTES, _ALL_BYTES):
                 return -1
-            # Neighbours mostly have the same day.
+            # Neighbouring rows often have the same date, whose days are then known.
             date = u32(data, place) if count else 0
-            if date != known:
-                known = date
+            if date != last_date:
+                last_date = date
                 days = _days(data, place) if date else _NULL
             micros = 0
             if count >= _CLOCK_BYTES:

@@ -1,9 +1,9 @@
 """Integers, BIT, YEAR, FLOAT, DOUBLE and DECIMAL of a result's rows.
 
 Format: little-endian, two's complement or IEEE 754 (MySQL manual, "Binary Protocol Value"). A
-MEDIUMINT has four bytes, a YEAR two; a BIT is asked for as a number. A DECIMAL is text,
-`[-]digits[.digits]`, as many behind the point as the column has; zeros in front where it is
-ZEROFILL.
+MEDIUMINT has four bytes, a YEAR two; a BIT is selected as a number. A DECIMAL is text,
+`[-]digits[.digits]`, with as many digits after the point as the column's scale, and leading zeros
+if it is ZEROFILL.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ _MINUS, _POINT, _ZERO, _NINE = b"-.09"
 
 
 def integers(column: Column, answers: Answers) -> pa.Array:
-    """TINYINT to BIGINT → the column's Arrow type; FLOAT and DOUBLE: the bits as they are."""
+    """TINYINT to BIGINT, FLOAT, DOUBLE → the column's Arrow type, by copying their bits."""
     return _as(arrow_type(column), answers)
 
 
 def bits(column: Column, answers: Answers) -> pa.Array:
-    """BIT(1) → boolean, BIT(64) → decimal(20,0), in between int64."""
+    """BIT(1) → boolean, BIT(64) → decimal(20,0), all others → int64."""
     kind = arrow_type(column)
     return _as(pa.int64() if pa.types.is_boolean(kind) else kind, answers).cast(kind)
 
 
 def years(column: Column, answers: Answers) -> pa.Array:
-    """YEAR → int16. MariaDB's YEAR(2) shows the last two digits of 1970 to 2069."""
+    """YEAR → int16. MariaDB sends a YEAR(2) as the last two digits of 1970 to 2069."""
     buffer, out = room(len(answers), 2)
     _years(answers.data, answers.at, answers.definition.length == _SHORT_YEAR, out)
     return pa.Array.from_buffers(pa.int16(), len(answers), [answers.validity(), buffer])
@@ -65,7 +65,8 @@ def _as(kind: pa.DataType, answers: Answers) -> pa.Array:
 
 @kernel
 def _numbers(data: Bytes, at: Places, size: int, signed: bool, width: int, out: Bytes) -> None:
-    """Sixteen bytes for what is unsigned."""
+    """Write integers of `width` bytes. Only unsigned BIGINTs are widened to sixteen bytes, so their
+    upper half is 0."""
     for row in range(len(at)):
         value = 0
         if at[row] >= 0:
@@ -103,8 +104,8 @@ def _years(data: Bytes, at: Places, short: bool, out: Bytes) -> None:
 
 
 def decimals(column: Column, answers: Answers) -> pa.Array:
-    """DECIMAL(p,s) → decimal(p,s) up to 38 digits, else its text. ValueError for a text that is
-    no such number."""
+    """DECIMAL(p,s) → decimal(p,s) up to 38 digits, else text. ValueError for text that is not such
+    a number."""
     kind = arrow_type(column)
     if not pa.types.is_decimal(kind):
         _require(_without_zeros(answers.data, answers.at, answers.size))
@@ -117,13 +118,13 @@ def decimals(column: Column, answers: Answers) -> pa.Array:
 
 def _require(wrong: int) -> None:
     if wrong >= 0:
-        raise ValueError("no decimal")
+        raise ValueError("not a decimal")
 
 
 @kernel
 def _decimals(data: Bytes, at: Places, size: Places, precision: int, scale: int, out: Bytes) -> int:
-    """Numbers of 128 bits, from 18 digits at a time. The first row that is no such number, or
-    -1."""
+    """Write 128-bit integers, 18 digits at a time; return the first row that is not such a number,
+    or -1."""
     for row in range(len(at)):
         high = low = 0
         if at[row] >= 0:
@@ -160,8 +161,8 @@ def _decimals(data: Bytes, at: Places, size: Places, precision: int, scale: int,
 
 @kernel
 def _without_zeros(data: Bytes, at: Places, size: Places) -> int:
-    """Let each number begin behind the zeros in front of it, one before the point left over.
-    The first row that is no number, or -1."""
+    """Move each number's beginning past its leading zeros, except one before the point; return the
+    first row that is not a number, or -1."""
     for row in range(len(at)):
         if at[row] < 0:
             continue

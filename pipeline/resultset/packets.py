@@ -1,8 +1,8 @@
-"""Pieces of a socket's stream → the bytes of whole rows, one behind the other.
+"""Pieces of a socket's stream → the bytes of whole rows, one after another.
 
-Pieces may be cut anywhere. Rows are copied once, so that one that came in several pieces or
-packets lies in one place; room is made for what a packet declares, at most 16 MiB, when its
-head has arrived.
+Pieces may end anywhere. Rows are copied once, so that one which came in several pieces or packets
+is contiguous. When a packet's header has arrived, room is made for its declared length, at most
+16 MiB.
 
 Protocol: MySQL manual, "Protocol::Packet", "Protocol::EOF_Packet", "Protocol::OK_Packet" (which
 ends a result where a client deprecates EOF packets), "Protocol::ERR_Packet".
@@ -27,12 +27,12 @@ MAX_ROW_BYTES: Final = (1 << 30) + (1 << 25)
 
 _HEAD: Final = 4
 _WHOLE: Final = 0xFFFFFF
-"""A packet of so many bytes is continued by the next."""
+"""Length of a packet that the next packet continues."""
 
 _FIRST_BYTES: Final = 1 << 20
 _ROW, _END, _ERROR = 0x00, 0xFE, 0xFF
 _LEAST_ERROR_BYTES: Final = 3
-"""With its number; what it says may be left out."""
+"""The marker and the error number; the text may be missing."""
 
 
 # Places in the state.
@@ -40,18 +40,20 @@ _AT, _HEAD_BYTES, _HEAD_VALUE, _LEFT, _CONTINUED, _SEQUENCE, _PUT, _ROWS = range
 
 
 _MORE, _FULL, _ROOM, _OTHER, _WRONG = range(5)
-"""Why the loop came back. MORE: the piece is used up. FULL: so many rows, or so many bytes, as were
-asked for. ROOM: the packet at hand does not fit. OTHER: a packet that is no row. WRONG: what no
-server sends."""
+"""Outcomes of the loop. MORE: the piece is used up. FULL: the batch has its rows or bytes. ROOM:
+the current packet does not fit. OTHER: a packet that is not a row. WRONG: a packet that no server
+sends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
+    """The end of a result, with its number of warnings."""
+
     warnings: int
 
 
 class ErrorPacket(Exception):
-    """The server ended its answer with an error: its number, and what it says."""
+    """The server ended its answer with an error: its number and its text."""
 
     def __init__(self, number: int, text: str) -> None:
         super().__init__("an error packet")
@@ -61,18 +63,18 @@ class ErrorPacket(Exception):
 
 def broken(what: str) -> SourceUnavailable:
     return SourceUnavailable(
-        f"MySQL's answer broke off: {what}",
-        hint="run again; if it happens every time, look at what stands between here and the server",
+        f"MySQL's answer is malformed: {what}",
+        hint="run again; if it happens every time, check the proxies between here and the server",
     )
 
 
 def memory(least: int, better: int) -> Bytes:
-    """Bytes to write to: `least` are needed, `better` spare growing again soon."""
+    """Return bytes to write to: `least` are needed, `better` avoid growing again soon."""
     return np.empty(max(least, better), np.uint8)
 
 
 class ResultRows:
-    """The rows of a result, so many at a time: at most `most_rows`, and none that begins behind
+    """The rows of a result, a batch at a time: at most `most_rows`, up to the one that exceeds
     `most_bytes`. `sequence`: the number of the first packet."""
 
     def __init__(self, *, sequence: int, most_rows: int, most_bytes: int) -> None:
@@ -89,55 +91,54 @@ class ResultRows:
         return int(self._state[_ROWS])
 
     def put(self, piece: Bytes) -> None:
-        """The next bytes; they stay the caller's once `fill` is False."""
+        """Set the next piece; it must not be changed before `fill` returns False."""
         self._piece = piece
         self._state[_AT] = 0
 
     def fill(self) -> bool:
-        """Take rows out of the piece; False if it is used up. Otherwise there are as many as
-        fit, to be taken with `clear`, or the result has ended.
+        """Take rows out of the piece; return False once it is used up. True means that the batch
+        is full, to be read and then cleared by `clear`, or that the result has ended.
 
-        ErrorPacket for the server's error, SourceUnavailable for what no server sends.
+        ErrorPacket for the server's error, SourceUnavailable for a packet that no server sends.
         """
         while self.ending is None:
             outcome = _unpack(self._piece, self._state, self.data, self.starts, self._most_bytes)
             if outcome == _WRONG:
-                raise broken("a packet is not the next one, or no row")
+                raise broken("a packet has a wrong sequence number, or is empty")
             if outcome == _ROOM:
                 self._grow()
             elif outcome == _OTHER:
-                self.ending = self._other()
+                self.ending = self._read_ending()
             else:
                 return outcome == _FULL
         return True
 
     def clear(self) -> None:
-        """The rows were taken; the memory is used again, and given back where a large row took
-        it."""
+        """Remove the rows; their memory is used again, but freed if large rows made it grow."""
         if len(self.data) > 2 * self._most_bytes:
             self.data = memory(0, _FIRST_BYTES)
         self._state[_PUT] = self._state[_ROWS] = 0
 
     def _grow(self) -> None:
-        wanted = int(self._state[_PUT] + self._state[_LEFT])
-        if wanted - int(self.starts[len(self)]) > MAX_ROW_BYTES:
+        needed = int(self._state[_PUT] + self._state[_LEFT])
+        if needed - int(self.starts[len(self)]) > MAX_ROW_BYTES:
             raise broken("a row is larger than any server sends")
-        larger = memory(wanted, 2 * len(self.data))
+        larger = memory(needed, 2 * len(self.data))
         larger[: len(self.data)] = self.data
         self.data = larger
 
-    def _other(self) -> Ending:
-        begin, end = int(self.starts[len(self)]), int(self._state[_PUT])
-        payload = self.data[begin:end].tobytes()
+    def _read_ending(self) -> Ending:
+        start, end = int(self.starts[len(self)]), int(self._state[_PUT])
+        payload = self.data[start:end].tobytes()
         if payload[0] == _ERROR and len(payload) >= _LEAST_ERROR_BYTES:
             raise _error(payload)
         if int(self._state[_AT]) != len(self._piece):
-            raise broken("something comes behind its end")
+            raise broken("bytes follow its last packet")
         return read_ending(payload)
 
 
 def _error(payload: bytes) -> ErrorPacket:
-    """Of an ERR packet: number 2, and, as a rule, # and five characters before the text."""
+    """Read an ERR packet: 0xFF, number 2, usually # and an SQL state of 5, then the text."""
     text = payload[_STATE_END:] if payload[3:4] == b"#" else payload[_LEAST_ERROR_BYTES:]
     return ErrorPacket(int.from_bytes(payload[1:3], "little"), text.decode(errors="replace"))
 
@@ -148,14 +149,14 @@ _MORE_RESULTS: Final = 0x0008
 
 
 def read_ending(payload: bytes) -> Ending:
-    """Of an EOF packet, or of an OK packet that stands for one. SourceUnavailable for another
-    packet, and where further results are said to follow."""
+    """Read an EOF packet, or an OK packet in place of one. SourceUnavailable for another packet,
+    and if it announces further results."""
     if payload[0] != _END:
-        raise broken("a packet is no row and no end")
+        raise broken("a packet is neither a row nor the end")
     if len(payload) == _EOF_BYTES:
         warnings, status = payload[1:3], payload[3:5]
     else:
-        at = _behind(payload, _behind(payload, 1))
+        at = _skip_length(payload, _skip_length(payload, 1))
         status, warnings = payload[at : at + 2], payload[at + 2 : at + 4]
     if len(status) < 2 or len(warnings) < 2:
         raise broken("its last packet ends too early")
@@ -164,7 +165,7 @@ def read_ending(payload: bytes) -> Ending:
     return Ending(int.from_bytes(warnings, "little"))
 
 
-def _behind(payload: bytes, at: int) -> int:
+def _skip_length(payload: bytes, at: int) -> int:
     first = payload[at] if at < len(payload) else 0
     return at + {0xFC: 3, 0xFD: 4, 0xFE: 9}.get(first, 1)
 
@@ -172,25 +173,25 @@ def _behind(payload: bytes, at: int) -> int:
 @kernel
 def _unpack(piece: Bytes, state: Integers, data: Bytes, starts: Integers, most_bytes: int) -> int:
     at, put, rows = state[_AT], state[_PUT], state[_ROWS]
-    held, head, left = state[_HEAD_BYTES], state[_HEAD_VALUE], state[_LEFT]
+    head_bytes, head, left = state[_HEAD_BYTES], state[_HEAD_VALUE], state[_LEFT]
     continued, sequence = state[_CONTINUED], state[_SEQUENCE]
     end, room, most_rows = len(piece), len(data), len(starts) - 1
     outcome = -1
     while outcome < 0:
-        if held < _HEAD:
-            if held == 0 and not continued and (rows == most_rows or put >= most_bytes):
+        if head_bytes < _HEAD:
+            if head_bytes == 0 and not continued and (rows == most_rows or put >= most_bytes):
                 outcome = _FULL
                 break
-            if held == 0 and end - at >= _HEAD:
+            if head_bytes == 0 and end - at >= _HEAD:
                 head = u32(piece, at)
                 at += _HEAD
-                held = _HEAD
+                head_bytes = _HEAD
             else:
-                while held < _HEAD and at < end:
-                    head |= u8(piece, at) << 8 * held
+                while head_bytes < _HEAD and at < end:
+                    head |= u8(piece, at) << 8 * head_bytes
                     at += 1
-                    held += 1
-                if held < _HEAD:
+                    head_bytes += 1
+                if head_bytes < _HEAD:
                     outcome = _MORE
                     break
             if head >> 24 != sequence:
@@ -210,7 +211,7 @@ def _unpack(piece: Bytes, state: Integers, data: Bytes, starts: Integers, most_b
             outcome = _MORE
             break
         continued = 1 if head & _WHOLE == _WHOLE else 0
-        held = 0
+        head_bytes = 0
         head = 0
         if not continued:
             if put == starts[rows]:
@@ -221,6 +222,6 @@ def _unpack(piece: Bytes, state: Integers, data: Bytes, starts: Integers, most_b
                 rows += 1
                 starts[rows] = put
     state[_AT], state[_PUT], state[_ROWS] = at, put, rows
-    state[_HEAD_BYTES], state[_HEAD_VALUE], state[_LEFT] = held, head, left
+    state[_HEAD_BYTES], state[_HEAD_VALUE], state[_LEFT] = head_bytes, head, left
     state[_CONTINUED], state[_SEQUENCE] = continued, sequence
     return outcome

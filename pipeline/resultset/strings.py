@@ -1,10 +1,10 @@
-"""Text, bytes, members, JSON, geometry and vectors of a result's rows: bytes with a length.
+"""Text, bytes, ENUM, SET, JSON, GEOMETRY and VECTOR of a result's rows: bytes with a length.
 
-Text comes in UTF-8 whatever the column's character set, ENUM and SET by their members' names, JSON
-as text. A geometry comes as it is stored: its spatial reference (4 bytes, little-endian), then
-well-known binary (MySQL manual, "Supported Spatial Data Formats"); EWKB is well-known binary
-that says so in the outer type word where there is a reference, and has it behind. MariaDB
-stores the empty value where a NOT NULL column was added: it stays empty.
+Text comes in UTF-8 whatever the column's character set, ENUM and SET as their members' names, JSON
+as text. A geometry comes as it is stored: its SRID (4 bytes, little-endian), then WKB (MySQL
+manual, "Supported Spatial Data Formats"). EWKB is WKB in which, if there is an SRID, the outer type
+has a flag and the SRID follows it. MariaDB stores an empty value when a NOT NULL column is added:
+it stays empty.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from pipeline.resultset.walk import Answers
 from pipeline.table import Column
 
 _REFERENCE, _HEAD = 4, 9
-"""Bytes of a spatial reference; with byte order 1 and type 4 behind it."""
+"""Bytes of an SRID; of an SRID, byte order 1 and type 4."""
 
 _HAS_REFERENCE: Final = 0x20000000
 
 
 def texts(column: Column, answers: Answers) -> pa.Array:
-    """CHAR to LONGTEXT, ENUM, SET, JSON → string; TableError for what is not UTF-8."""
+    """CHAR to LONGTEXT, ENUM, SET, JSON → string; TableError for bytes that are not UTF-8."""
     array = _copied(pa.string(), answers)
     try:
         array.validate(full=True)
     except pa.ArrowInvalid as error:
         raise TableError(
-            "the source sent text that is not in the character set it says",
+            "the source sent text that is not UTF-8",
             hint="correct those rows in the source, or exclude the table",
         ) from error
     return array
@@ -45,7 +45,7 @@ def binaries(column: Column, answers: Answers) -> pa.Array:
 
 
 def geometries(column: Column, answers: Answers) -> pa.Array:
-    """Geometry of any kind → EWKB; ValueError for bytes that end in their head."""
+    """Geometry of any kind → EWKB; ValueError for a malformed header."""
     offsets, ends, total = _spans(answers)
     buffer, out = room(total, 1)
     if not _geometries(answers.data, answers.at, answers.size, ends, out):
@@ -54,7 +54,7 @@ def geometries(column: Column, answers: Answers) -> pa.Array:
 
 
 def vectors(column: Column, answers: Answers) -> pa.Array:
-    """VECTOR(n) → list of float32; ValueError for a broken number of bytes."""
+    """VECTOR(n) → list of float32; ValueError if the length is not a multiple of 4."""
     offsets, ends, total = _spans(answers)
     if bool((ends & 3).any()):
         raise ValueError("no vector")
@@ -72,7 +72,8 @@ def _copied(kind: pa.DataType, answers: Answers) -> pa.Array:
 
 
 def _spans(answers: Answers) -> tuple[pa.Buffer, Places, int]:
-    """Arrow's offsets, twice, and the bytes in all: less than there are in the rows."""
+    """Return Arrow's offsets, as a buffer and as an array, and the total number of bytes. They fit
+    into 32 bits, since the rows do."""
     offsets, raw = room(len(answers) + 1, 4)
     ends = raw.view(np.int32)
     return offsets, ends, _sums(answers.at, answers.size, ends)
@@ -112,23 +113,23 @@ def _geometries(data: Bytes, at: Places, size: Places, ends: Places, out: Bytes)
             if count < _HEAD or u8(data, place + _REFERENCE) > 1:
                 return False
             reference = u32(data, place)
-            known, count = place + _REFERENCE, count - _REFERENCE
+            body, count = place + _REFERENCE, count - _REFERENCE
             if reference == 0:
-                copy(out, total, data, known, count)
+                copy(out, total, data, body, count)
                 total += count
             else:
-                order = u8(data, known)
+                order = u8(data, body)
                 put8(out, total, order)
                 if order:
-                    put32(out, total + 1, u32(data, known + 1) | _HAS_REFERENCE)
+                    put32(out, total + 1, u32(data, body + 1) | _HAS_REFERENCE)
                     put32(out, total + 5, reference)
                 else:
-                    # The value's own order of bytes: what is stored is the number turned over.
-                    kind = b32(data, known + 1) | _HAS_REFERENCE
+                    # The value is big-endian, so its numbers are read and written so.
+                    kind = b32(data, body + 1) | _HAS_REFERENCE
                     for byte in range(4):
                         put8(out, total + 1 + byte, kind >> 24 - 8 * byte)
                         put8(out, total + 5 + byte, reference >> 24 - 8 * byte)
-                copy(out, total + _HEAD, data, known + 5, count - 5)
+                copy(out, total + _HEAD, data, body + 5, count - 5)
                 total += count + _REFERENCE
         ends[row + 1] = total
     return True

@@ -1,8 +1,8 @@
-"""Rows → where each cell lies: in its row, which is proven, and a row is used up by its cells.
+"""Rows → the places of their cells. The walk checks that the cells make up the whole row.
 
 Format: MySQL manual, "Protocol::ColumnDefinition", "Binary Protocol Value" and "Binary Protocol
-Resultset Row": a zero byte, a bit for each column from the third on that is set where it is NULL,
-and the cells of the others.
+Resultset Row": a zero byte; a bitmap, from its third bit on a bit for each column, set if that is
+NULL; and the cells of the other columns.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pipeline.resultset.packets import Integers
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A column as the result defines it: its type code of the protocol; whether it is unsigned;
-    how many characters or bytes it shows at most."""
+    """A column as the result defines it: its type code in the protocol, whether it is unsigned,
+    and its display length in characters or bytes."""
 
     code: int
     unsigned: bool
@@ -31,7 +31,7 @@ class Definition:
 
     @property
     def size(self) -> int:
-        """Bytes of a cell; 0 where a length stands before it."""
+        """Bytes of a cell; 0 if each cell has a length before it."""
         return _FIXED.get(self.code, 0)
 
 
@@ -41,8 +41,8 @@ _FIXED: Final = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 8: 8, 9: 4, 13: 2}
 
 @dataclass(slots=True)
 class Answers:
-    """One column's cells of many rows: `data[at[n] : at[n] + size[n]]`, or NULL as `at[n]`;
-    where the definition has a size, `size` says nothing. `nulls` counts the NULLs."""
+    """One column's cells of many rows: `data[at[n] : at[n] + size[n]]`, or NULL as `at[n]`.
+    `size` is unused if the definition has a size. `nulls` is the number of NULLs."""
 
     data: Bytes
     at: Places
@@ -62,14 +62,14 @@ def walk(
     data: Bytes,
     starts: Integers,
     rows: int,
-    forms: Integers,
+    sizes: Integers,
     at: npt.NDArray[np.int32],
     size: npt.NDArray[np.int32],
     nulls: Integers,
 ) -> int:
-    """Set places, lengths and counts of NULLs, by column and row; `forms`: each column's size, 0
-    where a length stands before a cell. The first row that is not as it must be, or -1."""
-    columns = len(forms)
+    """Set places, lengths and numbers of NULLs, by column and row; return the first malformed row,
+    or -1. `sizes`: each column's size, 0 if each cell has a length before it."""
+    columns = len(sizes)
     flags = columns + 9 >> 3
     for row in range(rows):
         end = starts[row + 1]
@@ -84,7 +84,7 @@ def walk(
                 size[column, row] = 0
                 nulls[column] += 1
                 continue
-            count = forms[column]
+            count = sizes[column]
             if count == 0:
                 if place >= end:
                     return row

@@ -137,7 +137,7 @@ def test_invalid_dates_are_said(mysql: MySqlStand, database: str, kind: str, val
     source = server(mysql)
     with (
         source.rows(source.structure(TableName(database, "t"))) as batches,
-        pytest.raises(TableError, match=f"'d' holds a value that is no {kind}"),
+        pytest.raises(TableError, match=f"'d' holds a value that is not a valid {kind}"),
     ):
         list(batches)
 
