@@ -1,7 +1,7 @@
-"""The binlog's grammar: bytes in, whole transactions out.
+"""The binlog's format: bytes in, whole transactions and decoded rows out.
 
-Sans-I/O: everything here takes bytes and returns values. The sources are the MySQL
-manual's "Replication Event" pages and the format descriptions in MySQL's
-`libs/mysql/binlog/event`. Does not belong here: sockets (`resources.mysql.dump`),
-what a change means to the lake (`pipeline.changes`).
+Sans-I/O: every function takes bytes and returns values. The sources are the MySQL manual's
+"Replication Event" pages and the format descriptions in MySQL's `libs/mysql/binlog/event`.
+Sockets (`resources.mysql.dump`) and what a change does to the lake (`pipeline.changes`)
+do not belong here.
 """

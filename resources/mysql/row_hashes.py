@@ -1,6 +1,6 @@
-"""Hashes of a table's rows, computed by the server itself, and some of its rows by hash or by key.
+"""Hashes of a table's rows that the server computes, and some of its rows by hash or by key.
 
-A sum is one row of an answer, whatever the table's size; hashes row by row are 16 bytes each.
+The sum of all hashes is a single row, whatever the table's size; hashes of rows are 16 bytes each.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _ROWS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class HashStatement:
-    """What is asked of one table."""
+    """The SQL for the hashes of one table's rows."""
 
     structure: TableStructure
     flavour: str
 
     def text(self, names: Sequence[str]) -> str:
-        """The expression for the text of these columns of a row."""
+        """Return the expression for the text of these columns of a row."""
         columns = {column.name: column for column in self.structure.columns}
         values = [expression(columns[name], quoted(name), self.flavour) for name in names]
         return f"concat_ws(',', {', '.join(values)})"
@@ -79,9 +79,9 @@ class HashStatement:
         return f"select unhex(concat({self.key}, {self.row})) from {self.source}"
 
     def among(self, keys: Collection[int]) -> str:
-        """The condition for rows whose keys have one of these hashes."""
-        wanted = ", ".join(f"'{key:0{_HEX}x}'" for key in sorted(keys))
-        return f"{self.key} in ({wanted})"
+        """Return the condition for rows whose keys have one of these hashes."""
+        hashes = ", ".join(f"'{key:0{_HEX}x}'" for key in sorted(keys))
+        return f"{self.key} in ({hashes})"
 
 
 def read_sum(settings: ConnectionSettings, structure: TableStructure) -> SourceSum:
@@ -89,7 +89,7 @@ def read_sum(settings: ConnectionSettings, structure: TableStructure) -> SourceS
     with opened(settings, structure) as read:
         marks = read.ask(read.statement.summed())
         [(rows, total)] = read.cursor.fetchall()
-        read.require_told()
+        read.require_no_warnings()
         marks = read.ended(marks)
     return SourceSum(RowSum(int(rows), int(total or 0) % MODULUS), marks)
 
@@ -108,8 +108,8 @@ def open_hashes(settings: ConnectionSettings, structure: TableStructure) -> Iter
 
 @dataclass(frozen=True, slots=True)
 class HashedRead:
-    """`cursor` reads, `questions` is another session's. `snapshots`: the table's rows are
-    those of the snapshot."""
+    """A read of one table: `cursor` reads its rows, `questions` belongs to a second session.
+    `snapshots`: the engine reads the table in the transaction's snapshot."""
 
     cursor: ReadingCursor
     questions: Cursor
@@ -119,15 +119,16 @@ class HashedRead:
     ordered: bool
 
     def ask(self, sql: str) -> ReadMarks:
-        """Run the statement between its marks; the table keeps its structure from here on."""
+        """Run a statement and return its marks. From then on its metadata lock prevents changes of
+        the table's structure, so the structure is checked after it started."""
         marks = self.begin()
         self.cursor.execute(sql)
         self.require_structure()
         return marks
 
     def begin(self) -> ReadMarks:
-        """The marks around a snapshot; the table's structure is to be required once a statement
-        on it runs."""
+        """Begin a snapshot and return the marks around it. The caller has to call
+        `require_structure` once a statement on the table runs."""
         low = low_mark(self.questions, self.dialect)
         self.cursor.execute(BEGIN)
         place = snapshot_place(self.cursor) if self.snapshots else None
@@ -137,14 +138,15 @@ class HashedRead:
         return ReadMarks(low.at, high.at, low.executed, high.executed, self.ordered)
 
     def ended(self, marks: ReadMarks) -> ReadMarks:
-        """Once all was read: what is read without a snapshot may be as new as that."""
+        """Return the marks once everything was read: rows that were read without a snapshot may be
+        as new as the log's end is now."""
         if self.snapshots:
             return marks
         high = high_mark(self.questions, self.dialect)
         return replace(marks, high=high.at, high_set=high.executed)
 
-    def require_told(self) -> None:
-        """TableError where the server warned of a value that may stand for another."""
+    def require_no_warnings(self) -> None:
+        """Raise TableError if the server warned of a value that it may have changed."""
         if count := self.cursor.warning_count:
             structure = self.statement.structure
             names = names_of(structure.name, structure.names)
@@ -161,7 +163,8 @@ class HashedRead:
 
 @contextmanager
 def opened(settings: ConnectionSettings, structure: TableStructure) -> Iterator[HashedRead]:
-    """A read of a table, which gives way to whoever waits to alter it: `TableBusy` then."""
+    """Open a read of a table; `TableBusy` if another session waits for its metadata lock, to which
+    the read gives way."""
     with (
         reading(settings, patient=True) as cursor,
         connect(settings) as asking,
@@ -188,14 +191,15 @@ def _hashes(read: HashedRead) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray
         values = [row[0] for row in rows]
         if None in values:
             raise _not_hashed(values.count(None))
-        both = np.frombuffer(b"".join(values), ">u8").astype(np.uint64)
-        yield both[0::2], both[1::2]
-    read.require_told()
+        hashes = np.frombuffer(b"".join(values), ">u8").astype(np.uint64)
+        yield hashes[0::2], hashes[1::2]
+    read.require_no_warnings()
 
 
 def _not_hashed(rows: int) -> TableError:
     return TableError(
-        f"the server gave no hash of {rows} rows: their text is longer than max_allowed_packet",
+        f"the server returned no hash for {rows} rows: their text is longer than "
+        "max_allowed_packet",
         hint="raise max_allowed_packet at the source",
     )
 
@@ -228,18 +232,18 @@ def read_sample(
         [(least, most)] = read.cursor.fetchall()
         if callable(starts):
             chosen = [] if least is None else starts(int(least), int(most))
-            starts = [(one,) for one in chosen]
+            starts = [(value,) for value in chosen]
         rows = [_stretch(read, structure, start) for start in starts]
         marks = read.ended(marks)
     return SourceSample(marks, tuple(starts), tuple(rows))
 
 
 def _stretch(read: HashedRead, structure: TableStructure, start: Key) -> pa.Table:
-    behind, values = _behind([quoted(one) for one in structure.primary_key], start)
+    condition, values = _from_key([quoted(name) for name in structure.primary_key], start)
     batches = select_rows(
         read.cursor,
         structure,
-        where=behind,
+        where=condition,
         parameters=values,
         order=structure.primary_key,
         limit=STRETCH,
@@ -247,16 +251,17 @@ def _stretch(read: HashedRead, structure: TableStructure, start: Key) -> pa.Tabl
     return pa.Table.from_batches(batches, arrow_schema(structure))
 
 
-def _behind(names: Sequence[str], start: Key) -> tuple[str | None, list[str | bytes]]:
-    """The condition that a key is that or behind it, and its values; none for no start."""
+def _from_key(names: Sequence[str], start: Key) -> tuple[str | None, list[str | bytes]]:
+    """Return the condition that a key is `start` or greater, and its parameters; None without a
+    start."""
     if not start:
         return None, []
-    texts = [one if isinstance(one, bytes) else str(one) for one in start]
+    texts = [value if isinstance(value, bytes) else str(value) for value in start]
     parts, values = [], list[str | bytes]()
     for last, name in enumerate(names):
         sign = ">=" if last == len(names) - 1 else ">"
-        plain = [one.replace("%", "%%") for one in (*names[:last], name)]
-        equal = [f"{one} = %s" for one in plain[:-1]]
-        parts.append(" and ".join([*equal, f"{plain[-1]} {sign} %s"]))
+        escaped = [name.replace("%", "%%") for name in (*names[:last], name)]
+        equal = [f"{name} = %s" for name in escaped[:-1]]
+        parts.append(" and ".join([*equal, f"{escaped[-1]} {sign} %s"]))
         values += texts[: last + 1]
     return " or ".join(f"({part})" for part in parts), values

@@ -1,7 +1,7 @@
-"""One table's rows by SELECT as Arrow: the statement and its batches.
+"""One table's rows by SELECT, as Arrow batches.
 
-Some columns are asked for twice, as they are stored and as they are printed: the server prints `?`
-for bytes that mean nothing in their character set, and one text for codes that mean the same.
+Some columns are selected twice, as text and as they are stored: the server prints `?` for bytes
+that are invalid in their character set, and the same text for different codes of one character.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ import pyarrow as pa
 import pymysql
 
 from pipeline.binlog.text.charsets import Decoder, text_decoder
-from pipeline.binlog.text.twins import astray, comes_back, is_own_number, is_whole, may_stray
+from pipeline.binlog.text.twins import (
+    ambiguous_key,
+    is_canonical,
+    is_canonical_number,
+    is_whole,
+    may_stray,
+)
 from pipeline.errors import StructureMoved, TableError
 from pipeline.resultset.column_arrays import ResultBatches, unlike
 from pipeline.resultset.packets import ErrorPacket
@@ -25,7 +31,7 @@ from resources.mysql.answers import Answer, ReadingCursor
 from resources.mysql.warnings import read_warnings
 
 _HASH: Final = re.compile(r"DB_ROW_HASH_\d+")
-"""Columns that MariaDB hides."""
+"""Names of hidden columns of MariaDB."""
 
 BEGIN: Final = "start transaction with consistent snapshot, read only"
 
@@ -41,44 +47,43 @@ def select_rows(
     order: Sequence[str] = (),
     limit: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The table's rows, columns as `schema.types` types them, at most so many in a batch as
-    `pipeline.ports.source` says. `key`: columns that rows may be told by, besides those that
-    the structure names.
+    """Return the table's rows, with columns of the types of `schema.types`, in batches of the size
+    that `pipeline.ports.source` sets. `key`: key columns besides the structure's primary key.
 
-    `where`: a condition with a `%s` for each parameter; `along`: which index is used, as the
-    statement says it (nothing: as the server likes), with a condition only; `order`: columns to
-    sort by, upwards, no order if there is none; `limit`: rows at most. The statement runs before
-    the first batch is asked for. `cursor` is one of `reader.reading`. TableError for a value no
-    Arrow type holds, for a column that no statement can name, and where the source warned of
-    something that is not known to be harmless; StructureMoved where the answer has other columns;
-    ValueError where the cursor was left before the end.
+    `where`: a condition with a `%s` for each parameter; `along`: an index hint, used only with a
+    condition; `order`: columns to sort by, ascending; `limit`: most rows to return. The statement
+    runs before this function returns. `cursor` is one of `reader.reading`. TableError for a value
+    that no Arrow type holds, for a column that no statement can name, and for a warning of the
+    source that is not known to be harmless; StructureMoved if the answer has other columns;
+    ValueError if the cursor was closed before the last batch.
     """
     for column in structure.columns:
         if _HASH.fullmatch(column.name):
             raise TableError(
-                f"the server keeps {column.name!r} for a UNIQUE key that it hashes; it is in the "
-                "log, and cannot be selected",
+                f"column {column.name!r} is a hidden column of a UNIQUE key that the server "
+                "hashes; it is in the log, but cannot be selected",
                 hint="make the key shorter than the engine's limit, or exclude the table",
             )
     arrow_schema(structure)
     keys = frozenset((*structure.primary_key, *key))
-    beside = {
-        column: asked
+    raw = {
+        column: expression
         for column in structure.columns
-        if (asked := stored(column, quoted(column.name), keyed=column.name in keys)) is not None
+        if (expression := stored(column, quoted(column.name), keyed=column.name in keys))
+        is not None
     }
     if where is not None:
         where = cursor.mogrify(where, tuple(parameters)) if parameters else where
-    answer = cursor.ask(_statement(structure, beside, where, along, order, limit))
-    columns = (*structure.columns, *(stored_as(column) for column in beside))
-    if (other := unlike(columns, answer.definitions)) is not None:
+    answer = cursor.ask(_statement(structure, raw, where, along, order, limit))
+    columns = (*structure.columns, *(stored_as(column) for column in raw))
+    if (differing := unlike(columns, answer.definitions)) is not None:
         raise StructureMoved(
-            f"{structure.name} does not have the structure it should be read with: another "
-            f"definition of {other.name}",
-            hint="run again: its structure is read again",
+            f"{structure.name} does not have the structure it is to be read with: the definition "
+            f"of {differing.name} differs",
+            hint="run again, which reads its structure again",
         )
     batches = ResultBatches(columns, answer.definitions, answer.pieces(), sequence=answer.sequence)
-    return _checked(cursor, answer, batches, structure, tuple(beside), keys)
+    return _checked(cursor, answer, batches, structure, tuple(raw), keys)
 
 
 def quoted(name: str) -> str:
@@ -90,10 +95,10 @@ def quoted_table(name: TableName) -> str:
 
 
 def selected(column: Column, quoted: str) -> str:
-    """The SQL expression whose answer is the column's value; `quoted` is the column's name.
+    """Return the SQL expression for a column's value; `quoted` is the column's name.
 
-    BIT and VECTOR would come as bytes that say nothing of their length. What is BINARY to the log
-    may be MariaDB's INET6 or UUID.
+    The server would send BIT and VECTOR as bytes without their length. A column that the log
+    calls BINARY may be MariaDB's INET6 or UUID, which SELECT prints as text.
     """
     match column.type:
         case "bit":
@@ -108,14 +113,14 @@ def selected(column: Column, quoted: str) -> str:
 
 def _statement(
     structure: TableStructure,
-    beside: Mapping[Column, str],
+    raw: Mapping[Column, str],
     where: str | None,
     along: str,
     order: Sequence[str],
     limit: int | None,
 ) -> str:
     columns = [selected(column, quoted(column.name)) for column in structure.columns]
-    listed = ", ".join([*columns, *beside.values()])
+    listed = ", ".join([*columns, *raw.values()])
     return "".join(
         (
             f"select {listed} from {quoted_table(structure.name)}",
@@ -131,17 +136,18 @@ def _checked(
     answer: Answer,
     batches: ResultBatches,
     structure: TableStructure,
-    beside: Sequence[Column],
+    raw: Sequence[Column],
     key: frozenset[str],
 ) -> Iterator[pa.RecordBatch]:
-    """`beside`: columns whose stored values stand behind all that is shown."""
+    """Check the values of each batch, and the warnings after the last. `raw`: columns whose stored
+    values follow the table's columns in a batch."""
     width = len(structure.columns)
     try:
         for batch in _until_left(answer, batches, structure.name):
-            for place, column in enumerate(beside, start=width):
+            for place, column in enumerate(raw, start=width):
                 shown = batch.column(structure.names.index(column.name))
                 require_text(column, shown, batch.column(place), keyed=column.name in key)
-            rows = batch.select(range(width)) if beside else batch
+            rows = batch.select(range(width)) if raw else batch
             _refuse_softened(rows, key)
             yield rows
     except ErrorPacket as error:
@@ -158,18 +164,19 @@ def _checked(
 def _until_left(
     answer: Answer, batches: ResultBatches, table: TableName
 ) -> Iterator[pa.RecordBatch]:
-    coming = iter(batches)
+    remaining = iter(batches)
     while True:
         if answer.left:
-            raise ValueError(f"the reading of {table} is closed, and did not come to its end")
-        batch = next(coming, None)
+            raise ValueError(f"the reading of {table} was closed before its end")
+        batch = next(remaining, None)
         if batch is None:
             return
         yield batch
 
 
 def _refuse_softened(batch: pa.RecordBatch, key: frozenset[str]) -> None:
-    """A key is never NULL: what became NULL would stand for other rows too."""
+    """Raise TableError if a key has a NULL: it was a zero date, and rows with different ones would
+    become equal."""
     for name in batch.schema.names:
         if name in key and batch.column(name).null_count:
             raise TableError(
@@ -182,44 +189,44 @@ _WHERE = "a row that was read from the source"
 
 
 def stored(column: Column, quoted: str, *, keyed: bool) -> str | None:
-    """The SQL expression for what is stored; None where what is printed says it. `quoted` is
-    the column's name, `keyed`: rows may be told by it."""
+    """Return the SQL expression for a column's stored value; None if its text is enough. `quoted`
+    is the column's name, `keyed`: the column is part of a key."""
     if column.type in TEXT_TYPES:
         return None if is_whole(column.charset or "utf8mb4") else f"cast({quoted} as binary)"
     return f"cast({quoted} as unsigned)" if keyed and may_stray(column) else None
 
 
 def stored_as(column: Column) -> Column:
-    """What `stored` asks for, as a column: bytes, or a member's number."""
+    """Return the column that `stored` selects: bytes, or a member's number."""
     if column.type in TEXT_TYPES:
         return Column(column.name, "blob")
     return Column(column.name, "bigint", unsigned=True)
 
 
 def require_text(column: Column, printed: pa.Array, values: pa.Array, *, keyed: bool) -> None:
-    """TableError where a stored value is no text, or, in a key, does not come back. `printed` is
-    string; `values`, row by row what is stored, binary, or decimal for a member's number."""
+    """Raise TableError if a stored value is not valid text or, in a key, is ambiguous. `printed`
+    has strings; `values` has for each row the stored value, binary, or a number for a member."""
     if column.type not in TEXT_TYPES:
         numbers = {int(value) for value in values.unique().to_pylist() if value is not None}
-        if not all(is_own_number(column, number) for number in numbers):
-            raise astray(column, _WHERE)
+        if not all(is_canonical_number(column, number) for number in numbers):
+            raise ambiguous_key(column, _WHERE)
         return
     charset = column.charset or "utf8mb4"
-    read, back = text_decoder(charset), comes_back(charset)
+    decode, canonical = text_decoder(charset), is_canonical(charset)
     for text, raw in zip(printed.to_pylist(), values.to_pylist(), strict=True):
         if raw is None:
             continue
-        if not _is(text, raw, read):
+        if not _decodes_to(text, raw, decode):
             raise TableError(
-                f"column {column.name!r} holds bytes that are no {charset} text",
+                f"column {column.name!r} holds bytes that are not valid in {charset}",
                 hint="correct those rows in the source, or exclude the table",
             )
-        if keyed and not back(raw):
-            raise astray(column, _WHERE)
+        if keyed and not canonical(raw):
+            raise ambiguous_key(column, _WHERE)
 
 
-def _is(text: str | None, raw: bytes, read: Decoder) -> bool:
+def _decodes_to(text: str | None, raw: bytes, decode: Decoder) -> bool:
     try:
-        return read(raw) == text
+        return decode(raw) == text
     except UnicodeDecodeError:
         return False

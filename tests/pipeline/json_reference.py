@@ -90,7 +90,7 @@ def document_text(document: bytes) -> bytes:
 
 def _damaged() -> DamagedEvent:
     return DamagedEvent(
-        "a value is not a JSON document",
+        "a value is not a valid document",
         hint="nothing was recorded; run again, and if that fails, read the log with mysqlbinlog",
     )
 

@@ -97,7 +97,7 @@ def test_a_gap_in_the_offsets_is_damage() -> None:
     """An event that says it stands elsewhere means that one is missing."""
     log = Log()
     log.packets.append(packet(EventType.GTID, gtid(1), log.offset + 8))
-    with pytest.raises(DamagedEvent, match="does not end where it says"):
+    with pytest.raises(DamagedEvent, match="does not end at the offset in its header"):
         read(log.packets)
 
 

@@ -218,8 +218,8 @@ def test_no_documents() -> None:
 def test_damage_names_the_value() -> None:
     """The message counts values from 0, and a document outside the data is damage too."""
     data = np.frombuffer(b"\x04\x00\x04\x03", np.uint8)
-    with pytest.raises(DamagedEvent, match="value 1 is not a JSON document"):
+    with pytest.raises(DamagedEvent, match="value 1 of a JSON column is not a valid document"):
         json_array(data, np.array([0, 2]), np.array([2, 2]))
     for at, length in ((-1, 2), (3, 2), (4, 1), (1 << 62, 1 << 62)):
-        with pytest.raises(DamagedEvent, match="value 0 is not a JSON document"):
+        with pytest.raises(DamagedEvent, match="value 0 of a JSON column is not a valid document"):
             json_array(data, np.array([at]), np.array([length]))

@@ -149,7 +149,7 @@ def test_what_stands_on_the_wrong_side_is_told() -> None:
     sentence = answer.told("then")
     assert sentence is not None
     assert f"taken to be {found[4][1]}" in sentence
-    assert "1 transactions say that they were committed at that moment or later" in sentence
+    assert "1 transactions were committed at that moment or later" in sentence
     honest, _ = logged((0, [1, 2, 5]))
     told = find_moment(honest, honest.binlogs, honest.head, moment(4), NOW).told("then")
     assert told is None

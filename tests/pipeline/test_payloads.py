@@ -43,9 +43,9 @@ def test_a_payload_may_hold_a_prepared_transaction(compressed: bool) -> None:
     ("inside", "match"),
     [
         (nested_transaction(1)[: -(19 + 8)], "has no end"),
-        (nested(40, payload(nested_transaction(1))), "holds another"),
-        (nested_transaction(1)[:-1], "not as long as it says"),
-        (nested(16, bytes(8)), "XID event stands announced"),
+        (nested(40, payload(nested_transaction(1))), "contains another"),
+        (nested_transaction(1)[:-1], "length is not the one in its header"),
+        (nested(16, bytes(8)), "XID event comes announced"),
     ],
 )
 def test_a_payload_that_is_no_transaction_is_damage(inside: bytes, match: str) -> None:

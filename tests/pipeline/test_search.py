@@ -356,7 +356,7 @@ def test_an_end_that_the_log_lacks_is_refused() -> None:
     """The refusal names what is missing, and only that."""
     server = ending()
     start = Position(at(4), GtidSet(), "uuid")
-    with pytest.raises(EndNotReached, match=f"hold {SERVER}:7-9$"):
+    with pytest.raises(EndNotReached, match=f"have {SERVER}:7-9$"):
         find_end_of(server, start, server.head, GtidSet.parse(f"{SERVER}:1-9"))
 
 

@@ -82,7 +82,7 @@ def test_an_unknown_version_is_read_in_each_way_that_fits(
     if len(outlines) == 1:
         assert read_structure(table_map).columns == outlines[0].columns
     else:
-        with pytest.raises(TableError, match="which of its numbers are unsigned"):
+        with pytest.raises(TableError, match="which columns of the table are unsigned"):
             read_structure(table_map)
 
 
@@ -95,7 +95,7 @@ def test_signs_that_no_version_writes(columns: Signs) -> None:
     start = len(_raw(bytes(kind for kind, _ in columns)))
     begin = len(_raw(bytes(kind for kind, _ in more)))
     raw = fewer.raw[:start] + table_map.raw[begin:][: 2 + (len(more) + 7) // 8]
-    with pytest.raises(TableError, match="signs of other columns"):
+    with pytest.raises(TableError, match="signs that do not fit"):
         read_outlines(replace(fewer, raw=raw))
 
 

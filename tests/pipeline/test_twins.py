@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.binlog.text.charset_tables import MULTI_BYTE
 from pipeline.binlog.text.charsets import CHARACTER_SETS, single_byte, text_decoder
-from pipeline.binlog.text.twins import comes_back, has_twins, is_own_number, twins
+from pipeline.binlog.text.twins import has_twins, is_canonical, is_canonical_number, twins
 from pipeline.table import Column
 from tests.chance import by_chance
 
@@ -67,7 +67,7 @@ def test_of_all_values_with_one_text_one_comes_back(charset: str) -> None:
 
 
 def _require_one_of_each(charset: str, chance: Random) -> None:
-    back = comes_back(charset)
+    back = is_canonical(charset)
     texts: dict[str, set[bytes]] = {}
     for number in range(1200):
         if number % 300 == 0:
@@ -83,10 +83,10 @@ def _require_one_of_each(charset: str, chance: Random) -> None:
 
 def test_characters_of_two_bytes_are_not_mistaken_for_their_halves() -> None:
     """The end of one character and the beginning of the next are no code."""
-    assert comes_back("cp932")(b"\x81\xed\x40")
-    assert not comes_back("cp932")(b"\x81\x40\xed\x40")
-    assert comes_back("sjis")(b"\x95\x5c")
-    assert not comes_back("sjis")(b"\x95\x5c\x5c")
+    assert is_canonical("cp932")(b"\x81\xed\x40")
+    assert not is_canonical("cp932")(b"\x81\x40\xed\x40")
+    assert is_canonical("sjis")(b"\x95\x5c")
+    assert not is_canonical("sjis")(b"\x95\x5c\x5c")
 
 
 @given(st.lists(st.sampled_from(["", "a", "b"]), min_size=1, max_size=4), st.booleans())
@@ -100,5 +100,5 @@ def test_one_number_for_each_text(members: list[str], enum: bool) -> None:
         else:
             shown = ",".join(m for bit, m in enumerate(members) if number >> bit & 1)
             shown = shown.lstrip(",")
-        if is_own_number(column, number):
+        if is_canonical_number(column, number):
             assert texts.setdefault(shown, number) == number

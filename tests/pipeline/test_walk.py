@@ -22,7 +22,7 @@ def test_a_rotation_elsewhere_is_refused(name: str) -> None:
     log = Log()
     log.transaction(1)
     log.add(EventType.ROTATE, rotate(name))
-    with pytest.raises(DamagedEvent, match="the log rotates to"):
+    with pytest.raises(DamagedEvent, match="the log continues in"):
         list(walk(MadeDump(START, log.wire(), 512), START))
 
 

@@ -80,9 +80,9 @@ def test_one_transaction_far_ahead_hides_nothing(shop: Shop) -> None:
     notes = run(shop, first)
     assert shop.keys() == [1, 2, 3, 4, 5]
     exact = has_exact_times(shop.stand)
-    wanted = [f"the log's times do not ascend where {first} lies, which is taken to be "]
+    wanted = [f"the log's commit times do not ascend around {first}, which is taken to be "]
     assert [note[: len(wanted[0])] for note in notes] == ([] if exact else wanted)
-    otherwise = "1 transactions say that they were committed at that moment or later"
+    otherwise = "1 transactions were committed at that moment or later"
     assert all(otherwise in note for note in notes)
     run(shop, second)
     assert shop.keys() == [1, 2, 3, 4, 5, 6, 7]

@@ -58,7 +58,7 @@ def logged(
     try:
         for seen in walk(dump, start):
             if seen.code == EventType.QUERY:
-                query = read_query(seen.event)
+                query = read_query(seen.parsed)
                 if query.text not in _FRAMES:
                     yield _statement(query, facts, seen.after)
             elif seen.code == EventType.TABLE_MAP:

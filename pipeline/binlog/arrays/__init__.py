@@ -1,1 +1,1 @@
-"""Bytes in arrays, for compiled code: how the loops are compiled, and what they read and keep."""
+"""The tools of compiled code: how it is compiled, loads and stores in arrays, and cells."""

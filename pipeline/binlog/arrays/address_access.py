@@ -1,11 +1,10 @@
-"""Loads and stores at an address, for compiled code.
+"""Loads and stores at an address, for compiled code, and products of 128 bits.
 
-Belongs here: what `array_access` does with arrays, without them, and products of 128 bits.
-Compiled code counts the references to an array at nearly every call it is handed to, which
-costs ten times what a small value does; an address is only a number. None checks bounds:
-whoever calls has proven them, and keeps the arrays alive. Does not: what the bytes mean.
+They do what `array_access` does with arrays. Compiled code counts an array's references at nearly
+every call that it is passed to, which takes ten times as long as writing a small value; an address
+is only a number. No function checks bounds: the caller has done so, and keeps the arrays alive.
 
-Loads answer a signed 64-bit integer whatever the width; only `i64` may come out negative.
+Loads return a signed 64-bit integer whatever the width; only that of `i64` can be negative.
 """
 
 from __future__ import annotations
@@ -25,15 +24,16 @@ def _store(bits: int) -> Callable[[int, int], None]:
 
 
 u8, u16, u32, i64 = _load(8), _load(16), _load(32), _load(64)
-"""`u16(address)`: the little-endian integer of so many bits."""
+"""`u16(address)`: the little-endian integer of 16 bits."""
 
 put8, put16, put32, put64 = _store(8), _store(16), _store(32), _store(64)
-"""`put16(address, value)`: the value's low bits, little-endian."""
+"""`put16(address, value)`: store the value's low 16 bits, little-endian."""
 
 scaled = cast("Callable[[int, int, int], int]", inline("scaled"))
 """`scaled(upper, lower, factor)`: (upper·2**64 + lower)·factor / 2**128, all unsigned, with
-the last bit set if it is not whole. What a number one too large adds does not count."""
+the last bit set if it is not whole. A remainder of 1 counts as 0, because the table's factors are
+rounded up."""
 
 widened = cast("Callable[[int, int, int, int], tuple[int, int]]", inline("widened"))
-"""`widened(high, low, factor, addend)`: the halves of a signed integer of 128 bits times a factor
-and plus an addend, both of which are signed."""
+"""`widened(high, low, factor, addend)`: the halves of (high·2**64 + low)·factor + addend, a signed
+integer of 128 bits."""

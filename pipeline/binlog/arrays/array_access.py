@@ -1,11 +1,10 @@
-"""Loads, stores and copies at any byte of an array, for compiled code.
+"""Loads, stores and copies at any byte of an array, for compiled code, and CRC32.
 
-Belongs here: the few operations that numba's indexing makes slow or impossible
-(unaligned integers of either byte order, memcpy) and CRC32 on top of them. None checks
-bounds: whoever calls has proven them. Does not: what the bytes mean.
+These are the operations that numba's indexing makes slow or impossible: unaligned integers of
+either byte order, and memcpy. No function checks bounds: the caller has done so.
 
-Loads answer a signed 64-bit integer whatever the width, because numba turns a sum of
-signed and unsigned ones into a float. Only `i64` and `b64` may come out negative.
+Loads return a signed 64-bit integer whatever the width, because numba turns a sum of
+signed and unsigned integers into a float. Only those of `i64` and `b64` can be negative.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ def _store(bits: int) -> Callable[[Bytes, int, int], None]:
 
 
 u8, u16, u32, i64 = _load(8), _load(16), _load(32), _load(64)
-"""`u16(array, at)`: the little-endian integer of so many bits at byte `at`."""
+"""`u16(array, at)`: the little-endian integer of 16 bits at byte `at`."""
 
 b16, b32, b64 = _load(16, big=True), _load(32, big=True), _load(64, big=True)
 """The same, big-endian."""
 
 put8, put16, put32, put64 = _store(8), _store(16), _store(32), _store(64)
-"""`put16(array, at, value)`: the value's low bits, little-endian."""
+"""`put16(array, at, value)`: store the value's low 16 bits at byte `at`, little-endian."""
 
 copy = cast("Callable[[Bytes, int, Bytes, int, int], None]", inline("copy"))
-"""`copy(into, at, source, begin, count)`: so many bytes of `source` from `begin` on to `into`
+"""`copy(into, at, source, begin, count)`: copy `count` bytes of `source` from `begin` on to `into`
 at `at`; they must not overlap."""
 
 
@@ -59,21 +58,22 @@ def b40(array: Bytes, at: int) -> int:
 
 
 @part
-def same(one: Bytes, at: int, other: Bytes, there: int, count: int) -> bool:
+def same(array: Bytes, at: int, other: Bytes, other_at: int, count: int) -> bool:
     done = 0
     while done + 8 <= count:
-        if i64(one, at + done) != i64(other, there + done):
+        if i64(array, at + done) != i64(other, other_at + done):
             return False
         done += 8
     while done < count:
-        if u8(one, at + done) != u8(other, there + done):
+        if u8(array, at + done) != u8(other, other_at + done):
             return False
         done += 1
     return True
 
 
 def _crc_tables() -> npt.NDArray[np.uint32]:
-    """Sixteen tables of 256: one step of CRC-32 (IEEE 802.3, reflected) takes 16 bytes."""
+    """Return sixteen tables of 256, so that one step of CRC-32 (IEEE 802.3, reflected) takes 16
+    bytes ("slicing by 16")."""
     tables = np.zeros((16, 256), np.uint32)
     for byte in range(256):
         value = byte
@@ -90,7 +90,7 @@ CRC_TABLES: Final = _crc_tables()
 
 @part
 def crc32(array: Bytes, at: int, count: int) -> int:
-    """CRC-32 of `count` bytes, as `zlib.crc32` gives it."""
+    """Return the CRC-32 of `count` bytes, as `zlib.crc32` does."""
     crc = 0xFFFFFFFF
     end = at + count
     while at + 16 <= end:

@@ -1,4 +1,4 @@
-"""Cells: where each value of a column lies in the bytes of row events.
+"""Cells: the place of each value of a column in the bytes of row events.
 
 Sizes: `Field::pack_length_from_metadata` and `calc_field_size` in MySQL's source.
 """
@@ -19,14 +19,14 @@ from pipeline.errors import TableError
 Places = npt.NDArray[np.int32]
 
 NULL, ABSENT, SOFTENED = -1, -2, -3
-"""Instead of a place: the value is NULL; the image leaves the column out; the value is one
-that no Arrow type holds (a zero date) and becomes NULL."""
+"""In place of a place: the value is NULL; the image leaves the column out; no Arrow type holds the
+value (a zero date), which becomes NULL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A column as the TABLE_MAP lays it out: type code (ENUM and SET told apart from
-    STRING) and the cell's `size`: so many bytes, or, negative, so many that hold its length.
+    """A column as the TABLE_MAP lays it out. `code` is its type, with ENUM and SET instead of
+    STRING; `size` is the cell's size in bytes or, negated, the size of the length before it.
     `width` is the declared length of a string in bytes; `precision` and `scale` are those of
     a decimal; `scale` is the number of fractional digits of a temporal type. `bare_doubles`: the
     server prints a whole double in a JSON document without ".0", as MySQL 5.7 does."""
@@ -46,17 +46,17 @@ _ENUM, _SET, _STRING, _VARCHAR, _VAR_STRING = 247, 248, 254, 15, 253
 JSON: Final = 245
 _LONG: Final = frozenset({242, JSON, 252, 255})
 
-# What metadata may say. 38 digits behind the point is MariaDB's limit, MySQL's is 30.
+# Limits of valid metadata. 38 digits after the point is MariaDB's limit, MySQL's is 30.
 _MEMBER_BYTES: Final = {_ENUM: (1, 2), _SET: (1, 2, 3, 4, 8)}
 _MOST_FRACTION, _MOST_BITS, _MOST_DIGITS, _MOST_SCALE, _MOST_LENGTH_BYTES = 6, 64, 65, 38, 4
 
 
 def layout(code: int, data: bytes) -> Layout:
-    """The layout for a type code and its metadata bytes in a TABLE_MAP; TableError for
-    metadata that the type cannot have."""
+    """Return the layout for a type code and its metadata bytes in a TABLE_MAP; TableError if the
+    type cannot have this metadata."""
     if not _possible(code, data):
         raise TableError(
-            f"a column of the type number {code} has a layout that this version does not know",
+            f"a column of the type number {code} has a layout that this version does not read",
             hint="exclude the table, and report this log to us",
         )
     if code == _STRING and data[0] in (_ENUM, _SET):
@@ -74,7 +74,7 @@ def layout(code: int, data: bytes) -> Layout:
     if code in _LONG:
         return Layout(code, -data[0])
     if code == _STRING:
-        # The length's upper bits hide, inverted, in the type byte (Field_string).
+        # The length's two upper bits are stored, inverted, in the type byte (Field_string).
         width = ((data[0] & 0x30) ^ 0x30) << 4 | data[1]
     else:
         width = int.from_bytes(data, "little")
@@ -96,7 +96,7 @@ def _possible(code: int, data: bytes) -> bool:
 
 
 def decimal_size(precision: int, scale: int) -> int:
-    """Bytes of a decimal: nine digits in four, what is left over on both ends in fewer."""
+    """Return the bytes of a decimal: four for nine digits, fewer for the rest at both ends."""
     size = 0
     for digits in (precision - scale, scale):
         rest = digits % 9
@@ -106,7 +106,7 @@ def decimal_size(precision: int, scale: int) -> int:
 
 @part
 def cell_length(data: Bytes, at: int, size: int) -> int:
-    """The length that stands before a cell's content in `size` bytes."""
+    """Return the length of a cell's content, stored in the `size` bytes before it."""
     if size == 1:
         return u8(data, at)
     if size == 2:
@@ -117,10 +117,11 @@ def cell_length(data: Bytes, at: int, size: int) -> int:
 @dataclass(slots=True)
 class Cells:
     """One column of many row images: `at[i]` is the place of image i's cell in `data`, or
-    NULL, ABSENT, SOFTENED. Every cell lies in `data` as its layout says: that is proven.
-    `nulls` is False where no place is missing. `keyed`: the column is part of a key; then
-    `astray` is the first image whose value is that of other bytes too, or -1. `unknown`: values
-    with a code that has no character in its set, U+FFFD in the text."""
+    NULL, ABSENT, SOFTENED. All cells lie within `data`: the walk has checked that.
+    `nulls` is False if every image has a place. The decoders set the rest: `softened` is the number
+    of zero dates that became NULL; `ambiguous` is, if the column is part of a key (`keyed`), the
+    first image whose text other bytes have too, or -1; `unknown` is the number of values with a
+    code that its set does not define, U+FFFD in the text."""
 
     data: Bytes
     at: Places
@@ -128,7 +129,7 @@ class Cells:
     nulls: bool
     softened: int = 0
     keyed: bool = False
-    astray: int = -1
+    ambiguous: int = -1
     unknown: int = 0
 
     def __len__(self) -> int:
@@ -139,12 +140,12 @@ class Cells:
 
 
 def validity(at: Places) -> pa.Buffer:
-    """Arrow's validity bitmap: a bit for each place, set where there is one."""
+    """Return Arrow's validity bitmap: a bit for each cell, set if it has a place."""
     return pa.py_buffer(np.packbits(at >= 0, bitorder="little"))
 
 
 def room(count: int, width: int) -> tuple[pa.Buffer, npt.NDArray[np.uint8]]:
-    """A buffer for `count` values of `width` bytes, and its bytes to write to. From Arrow's
-    pool, which hands out memory that was used before: fresh pages cost more than decoding."""
+    """Return a buffer for `count` values of `width` bytes, and its bytes to write to. It is from
+    Arrow's pool, which reuses memory: page faults of fresh memory would cost more than decoding."""
     buffer = pa.allocate_buffer(count * width)
     return buffer, np.frombuffer(buffer, np.uint8)

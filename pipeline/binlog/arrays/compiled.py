@@ -1,11 +1,10 @@
-"""How the engine's inner loops are compiled, and where the compiled code is kept.
+"""Compilation of the inner loops by numba, and the cache of compiled code.
 
-numba compiles at the first call and keeps the result. It would notice a change only in
-the file of the function called, so the folder is named after the content of every module
-of `pipeline.binlog` and `pipeline.resultset`. Where neither the package's folder nor the
-user's cache can be written to, the code is compiled once per process; so is what cannot be
-kept or read back once a folder is chosen, on a full disk or after a power cut that left
-files empty.
+numba compiles a function at its first call and caches the result. It would notice a change only in
+that function's file, so the cache folder is named after the content of every module of
+`pipeline.binlog` and `pipeline.resultset`. If neither the package's folder nor the user's cache is
+writable, or the cache cannot be written or read (full disk, files left empty by a power cut), the
+code is compiled in each process.
 """
 
 from __future__ import annotations
@@ -24,55 +23,55 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _PACKAGE: Final = Path(__file__).parents[1]
-_BESIDE: Final = _PACKAGE.parent / "resultset"
-"""Whose loops are compiled by the same decorators."""
+_RESULTSET: Final = _PACKAGE.parent / "resultset"
+"""The other package whose loops are compiled by these decorators."""
 
 _PREFIX: Final = "compiled-"
 
 
 class _Part:
-    """What compiled code calls, made when the first kernel that calls it has to be compiled: one
-    whose code was kept needs none of them, and a command that reads no event not even numba."""
+    """A function for compiled code, built when a kernel that calls it is compiled. A cached kernel
+    needs none of them, and a command that reads no event does not even import numba."""
 
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self._make = make
-        self._made: Any = None
+    def __init__(self, build: Callable[[], Any]) -> None:
+        self._build = build
+        self._function: Any = None
 
-    def made(self) -> Any:
-        if self._made is None:
-            self._made = self._make()
-        return self._made
+    def built(self) -> Any:
+        if self._function is None:
+            self._function = self._build()
+        return self._function
 
     @property
     def _numba_type_(self) -> Any:
-        """What numba asks of any value that compiled code names."""
+        """The type by which numba treats this object as the function that it stands for."""
         from numba.core.registry import cpu_target
 
-        made = self.made()
-        cpu_target.typing_context.refresh()  # which learns what was made meanwhile
-        return cpu_target.typing_context.resolve_value_type(made)
+        function = self.built()
+        cpu_target.typing_context.refresh()  # registers intrinsics defined since the last refresh
+        return cpu_target.typing_context.resolve_value_type(function)
 
 
 def part(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that only compiled code calls; compiled with its callers."""
+    """Mark a function that only compiled code calls; it is compiled with its callers."""
     return cast("Callable[P, R]", _Part(lambda: _uncached(function)))
 
 
 def inline(name: str, *args: Any, **kwargs: Any) -> object:
-    """The same, out of what `intrinsics` tells LLVM under this name."""
+    """Return such a function that the intrinsic of this name builds."""
 
-    def make() -> Any:
+    def build() -> Any:
         from pipeline.binlog.arrays import intrinsics
 
         return getattr(intrinsics, name)(*args, **kwargs)
 
-    return _Part(make)
+    return _Part(build)
 
 
 class kernel(Generic[P, R]):
-    """A compiled function that Python calls; releases the GIL while it runs.
+    """A compiled function that Python calls; it releases the GIL while it runs.
 
-    Nothing is compiled, no folder looked at and numba not imported before the first call.
+    Before the first call nothing is compiled, no folder is read and numba is not imported.
     """
 
     def __init__(self, function: Callable[P, R]) -> None:
@@ -86,7 +85,7 @@ class kernel(Generic[P, R]):
         try:
             return self._compiled(*args, **kwargs)
         except (OSError, EOFError, UnpicklingError) as error:
-            # The cache's: compiled code opens nothing, and has not begun.
+            # The error comes from numba's cache: compiled code opens no files and has not begun.
             folder = cache_folder()
             if folder is not None and not isinstance(error, OSError):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -107,7 +106,7 @@ def _compiled(function: Callable[P, R]) -> Callable[P, R]:
         return _uncached(function)
     import numba
 
-    # numba looks at this setting when a function is decorated, and nowhere else.
+    # numba reads this setting only when a function is decorated.
     settings: Any = numba.config
     before, settings.CACHE_DIR = settings.CACHE_DIR, str(folder)
     try:
@@ -119,14 +118,14 @@ def _compiled(function: Callable[P, R]) -> Callable[P, R]:
 
 @cache
 def cache_folder() -> Path | None:
-    """Where compiled code is kept for these sources; None if nowhere. What was compiled
-    for earlier ones is deleted."""
+    """Return the cache folder for the present sources; None if no folder is writable. The caches
+    of earlier sources are deleted."""
     for folder in _folders(_fingerprint()):
         new = not folder.exists()
         if _writable(folder):
-            for other in folder.parent.glob(f"{_PREFIX}*") if new else ():
-                if other != folder:
-                    shutil.rmtree(other, ignore_errors=True)
+            for outdated in folder.parent.glob(f"{_PREFIX}*") if new else ():
+                if outdated != folder:
+                    shutil.rmtree(outdated, ignore_errors=True)
             return folder
     return None
 
@@ -153,7 +152,7 @@ def _fingerprint() -> str:
 
     digest = hashlib.sha256()
     digest.update(numba.__version__.encode())
-    for package in (_PACKAGE, _BESIDE):
+    for package in (_PACKAGE, _RESULTSET):
         for path in sorted(package.rglob("*.py")):
             digest.update(path.relative_to(package).as_posix().encode())
             digest.update(path.read_bytes())

@@ -1,6 +1,6 @@
-"""Loads, stores, copies and products of 128 bits, as LLVM is told of them.
+"""numba intrinsics: loads, stores, copies and products of 128 bits in LLVM's instructions.
 
-Imported when the first of them has to be compiled, and numba with it.
+This module imports numba, so it is itself imported only when code has to be compiled.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Table maps and row images: where every value lies, and the Arrow columns made of them."""
+"""Table maps and row images: from row events to Arrow columns."""

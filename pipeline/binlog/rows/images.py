@@ -1,7 +1,7 @@
-"""Row events → where every cell of every row image lies.
+"""Row events → the place of every cell of every row image.
 
-The one walk over the bytes: it proves every length against the event's end, so that whoever reads
-a cell afterwards need not.
+The walk checks every length against the event's end, so that the decoders of cells need no bounds
+checks.
 
 Format: `Rows_event` in `libs/mysql/binlog/event/rows_event.h` of MySQL's source: table id 6,
 flags 2, in version 2 a length of extra data (itself included) 2 and that data, then the
@@ -9,10 +9,10 @@ number of columns (length-encoded), a bitmap of the columns present (two for an 
 row images: a bitmap of nulls among the columns present, and their cells.
 
 In PARTIAL_UPDATE_ROWS, value options (length-encoded) stand before each after image; if their
-bit 0 is set, one bit follows per JSON column of the table, present or not, which tells a diff
-from a document. A diff has the length of 4 bytes that a document has (`Field_json::unpack_diff`
-in `sql/field.cc`). Without a byte it says that the document is that of the before image: the
-server logs so whatever JSON a statement did not change.
+bit 0 is set, one bit follows for each JSON column of the table, present or not, which tells a diff
+from a document. Like a document, a diff begins with its length in 4 bytes
+(`Field_json::unpack_diff` in `sql/field.cc`). An empty diff means that the document is that of
+the before image: the server logs so for JSON columns that a statement did not change.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from pipeline.binlog.stream.framing import HEADER_BYTES, EventType
 from pipeline.binlog.stream.ring import Integers
 
 INSERT, BEFORE, AFTER, DELETE = range(4)
-"""Kinds of images, as `pipeline.row_images.CHANGE_TYPES` counts them."""
+"""Kinds of images, numbered as in `pipeline.row_images.CHANGE_TYPES`."""
 
-# What a walk ends with.
+# Outcomes of a walk.
 DONE, FULL, DAMAGED, OTHER_COLUMNS, DIFF = range(5)
-"""FULL: no room for more images; to be called again. DAMAGED: a length leads out of the
+"""FULL: no room for more images, call again. DAMAGED: a length leads out of the
 event. OTHER_COLUMNS: the event has another number of columns than its table map. DIFF: an
-image holds a diff in place of a JSON document, and more than the before image is needed."""
+image holds a diff that is not empty in place of a JSON document."""
 
-# What a walk knows from call to call: the places of `state`.
+# A walk's state between calls: places in `state`.
 EVENT, AT, ROW, IMAGES, INCOMPLETE = range(5)
 
 STATE_SIZE: Final = 5
-"""EVENT: the event at hand, by its row in the index; AT: the byte in it to go on from, 0 for
+"""EVENT: the current event, by its row in the index; AT: the byte in it to continue from, 0 for
 its beginning; ROW: rows of it so far; IMAGES: images found by this call; INCOMPLETE: 1 if an
 image leaves a column out."""
 
@@ -74,7 +74,7 @@ def walk(
         begin = events[event, columns.AT]
         end = begin + events[event, columns.SIZE]
         code = events[event, columns.TYPE]
-        body = _behind_head(data, begin + HEADER_BYTES, end, code, count)
+        body = _skip_head(data, begin + HEADER_BYTES, end, code, count)
         if body < 0:
             return DAMAGED if body == -1 else OTHER_COLUMNS
         partial = code == EventType.PARTIAL_UPDATE_ROWS
@@ -108,7 +108,7 @@ def walk(
             if update:
                 options = at
                 if partial:
-                    at = _behind_options(data, at, end, json)
+                    at = _skip_options(data, at, end, json)
                     if at < 0:
                         return DAMAGED
                 at = _image(data, at, end, body + bitmap, whole_after, sizes, cells, image, nulls)
@@ -129,8 +129,9 @@ def walk(
 
 
 @part
-def _behind_head(data: Bytes, at: int, end: int, code: int, count: int) -> int:
-    """The place of the bitmap of present columns; -1 damaged, -2 other columns."""
+def _skip_head(data: Bytes, at: int, end: int, code: int, count: int) -> int:
+    """Return the place of the bitmap of present columns; -1 if the event is damaged, -2 if it has
+    another number of columns."""
     at += 8
     if code >= EventType.WRITE_ROWS:
         if at + 2 > end or u16(data, at) < 2:
@@ -151,7 +152,7 @@ def _behind_head(data: Bytes, at: int, end: int, code: int, count: int) -> int:
 
 @part
 def _all_bits(data: Bytes, at: int, count: int, byte: int) -> bool:
-    """Whether the first so many bits are those of a byte, 0xFF or 0."""
+    """Return whether the first `count` bits are all those of `byte`, which is 0xFF or 0."""
     for n in range(count // 8):
         if u8(data, at + n) != byte:
             return False
@@ -171,15 +172,15 @@ def _image(
     image: int,
     nulls: npt.NDArray[np.bool_],
 ) -> int:
-    """Place the cells of one image; where it ends, or -1."""
+    """Set the places of one image's cells; return its end, or -1 if it is damaged."""
     count = len(sizes)
-    there = count
+    columns_present = count
     if not whole:
-        there = 0
+        columns_present = 0
         for column in range(count):
-            there += u8(data, present + (column >> 3)) >> (column & 7) & 1
+            columns_present += u8(data, present + (column >> 3)) >> (column & 7) & 1
     bitmap = at
-    at += (there + 7) // 8
+    at += (columns_present + 7) // 8
     if at > end:
         return -1
     if whole and _all_bits(data, bitmap, count, 0):
@@ -220,13 +221,13 @@ def _image(
 
 @part
 def _length(data: Bytes, at: int, end: int, size: int) -> int:
-    """The whole cell's size, its length bytes included; -1 if it leaves the event."""
+    """Return the cell's size, its length bytes included; -1 if these are not all in the event."""
     return -1 if at - size > end else cell_length(data, at, -size) - size
 
 
 @part
-def _behind_options(data: Bytes, at: int, end: int, json: npt.NDArray[np.bool_]) -> int:
-    """The place behind value options that begin at `at`, and their bits; -1 damaged."""
+def _skip_options(data: Bytes, at: int, end: int, json: npt.NDArray[np.bool_]) -> int:
+    """Return the place after value options and their bits; -1 if they are damaged."""
     if at >= end:
         return -1
     options = u8(data, at)
@@ -250,8 +251,8 @@ def _put_unchanged(
     cells: Places,
     image: int,
 ) -> bool:
-    """Put cells of the before image, which is the one before `image`, where diffs without a
-    byte stand; False if there is another diff, or nothing to put. `options`: their place."""
+    """Replace empty diffs in an after image by the cells of its before image, `image - 1`. Return
+    False if a diff is not empty or has no such cell. `options`: place of the value options."""
     if not u8(data, options) & 1:
         return True
     document = 0

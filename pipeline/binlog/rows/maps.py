@@ -1,10 +1,10 @@
-"""The table maps of a log: which rows belong to which table, and who wants them.
+"""The table maps of a log: which rows belong to which table, and which tables are captured.
 
-A server gives a table a new id whenever it opens it anew, and writes the whole map again
-for each statement. Maps that say the same, whatever their id and flags, have one number here:
-the flags of a foreign key's child come and go from statement to statement. A number says what
-was seen first and nothing of the order of rows: one table may have several, in any order.
-Servers of two versions mean different things by the same bytes: their maps have different numbers.
+A server gives a table a new id whenever it opens it again, and writes the whole map again
+for each statement. Maps with the same content have one number here, whatever their id and flags:
+the flags of a foreign key's child change from statement to statement. A table has several numbers
+if its structure changes; they say nothing about the order of its rows. Maps written by two
+versions of the server have different numbers, because the same bytes may mean different things.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ import numpy.typing as npt
 from pipeline.binlog.rows.table_map import TableMap
 from pipeline.binlog.stream.description import LogWriter
 from pipeline.binlog.stream.framing import HEADER
-from pipeline.binlog.stream.ring import MAP, TAKEN, TOLD, Block, Integers
+from pipeline.binlog.stream.ring import INSPECTED, MAP, TAKEN, Block, Integers
 from pipeline.table import TableName
 
-_BEHIND_FLAGS = HEADER.size + 6 + 2
-"""Where a map's names begin: behind the header, its table's number and its flags."""
+_NAMES_AT = HEADER.size + 6 + 2
+"""Offset of a map's names: after the header, the table id and the flags."""
 
 _UNUSED = -1
 
 
 class TableMaps:
-    """Every distinct table map of a log, numbered from 0. `wants`: whether a table's rows are
-    to come out; `keeps`: whether the rows of every table are taken while a transaction may be
-    prepared, since which of them are wanted is only known where it is committed; `elsewhere`:
-    whether the rows of a table that is not wanted may be rows of others, whose maps stand beside
-    its own (MERGE); `writer`: who wrote the log from here on."""
+    """Every distinct table map of a log, numbered from 0. `wants`: returns whether a table's rows
+    are captured; `keeps`: take the rows of every table while a transaction may be prepared,
+    because `wants` is asked again when it is committed; `elsewhere`: returns whether the rows of a
+    table that is not captured may be stored in other tables of the same statement (MERGE);
+    `writer`: the server that wrote the log from here on."""
 
     def __init__(
         self,
@@ -44,8 +44,8 @@ class TableMaps:
         self._elsewhere = elsewhere
         self._keeps = keeps
         self._preparing = False
-        self._asked: Integers = np.zeros(64, np.int64)
-        """Per map TAKEN, TOLD, or 0 for rows that are passed over."""
+        self._handling: Integers = np.zeros(64, np.int64)
+        """Per map TAKEN, INSPECTED, or 0 if its rows are skipped."""
         self._numbers: dict[tuple[LogWriter, bytes], int] = {}
         self.writer = LogWriter()
         self.known: list[TableMap] = []
@@ -56,17 +56,17 @@ class TableMaps:
         self._ids = 0
 
     def add(self, table_map: TableMap) -> int:
-        """The number of a map; a new one if none says the same."""
-        said = table_map.raw[_BEHIND_FLAGS:]
-        key = table_map.writer, said
+        """Return the number of a map, a new one if no map has the same content."""
+        content = table_map.raw[_NAMES_AT:]
+        key = table_map.writer, content
         if key not in self._numbers:
             self._numbers[key] = len(self.known)
-            self._place(said, table_map.table)
+            self._place(content, table_map.table)
             self.known.append(table_map)
         return self._numbers[key]
 
     def bind(self, table_id: int, number: int) -> None:
-        """From now on the id means that map, in the statements that repeat it."""
+        """Let a table id refer to a map, in the statements that repeat the map."""
         if self._ids * 2 >= len(self.ids):
             bound = self.ids[self.ids[:, 0] != _UNUSED]
             self.ids = _empty_ids(2 * len(self.ids))
@@ -77,27 +77,27 @@ class TableMaps:
         self.ids[at] = table_id, number, _UNUSED
 
     def begin_file(self, writer: LogWriter) -> None:
-        """A file begins that `writer` wrote. A server that started again counts its ids from the
-        beginning."""
+        """Begin a log file that `writer` wrote, and forget all table ids: a restarted server counts
+        them from the beginning."""
         self.writer = writer
         self.ids = _empty_ids(1024)
         self._ids = 0
 
     def wanted(self, block: Block) -> Block:
-        """The block without the rows that nobody wants now."""
-        kept = self._asked[block.events[:, MAP]] == TAKEN
+        """Return the block without the rows of tables that are not captured now."""
+        kept = self._handling[block.events[:, MAP]] == TAKEN
         return block if kept.all() else Block(block.data, block.events[kept])
 
     def ask_again(self) -> None:
-        """Other tables' rows may be wanted than before."""
-        for number, known in enumerate(self.known):
-            self._asked[number] = self._ask(known.table)
-        self._tell()
+        """Call `wants` and `elsewhere` again for every table."""
+        for number, table_map in enumerate(self.known):
+            self._handling[number] = self._ask(table_map.table)
+        self._apply()
 
     def _ask(self, table: TableName) -> int:
-        return TAKEN if self._wants(table) else TOLD if self._elsewhere(table) else 0
+        return TAKEN if self._wants(table) else INSPECTED if self._elsewhere(table) else 0
 
-    def beside(self, statement: int) -> set[TableName]:
+    def tables_of(self, statement: int) -> set[TableName]:
         bound = self.ids[(self.ids[:, 0] != _UNUSED) & (self.ids[:, 2] == statement)]
         return {self.known[int(number)].table for number in bound[:, 1]}
 
@@ -105,21 +105,21 @@ class TableMaps:
         return self.known[int(self.ids[self._entry(table_id), 1])].table
 
     def prepares(self, preparing: bool) -> None:
-        """Whether what comes is part of a transaction that may be prepared."""
+        """Set whether the following events belong to a transaction that may be prepared."""
         if self._keeps:
             self._preparing = preparing
-            self._tell()
+            self._apply()
 
     def drop(self, table: TableName) -> None:
-        for number, known in enumerate(self.known):
-            if known.table == table:
-                self._asked[number] = 0
-        self._tell()
+        for number, table_map in enumerate(self.known):
+            if table_map.table == table:
+                self._handling[number] = 0
+        self._apply()
 
-    def _tell(self) -> None:
-        """The compiled loop reads from the places whether it takes a table's rows."""
+    def _apply(self) -> None:
+        """Pass the handling on to `places`, where the compiled loop reads it."""
         used = len(self.known)
-        self.places[:used, 2] = TAKEN if self._preparing else self._asked[:used]
+        self.places[:used, 2] = TAKEN if self._preparing else self._handling[:used]
 
     def _entry(self, table_id: int) -> int:
         at = table_id & len(self.ids) - 1
@@ -127,17 +127,17 @@ class TableMaps:
             at = at + 1 & len(self.ids) - 1
         return at
 
-    def _place(self, said: bytes, table: TableName) -> None:
-        number, asked = len(self.known), self._ask(table)
-        begin, end = self._used, self._used + len(said)
+    def _place(self, content: bytes, table: TableName) -> None:
+        number, handling = len(self.known), self._ask(table)
+        begin, end = self._used, self._used + len(content)
         if end > len(self.bytes):
             self.bytes = np.concatenate([self.bytes, np.empty(max(end, begin), np.uint8)])
         if number == len(self.places):
             self.places = np.concatenate([self.places, np.zeros_like(self.places)])
-            self._asked = np.concatenate([self._asked, np.zeros_like(self._asked)])
-        self.bytes[begin:end] = np.frombuffer(said, np.uint8)
-        self.places[number] = begin, len(said), TAKEN if self._preparing else asked
-        self._asked[number] = asked
+            self._handling = np.concatenate([self._handling, np.zeros_like(self._handling)])
+        self.bytes[begin:end] = np.frombuffer(content, np.uint8)
+        self.places[number] = begin, len(content), TAKEN if self._preparing else handling
+        self._handling[number] = handling
         self._used = end
 
 

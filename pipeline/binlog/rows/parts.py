@@ -1,6 +1,6 @@
-"""A block's row events in parts: by table map, by table, in portions.
+"""A block's row events, split by table map, by table, or into portions.
 
-Events keep the order of the log in every part.
+Every part keeps the events in the order of the log.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pipeline.binlog.stream.ring import Block, Integers
 from pipeline.table import TableName
 
 MAX_STRING_BYTES: Final = 1 << 29
-"""Events of a portion have so many bytes, so that the 32 bits of Arrow's offsets suffice
-whatever a character set makes of them; a larger event is a portion of its own."""
+"""Most bytes of events in a portion, so that Arrow's offsets of 32 bits suffice even if text grows
+when it is converted to UTF-8; a larger event is a portion of its own."""
 
 
 def by_map(block: Block) -> Iterator[tuple[int, Integers, Block]]:
-    """The block's events by their table map: its number, which events (rows of the block's
-    index, ascending), and those alone. One table may have several maps."""
+    """Yield for each table map of the block: its number, its events (rows of the block's index,
+    ascending), and a block of them. One table may have several maps."""
     maps = block.events[:, columns.MAP]
     if not len(maps):
         return
@@ -31,29 +31,28 @@ def by_map(block: Block) -> Iterator[tuple[int, Integers, Block]]:
         return
     order = np.argsort(maps, kind="stable")
     borders = np.flatnonzero(np.diff(maps[order])) + 1
-    for which in np.split(order, borders):
-        yield int(maps[which[0]]), which, Block(block.data, block.events[which])
+    for events in np.split(order, borders):
+        yield int(maps[events[0]]), events, Block(block.data, block.events[events])
 
 
 def by_table(
     block: Block, tables: Sequence[TableMap]
 ) -> Iterator[tuple[TableName, Integers, Block]]:
-    """The block's events by their table, in the order of the log whatever maps they have;
-    else as `by_map`. `tables`: the maps by their numbers."""
-    found: dict[TableName, list[tuple[Integers, Block]]] = {}
-    for number, which, part in by_map(block):
-        found.setdefault(tables[number].table, []).append((which, part))
-    for table, parts in found.items():
+    """Yield the same for each table of the block. `tables`: the maps by their numbers."""
+    parts_of: dict[TableName, list[tuple[Integers, Block]]] = {}
+    for number, events, part in by_map(block):
+        parts_of.setdefault(tables[number].table, []).append((events, part))
+    for table, parts in parts_of.items():
         if len(parts) == 1:
             yield table, *parts[0]
         else:
-            together = np.sort(np.concatenate([which for which, _ in parts]))
+            together = np.sort(np.concatenate([events for events, _ in parts]))
             yield table, together, Block(block.data, block.events[together])
 
 
 def in_portions(block: Block) -> Iterator[tuple[int, Block]]:
-    """The block's events in portions that fit one batch of images, each with the first event
-    of it (a row of the block's index)."""
+    """Yield the block's events in portions of at most MAX_STRING_BYTES, each with its first event
+    (a row of the block's index)."""
     totals = np.cumsum(block.events[:, columns.SIZE])
     first, before = 0, 0
     while first < len(totals):

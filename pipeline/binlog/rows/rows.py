@@ -1,7 +1,7 @@
 """Row events of one table → Arrow columns.
 
-An after image that leaves a column out leaves its value alone. A column that only the after
-image has counts as updated: servers leave out of it what an update did not change.
+An after image without a column means that the column kept its value. A column that only the after
+image has counts as updated, because servers leave unchanged columns out of after images.
 """
 
 from __future__ import annotations
@@ -23,22 +23,20 @@ from pipeline.binlog.rows.parts import in_portions
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.outcomes import damaged
 from pipeline.binlog.stream.ring import Block, Integers
-from pipeline.binlog.text.twins import astray
+from pipeline.binlog.text.twins import ambiguous_key
 from pipeline.binlog.values.table import DECODED_BY
 from pipeline.errors import DamagedEvent, TableError
 from pipeline.row_images import CHANGE_TYPES, RowImages, packed
 from pipeline.table import TableStructure
 
 MAX_IMAGES: Final = 1 << 17
-
 MAX_CELLS: Final = 1 << 22
-"""Images come out in batches that have so many, or so many cells, at the most; their events
-are one portion (`parts`)."""
+"""Most images, and most cells, in a batch of images; its events are from one portion (`parts`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Walked:
-    """A walk's answer for up to so many images; `cells` is columns x room."""
+    """The arrays that a walk fills; `cells` is columns x images."""
 
     cells: npt.NDArray[np.int32]
     nulls: npt.NDArray[np.bool_]
@@ -49,7 +47,7 @@ class _Walked:
 
 @dataclass(frozen=True, slots=True)
 class ImageCounts:
-    """Images by kind, as `CHANGE_TYPES` counts them, and how many rows each event has."""
+    """Number of images of each kind, in the order of `CHANGE_TYPES`, and of rows of each event."""
 
     kinds: Integers
     rows: Integers
@@ -60,9 +58,9 @@ class TableDecoder:
 
     `layouts`: the columns as the table map lays them out; `structure`: their names, signs,
     character sets and members, from the same map or from the schema's history; `schema`: the
-    Arrow types they become (`schema.types`); `key`: columns that rows may be told by, besides
-    those that the structure names; `hidden`: which of the layouts, from 0, are of columns that the
-    structure does not have; `updated`: whether updates are to say which columns changed.
+    Arrow types they become (`schema.types`); `key`: key columns besides the structure's primary
+    key; `hidden`: indexes of the layouts whose columns the structure does not have; `updated`:
+    report which columns each update changed.
     """
 
     def __init__(
@@ -78,8 +76,9 @@ class TableDecoder:
         shown = [place for place in range(len(layouts)) if place not in hidden]
         if len(shown) != len(structure.columns):
             raise TableError(
-                f"the log has {len(shown)} columns of it, its structure {len(structure.columns)}",
-                hint="the log and the table's structure disagree; report this log to us",
+                f"the log has {len(shown)} columns of the table, its recorded structure has "
+                f"{len(structure.columns)}",
+                hint="report this log to us",
             )
         self._structure = structure
         self._layouts = tuple(layouts[place] for place in shown)
@@ -94,39 +93,39 @@ class TableDecoder:
 
     @property
     def complete(self) -> bool:
-        """Whether every image so far had every column (binlog_row_image=FULL)."""
+        """True if every image so far had every column (binlog_row_image=FULL)."""
         return self._complete
 
     def decode(self, block: Block) -> Iterator[RowImages]:
-        """The images of the block's events, in order, a batch at a time.
+        """Yield the images of the block's events, in order, a batch at a time.
 
-        `event` of the answer counts the block's events from 0.
+        Their `event` is a row of the block's index.
         """
         for first, portion in in_portions(block):
             for walked, count, whole in self._walks(portion):
                 updated = self._changed(portion.data, walked, count) if self._updated else None
                 present = None if whole else _present(walked.cells[:, :count], walked.kind[:count])
-                found = self._images(portion, walked, count, first, present)
-                yield found if updated is None else replace(found, updated=updated)
+                decoded = self._images(portion, walked, count, first, present)
+                yield decoded if updated is None else replace(decoded, updated=updated)
 
-    def first_changes(self, block: Block, of: Collection[int]) -> dict[int, int]:
-        """Which of these columns (counted from 0) some update gave other bytes, each with the
-        first event that did (a row of the block's index). Errors are as of `count`."""
-        found: dict[int, int] = {}
+    def first_changes(self, block: Block, among: Collection[int]) -> dict[int, int]:
+        """Return those of the columns `among` (from 0) whose bytes an update changed, each with the
+        first event that did (a row of the block's index). Raises what `count` raises."""
+        firsts: dict[int, int] = {}
         for walked, count, _ in self._walks(block):
             kinds = walked.kind[:count]
-            for column in of:
-                if column in found:
+            for column in among:
+                if column in firsts:
                     continue
                 cells = walked.cells[column, :count]
                 image = _first_changed(block.data, cells, kinds, self._layouts[column].size)
                 if image >= 0:
-                    found[column] = int(walked.event[image])
-        return found
+                    firsts[column] = int(walked.event[image])
+        return firsts
 
     def count(self, block: Block) -> ImageCounts:
-        """The rows of the block's events, without reading a value. Errors are as of
-        `decode`, but for those of values."""
+        """Count the rows of the block's events without decoding values. Raises what `decode`
+        raises, except for errors of values."""
         kinds = np.zeros(len(CHANGE_TYPES), np.int64)
         rows = np.zeros(len(block.events), np.int64)
         for walked, count, _ in self._walks(block):
@@ -137,8 +136,8 @@ class TableDecoder:
         return ImageCounts(kinds, rows)
 
     def _walks(self, block: Block) -> Iterator[tuple[_Walked, int, bool]]:
-        """Where the images' cells of the structure's columns lie, a batch at a time, with how many
-        images it has, and whether they have every column of the log."""
+        """Yield batches of images: the places of their cells, for the structure's columns; their
+        number; and whether they have every column of the log."""
         state = np.zeros(images.STATE_SIZE, np.int64)
         events, room = block.events, self._room(block.events)
         code = images.FULL
@@ -169,7 +168,7 @@ class TableDecoder:
                 yield walked, count, whole
 
     def _room(self, events: Integers) -> int:
-        """Images to make room for: as many as the bytes can hold, or the limit."""
+        """Return the number of images to allocate: as many as the bytes can hold, or the limit."""
         width = len(self._logged_sizes)
         least = max((width + 7) // 8, 1)
         possible = int(events[:, columns.SIZE].sum()) // least + 2
@@ -203,16 +202,17 @@ class TableDecoder:
             arrays.append(array)
             if cells.softened:
                 if keyed:
-                    # Nothing is softened in a key: rows whose keys differ would become one.
+                    # In a key, NULL for all such dates would make rows with different keys equal.
                     raise TableError(
-                        f"column {column.name!r} of its key holds a zero or partial date",
+                        f"key column {column.name!r} holds a zero or partial date",
                         hint="correct those rows in the source, or exclude the table",
                     )
                 softened[column.name] = cells.softened
-            if cells.astray >= 0:
-                event, row = walked.event[cells.astray], walked.row[cells.astray]
+            if cells.ambiguous >= 0:
+                event, row = walked.event[cells.ambiguous], walked.row[cells.ambiguous]
                 offset = int(block.events[event, columns.OFFSET])
-                raise astray(column, f"row {row} of the event at offset {offset} of the log")
+                place = f"row {row} of the event at offset {offset} of the log"
+                raise ambiguous_key(column, place)
             if cells.unknown:
                 unknown[column.name] = cells.unknown
         return RowImages(
@@ -236,35 +236,35 @@ class TableDecoder:
         name = self._structure.name
         if code == images.DIFF:
             return TableError(
-                "a row holds a change of a JSON document in place of the document "
+                "a row event has a change of a JSON document in place of the document "
                 "(binlog_row_value_options=PARTIAL_JSON)",
                 hint="set binlog_row_value_options='' for every session that writes the table",
             )
         if code == images.OTHER_COLUMNS:
             return TableError(
                 f"a row event at offset {offset} has another number of columns than its table map",
-                hint="the log and the table's structure disagree; report this log to us",
+                hint="report this log to us",
             )
-        return damaged(f"a row event of {name} does not fit its table, at offset {offset}")
+        return damaged(f"a row event of {name} does not match its table map, at offset {offset}")
 
 
 def _present(cells: Places, kinds: npt.NDArray[np.int8]) -> pa.Array | None:
-    """`RowImages.present` of cells (columns x images), once after images have those that their
-    before images have: the statement did not change them. None if every image has every column."""
+    """Return `RowImages.present` for cells (columns x images); None if no cell is absent. First,
+    cells absent from an after image are set to those of its before image, since the statement did
+    not change them."""
     after = np.flatnonzero(kinds == AFTER)
-    there = cells[:, after]
-    cells[:, after] = np.where(there == ABSENT, cells[:, after - 1], there)
-    held = cells != ABSENT
-    whole = held.all(axis=0)
-    return None if whole.all() else packed(held.T, whole)
+    new_cells = cells[:, after]
+    cells[:, after] = np.where(new_cells == ABSENT, cells[:, after - 1], new_cells)
+    present = cells != ABSENT
+    whole = present.all(axis=0)
+    return None if whole.all() else packed(present.T, whole)
 
 
 @kernel
 def _first_changed(data: Bytes, at: Places, kinds: npt.NDArray[np.int8], size: int) -> int:
-    """The first image before an update that gave the column another value; -1 for none.
+    """Return the first before image whose update changed the column; -1 if there is none.
 
-    `at`: the column's cell in each image, `kinds`: what the images are, `size`: as
-    `cells.Layout.size`.
+    `at`: the column's cell in each image, `size`: as in `cells.Layout`.
     """
     for image in range(len(at) - 1):
         if kinds[image] == BEFORE and _changed(data, at[image], at[image + 1], size):
@@ -280,10 +280,10 @@ def _put_changed(
     sizes: Integers,
     changed: npt.NDArray[np.bool_],
 ) -> None:
-    """Say of each after image which columns the update gave another value.
+    """Set in `changed` (images x columns), for each after image, the columns that changed.
 
-    `cells`: columns x room, of which as many images count as `kinds` has; `sizes`: per column,
-    as `cells.Layout.size`. `changed` (images x columns) is written in the rows of after images.
+    `cells`: columns x images; there may be more than `kinds` has. `sizes`: per column, as in
+    `cells.Layout`.
     """
     for column in range(len(sizes)):
         for image in range(1, len(kinds)):

@@ -23,7 +23,7 @@ _ENUM, _SET = 247, 248
 _STRINGS: Final = frozenset({15, 242, 252, 253, 254})
 _STRING, _GEOMETRY, _JSON = 254, 255, 245
 _BARE_DOUBLES: Final = 80000
-"""Up to this version MySQL prints whole doubles in JSON documents without ".0"."""
+"""MySQL prints whole doubles in JSON documents without ".0" before this version."""
 
 _OLD_TEMPORAL: Final = frozenset({7, 11, 12})
 _NAMES: Final = {
@@ -55,7 +55,8 @@ _NAMES: Final = {
     _GEOMETRY: "geometry",
 }
 TYPE_NAMES: Final = frozenset(_NAMES.values())
-"""Base types as a table map tells them, before its character sets make bytes of strings."""
+"""The base types of a table map; the binary character set then turns a string into its byte type
+(`_BYTE_STRINGS`)."""
 
 _METADATA_BYTES: Final = {
     4: 1,
@@ -85,18 +86,17 @@ _NUMERIC: Final = frozenset({1, 2, 3, 4, 5, 8, 9, 246})
 _YEAR: Final = 13
 _LAST_WITHOUT_YEARS, _FIRST_WITH_YEARS = 80015, 80029
 """MySQL 8.0.15 writes no sign for a YEAR, and 8.0.29 writes one (it is unsigned), as MariaDB does.
-Which version was the first is not known."""
+It is not known which version in between was the first to write it."""
 
 _BYTE_STRINGS: Final = {"char": "binary", "varchar": "varbinary", "text": "blob"}
 
 _METADATA_HINT = (
-    "nothing is known of the table at this place: start where its structure is known, or \
-with binlog_row_metadata=FULL on the source"
+    "start where the table's structure is known, or set binlog_row_metadata=FULL on the source"
 )
 
 
 class OptionalField(Enum):
-    """What a table map may say besides types: each part with its fields."""
+    """The parts of a table map's optional metadata, each with its field types."""
 
     NAMES = frozenset({_COLUMN_NAME})
     SIGNS = frozenset({_SIGNEDNESS})
@@ -107,8 +107,8 @@ class OptionalField(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TableMap:
-    """What a TABLE_MAP says before its optional part: whose rows follow under this id. `raw` is
-    the whole event without checksum; `writer` wrote it."""
+    """The table that a TABLE_MAP gives an id. `raw` is the whole event without checksum; `writer`
+    is the server that wrote it."""
 
     table_id: int
     table: TableName
@@ -118,9 +118,9 @@ class TableMap:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What a TABLE_MAP says of its table: all of it with full metadata. `said`: which parts
-    it has besides types, widths and what may be NULL; names are "", signs and character
-    sets as by default, members none where it has not."""
+    """The structure of a table as far as its TABLE_MAP describes it. `said`: the parts that the map
+    has besides types, widths and nullability. Without them, names are "", signs and character sets
+    are the defaults, and there are no members."""
 
     table: TableName
     columns: tuple[Column, ...]
@@ -129,27 +129,28 @@ class Outline:
 
 
 def read_table_map(raw: bytes, writer: LogWriter | None = None) -> TableMap:
-    """A whole TABLE_MAP event without checksum → its identity only; `read_structure` reads
-    the rest where it is wanted. Without a `writer`, the newest MySQL is."""
+    """Read the id and the name from a whole TABLE_MAP event without checksum; `read_structure`
+    reads the rest if it is needed. Without a `writer`, the newest MySQL is assumed."""
     table_id, table, _ = _head(raw)
     return TableMap(table_id, table, raw, writer or LogWriter())
 
 
 def read_layouts(mapped: TableMap) -> tuple[Layout, ...]:
-    """A table map → where its columns' cells lie.
+    """Return the layouts of a table map's columns.
 
-    TableError for a column type this version has never heard of, and for MariaDB's old
-    temporal types, whose width the log does not tell.
+    TableError for an unknown column type, and for MariaDB's old temporal types, whose width is not
+    in the log.
     """
     layouts = _layouts(_head(mapped.raw)[2])
-    if mapped.writer.mariadb and any(one.code in _OLD_TEMPORAL for one in layouts):
+    if mapped.writer.mariadb and any(column.code in _OLD_TEMPORAL for column in layouts):
         raise TableError(
-            "it has temporal columns in the format before MariaDB 10.1.2",
+            "the table has temporal columns in the format before MariaDB 10.1.2",
             hint="rebuild the table with mysql56_temporal_format=ON (ALTER TABLE … FORCE)",
         )
     bare = mapped.writer.version is not None and mapped.writer.between(0, _BARE_DOUBLES)
     return tuple(
-        replace(one, bare_doubles=True) if bare and one.code == _JSON else one for one in layouts
+        replace(column, bare_doubles=True) if bare and column.code == _JSON else column
+        for column in layouts
     )
 
 
@@ -162,19 +163,17 @@ def _layouts(reader: Reader) -> list[Layout]:
 def _metadata(code: int, metadata: Reader) -> bytes:
     if code not in _NAMES:
         raise TableError(
-            f"a column has the type number {code}, which this version does not know",
+            f"a column has the type number {code}, which this version does not read",
             hint="exclude the table",
         )
     return metadata.take(_METADATA_BYTES.get(code, 0))
 
 
 def read_outlines(mapped: TableMap) -> tuple[Outline, ...]:
-    """A table map → all it says of its table: one outline for each way in which its writer may
-    have meant it. Only the signs of numbers have two, where the writer is of a version of which
-    nobody knows whether it writes one for a YEAR (`_years_counted`).
+    """Return the outlines that a table map may describe. There are two if it is not known whether
+    the writer's version has a sign for a YEAR (`_years_counted`) and the signs fit both ways.
 
-    TableError for a column type this version has never heard of, and for what contradicts
-    itself.
+    TableError for an unknown column type, and for a map that contradicts itself.
     """
     _, table, reader = _head(mapped.raw)
     layouts = _layouts(reader)
@@ -191,7 +190,7 @@ def read_outlines(mapped: TableMap) -> tuple[Outline, ...]:
     consistent = [reading for reading in readings if reading.signs_fit]
     if not consistent:
         raise TableError(
-            "its log describes it with signs of other columns than it has",
+            "the table map has signs that do not fit the table's columns",
             hint="exclude the table, and report this log to us",
         )
     outlines = (_outline(table, reading, nulls) for reading in consistent)
@@ -212,20 +211,21 @@ def _outline(table: TableName, optional: _OptionalMetadata, nulls: bytes) -> Out
 
 
 def read_structure(mapped: TableMap) -> TableStructure:
-    """A table map → the table's structure.
+    """Return the table's structure.
 
-    TableError where the map does not say all: no names (MINIMAL metadata), a column type this
-    version has never heard of, or signs that can be read in two ways.
+    TableError if the map is not enough: it has no names (MINIMAL metadata), an unknown column
+    type, or signs that can be read in two ways.
     """
     outline, *others = read_outlines(mapped)
     if OptionalField.NAMES not in outline.said:
         raise TableError(
-            "its log has no column names (binlog_row_metadata=MINIMAL)", hint=_METADATA_HINT
+            "the log has no column names of the table (binlog_row_metadata=MINIMAL)",
+            hint=_METADATA_HINT,
         )
     if others:
         raise TableError(
-            "its log does not tell which of its numbers are unsigned, because it has a YEAR column "
-            "and only some versions of MySQL 8.0 write a sign for it",
+            "the log does not say which columns of the table are unsigned, because it has a YEAR "
+            "column and only some versions of MySQL 8.0 write a sign for it",
             hint=_METADATA_HINT,
         )
     return TableStructure(outline.table, outline.columns, outline.primary_key)
@@ -243,7 +243,7 @@ def _head(raw: bytes) -> tuple[int, TableName, Reader]:
 
 
 def _column(layout: Layout) -> Column:
-    """What types and widths say of a column."""
+    """Return a column with the type and width that its layout gives."""
     column = Column(name="", type=_NAMES[layout.code])
     match layout.code:
         case 246:
@@ -259,17 +259,18 @@ def _column(layout: Layout) -> Column:
 
 
 def _years_counted(writer: LogWriter) -> tuple[bool, ...]:
-    """Return whether `writer` writes a sign for a YEAR; both answers where that is not known."""
+    """Return whether `writer` writes a sign for a YEAR; both answers if that is not known."""
     if writer.between(_LAST_WITHOUT_YEARS + 1, _FIRST_WITH_YEARS - 1):
         return True, False
     return (not writer.between(0, _LAST_WITHOUT_YEARS),)
 
 
 class _OptionalMetadata:
-    """The optional metadata of one table map (`binlog_row_metadata`), laid over its columns. What
-    its slots count: signedness goes over numeric columns (BIT does not count, YEAR does but for the
-    first versions of MySQL 8.0), character sets over string columns (VECTOR takes a slot, GEOMETRY
-    on MariaDB alone), members over ENUM and SET by themselves."""
+    """The optional metadata of one table map (`binlog_row_metadata`), applied to its columns.
+
+    A field has a slot for some columns only: signedness for numeric columns (without BIT; with
+    YEAR, except in the first versions of MySQL 8.0), character sets for string columns (with
+    VECTOR; with GEOMETRY on MariaDB only), members for ENUM columns and for SET columns."""
 
     def __init__(
         self,
@@ -292,8 +293,8 @@ class _OptionalMetadata:
 
     @property
     def signs_fit(self) -> bool:
-        """Return whether there is a sign for each number and none else, and each YEAR is
-        unsigned; also if there are no signs at all."""
+        """True if each numeric column has a sign, no other does, and each YEAR is unsigned; also if
+        there are no signs at all."""
         if _SIGNEDNESS not in self._fields:
             return True
         numbers = self._where(self._numbers)
@@ -309,19 +310,19 @@ class _OptionalMetadata:
         )
 
     def names(self) -> list[str]:
-        """The columns' names; only where the log has them (`OptionalField.NAMES`)."""
+        """Return the columns' names; only if the map has them (`OptionalField.NAMES`)."""
         reader = Reader(self._fields[_COLUMN_NAME], self._what)
         try:
             names = [reader.packed_text().decode("utf-8") for _ in self._codes]
         except UnicodeDecodeError as error:
             raise _wrong("a name that is not UTF-8") from error
         if len({*names, ""}) <= len(names):
-            raise _wrong("a name that two columns have, or none")
+            raise _wrong("a column name that is empty or used twice")
         return names
 
     def primary_key(self) -> list[int]:
-        """Column indexes in key order, none without a key; whole columns also where the key
-        has prefixes, because a value whose prefix is unique is unique itself."""
+        """Return column indexes in key order, none without a key. A key of prefixes counts as one
+        of whole columns, because a value whose prefix is unique is unique itself."""
         if _SIMPLE_KEY in self._fields:
             key = list(self._packed(_SIMPLE_KEY))
         elif _PREFIX_KEY in self._fields:
@@ -329,7 +330,7 @@ class _OptionalMetadata:
         else:
             return []
         if len(set(key)) < len(key) or any(index >= len(self._codes) for index in key):
-            raise _wrong("a key of columns that it does not have")
+            raise _wrong("a primary key with columns that it does not have")
         return key
 
     def columns(self) -> list[Column]:
@@ -366,11 +367,11 @@ class _OptionalMetadata:
             yield reader.packed()
 
     def _collations(self, indexes: list[int], default: int, each: int) -> list[tuple[int, int]]:
-        """(column, collation): either one per slot, or a default and its exceptions."""
+        """Return (column, collation), from one number per slot or a default and its exceptions."""
         if default in self._fields:
             numbers = list(self._packed(default))
             if not numbers:
-                raise _wrong("no default character set where one should be")
+                raise _wrong("an empty field for the default character set")
             exceptions = dict(zip(numbers[1::2], numbers[2::2], strict=False))
             return [(i, exceptions.get(slot, numbers[0])) for slot, i in enumerate(indexes)]
         return list(zip(indexes, self._packed(each), strict=False))
@@ -383,7 +384,7 @@ class _OptionalMetadata:
 
 def _wrong(what: str) -> TableError:
     return TableError(
-        f"its log describes it with {what}",
+        f"the log describes the table with {what}",
         hint="exclude the table, and report this log to us",
     )
 
@@ -397,13 +398,13 @@ def _with_charset(column: Column, collation: int) -> Column:
 
 
 def _with_members(column: Column, members: list[bytes]) -> Column:
-    # Names of members are text in any case; a set called binary leaves them as they came.
+    # The names of members are always text, even if the column's character set is binary.
     charset = column.charset if column.charset not in (None, "binary") else "utf8mb4"
     decode: Callable[[bytes], str] = text_decoder(charset or "utf8mb4")
     try:
         return replace(column, members=tuple(decode(member) for member in members))
     except UnicodeDecodeError as error:
         raise TableError(
-            f"a column's members are no {column.charset} text",
-            hint="report this log to us; exclude the table meanwhile",
+            f"the members of an ENUM or SET are not valid in {column.charset}",
+            hint="report this log to us, and exclude the table meanwhile",
         ) from error

@@ -1,1 +1,1 @@
-"""Looking for places in a log: nothing is captured here."""
+"""Searches for places in a log, without capturing anything."""

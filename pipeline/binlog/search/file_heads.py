@@ -1,4 +1,4 @@
-"""The head of a log file: what it says before its first transaction."""
+"""The head of a log file: the events before its first transaction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from pipeline.binlog.search.log_scan import Dumps
-from pipeline.binlog.search.walk import Seen, walk
+from pipeline.binlog.search.walk import LoggedEvent, walk
 from pipeline.binlog.stream.commit_times import end_of_second
 from pipeline.binlog.stream.control import moment
 from pipeline.binlog.stream.event_reader import Reader
@@ -28,10 +28,10 @@ _COUNT: Final = (1 << 28) - 1
 
 @dataclass(frozen=True, slots=True)
 class FileHead:
-    """`created`: when the file was made, in whole seconds, by the clock of the session that made
-    it: the server's, unless that session had changed its own (`SET TIMESTAMP`). `gtid_set`: what
-    was executed before it, empty where the log has no GTIDs. `others`: when its first transaction
-    was committed, if that was on another server, by whose clock that is."""
+    """`created`: when the file was created, in whole seconds, by the server's clock unless the
+    session that created the file had set another time (`SET TIMESTAMP`). `gtid_set`: the GTIDs
+    executed before it, empty if the log has none. `others`: the commit time of its first
+    transaction if another server executed that first, by that server's clock."""
 
     created: datetime
     gtid_set: GtidSet
@@ -39,33 +39,33 @@ class FileHead:
 
 
 def read_file_head(dumps: Dumps, file: LogFile) -> FileHead:
-    """The head of a file, from its first few hundred bytes; DamagedEvent for one without."""
+    """Read a file's head from its first few hundred bytes; DamagedEvent if it has none."""
     start = Coordinates(file, FIRST_OFFSET)
-    description: Seen | None = None
+    description: LoggedEvent | None = None
     gtids = GtidSet()
-    others = None
+    committed_elsewhere = None
     with closing(dumps.dump(start)) as dump:
-        for seen in _until_refused(walk(dump, start)):
-            if seen.at.file != file:
+        for event in _until_refused(walk(dump, start)):
+            if event.at.file != file:
                 break
-            if seen.code == EventType.FORMAT_DESCRIPTION:
-                description = seen
-            elif seen.code == EventType.PREVIOUS_GTIDS:
-                gtids = decoded(seen.event.body)
-            elif seen.code == EventType.MARIADB_GTID_LIST:
-                gtids = read_gtid_list(seen.event)
-            elif seen.code in GTIDS:
-                if description is not None and seen.server_id != description.server_id:
-                    *_, exact = read_identity(seen.event, [], seen.log_server)
-                    others = moment(exact or end_of_second(seen.timestamp))
+            if event.code == EventType.FORMAT_DESCRIPTION:
+                description = event
+            elif event.code == EventType.PREVIOUS_GTIDS:
+                gtids = decoded(event.parsed.body)
+            elif event.code == EventType.MARIADB_GTID_LIST:
+                gtids = read_gtid_list(event.parsed)
+            elif event.code in GTIDS:
+                if description is not None and event.server_id != description.server_id:
+                    *_, exact = read_identity(event.parsed, [], event.log_server)
+                    committed_elsewhere = moment(exact or end_of_second(event.timestamp))
                 break
     if description is None:
         raise damaged("a log file begins without a format description", start)
-    return FileHead(moment(description.timestamp * 1_000_000), gtids, others)
+    return FileHead(moment(description.timestamp * 1_000_000), gtids, committed_elsewhere)
 
 
-def _until_refused(events: Iterator[Seen]) -> Iterator[Seen]:
-    """What a server shows, up to a transaction that its `gtid_mode` does not let it send."""
+def _until_refused(events: Iterator[LoggedEvent]) -> Iterator[LoggedEvent]:
+    """Yield events up to a transaction that the server's `gtid_mode` forbids it to send."""
     try:
         yield from events
     except TransactionsWithoutGtid:
@@ -73,7 +73,7 @@ def _until_refused(events: Iterator[Seen]) -> Iterator[Seen]:
 
 
 def read_gtid_list(event: Event) -> GtidSet:
-    """MariaDB's GTID_LIST: count 4 (the low 28 bits), then domain 4, server 4 and number 8
+    """Read MariaDB's GTID_LIST: count 4 (the low 28 bits), then domain 4, server 4 and number 8
     of the last transaction of each (`Gtid_list_log_event` in MariaDB's `sql/log_event.h`)."""
     reader = Reader(event.body, "a GTID_LIST event")
     count = reader.integer(4) & _COUNT
@@ -90,26 +90,27 @@ class FileHeads:
     def __init__(self, dumps: Dumps, binlogs: Sequence[BinlogSize]) -> None:
         self._dumps = dumps
         self._binlogs = binlogs
-        self._known: dict[int, FileHead] = {}
+        self._heads: dict[int, FileHead] = {}
 
     def read(self, number: int) -> FileHead:
-        if number not in self._known:
-            self._known[number] = read_file_head(self._dumps, self._binlogs[number].file)
-        return self._known[number]
+        if number not in self._heads:
+            self._heads[number] = read_file_head(self._dumps, self._binlogs[number].file)
+        return self._heads[number]
 
     def first(self, matches: Callable[[GtidSet], bool], count: int | None = None) -> int:
-        """The first of so many files (all) before which GTIDs were executed that match; their
-        number if there is none. GTIDs grow from file to file, so that a few heads are read."""
+        """Return the first of `count` files (default: all) whose set of GTIDs executed before it
+        matches; `count` if none does. The sets grow from file to file, so a bisection reads few
+        heads."""
         files = range(len(self._binlogs) if count is None else count)
         return bisect_left(files, True, key=lambda number: matches(self.read(number).gtid_set))
 
 
 def find_file_before(dumps: Dumps, binlogs: Sequence[BinlogSize], gtids: GtidSet) -> LogFile | None:
-    """A file before which nothing was executed that is not in `gtids`: whatever is not in it
-    stands from there on. None if even the oldest file comes too late.
+    """Return a file before which only transactions of `gtids` were executed, so that the log from
+    there on has all others. None if others were executed even before the oldest file.
 
-    Of those files it is the newest in which some of the set stands, else the oldest: what is
-    in no set, because it has no GTID, is not passed over where it came after the set.
+    Of the possible files, return the newest that has some of the set, else the oldest: then
+    transactions without a GTID, which no set contains, are not skipped if they follow the set.
     """
     heads = FileHeads(dumps, binlogs)
     late = heads.first(lambda executed: not gtids.contains(executed))

@@ -1,7 +1,7 @@
-"""A stretch of the log looked at, not captured: its index of transactions, no rows.
+"""A scan of the log: its index of transactions, without rows.
 
-It is read through a transaction buffer that wants no table, at the speed of the compiled loop; what
-a capture would refuse is stepped over.
+The log is read through a transaction buffer that captures no table, at the speed of the compiled
+loop. Events that a capture would refuse are stepped over.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pipeline.ports.source import BinlogDump, BinlogSize
 from pipeline.position import Coordinates, LogFile
 
 Tell = Callable[[int, int], None]
-"""Told of a long look now and then: bytes read, and bytes there are to read."""
+"""Called with the progress of a long search: bytes read, and bytes to read in total."""
 
 _TRANSACTIONS: Final = 1 << 14
 _RING_BYTES: Final = 1 << 12
@@ -33,7 +33,7 @@ _MAX_STEPS: Final = 1 << 16
 
 
 class Dumps(Protocol):
-    """Whatever gives dumps; `pipeline.ports.SourceServer` does."""
+    """The part of `pipeline.ports.SourceServer` that searches need."""
 
     def dump(self, start: Coordinates) -> BinlogDump: ...
 
@@ -41,7 +41,7 @@ class Dumps(Protocol):
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """Transactions in the order of the log: n x TRANSACTION_COLUMNS of `ring`, and the files
-    and sources that its columns count in."""
+    and sources that its columns refer to."""
 
     transactions: Integers
     files: Sequence[LogFile]
@@ -55,13 +55,12 @@ class Stretch:
 
 
 class LogScan:
-    """Iterates over the stretches from `start` to `end`, both between two transactions: a
-    piece of the dump at a time, never empty. `tell`: told after each piece, with
-    `total` bytes to read.
+    """Iterates over the stretches from `start` to `end`, both between two transactions: one for
+    each piece of the dump, never empty. `tell` is called after each piece; `total` is passed to it.
 
-    Every transaction is there, also one that a capture refuses. Damage is raised, and
-    `StreamEndedEarly` if the log ends before `end` and `whole` is wanted. Whoever stops
-    early closes the iterator (`contextlib.closing`), and so the dump.
+    The stretches have every transaction, also those that a capture refuses. Damage is raised;
+    `StreamEndedEarly` if `whole` is set and the log ends before `end`. A caller that stops
+    early has to close the iterator (`contextlib.closing`), which closes the dump.
     """
 
     def __init__(
@@ -82,7 +81,7 @@ class LogScan:
         self._bytes = 0
         self._refused = False
         self.at = start
-        """Everything before it was given out."""
+        """The place up to which transactions were yielded."""
 
     def __iter__(self) -> Generator[Stretch]:
         steps, over = 1, self.at >= self._end
@@ -91,7 +90,7 @@ class LogScan:
             yield from self._read()
             if not self._refused:
                 break
-            # Each time more, so that a log full of them is not read by as many dumps.
+            # A double number each time, so that a log full of refused events needs few dumps.
             if (stretch := self._step_over(steps)) is not None:
                 yield stretch
             steps = min(2 * steps, _MAX_STEPS)
@@ -125,13 +124,13 @@ class LogScan:
 
     def _step_over(self, steps: int) -> Stretch | None:
         with closing(self._dumps.dump(self.at)) as dump:
-            found = step_over(dump, self.at, self._end, steps)
-        if found.at <= self.at:
-            raise damaged("the log reads differently a second time", self.at)
-        self.at = found.at
-        if not found.rows:
+            stepped = step_over(dump, self.at, self._end, steps)
+        if stepped.at <= self.at:
+            raise damaged("the log changed between two dumps of the same place", self.at)
+        self.at = stepped.at
+        if not stepped.rows:
             return None
-        return Stretch(np.array(found.rows, np.int64), found.files, found.sources)
+        return Stretch(np.array(stepped.rows, np.int64), stepped.files, stepped.sources)
 
 
 def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
@@ -150,36 +149,39 @@ def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
 
 
 def _take(buffer: TransactionBuffer, groups: list[TransactionGroup]) -> bool:
-    """Take what a buffer gives out of the bytes it has; whether it ended there, at what no capture
-    reads."""
+    """Take all groups that a buffer has; return whether it met an event that a capture refuses."""
     try:
-        groups += _given(buffer)
+        groups += _groups(buffer)
     except (UnsupportedEvent, UnsupportedStatement):
         buffer.end()
-        groups += _given(buffer)
+        groups += _groups(buffer)
         return True
     return False
 
 
-def _given(buffer: TransactionBuffer) -> Iterator[TransactionGroup]:
+def _groups(buffer: TransactionBuffer) -> Iterator[TransactionGroup]:
     while (group := buffer.get()) is not None:
         yield group
         buffer.ack()
 
 
-def _stretch(groups: Sequence[TransactionGroup], behind: Coordinates | None) -> Stretch | None:
-    """All of them, or what ends behind a place; None if that is nothing."""
+def _stretch(groups: Sequence[TransactionGroup], after: Coordinates | None) -> Stretch | None:
+    """Return the groups' transactions, only those that end after `after` if it is given; None if
+    there are none."""
     if not groups:
         return None
-    found = np.concatenate([group.transactions for group in groups])
-    if behind is not None:
-        first = found[:, columns.FILE] == 0
-        found = found[~(first & (found[:, columns.END_OFFSET] <= behind.offset))]
-    return Stretch(found, groups[-1].files, groups[-1].sources) if len(found) else None
+    transactions = np.concatenate([group.transactions for group in groups])
+    if after is not None:
+        in_first_file = transactions[:, columns.FILE] == 0
+        before = in_first_file & (transactions[:, columns.END_OFFSET] <= after.offset)
+        transactions = transactions[~before]
+    if not len(transactions):
+        return None
+    return Stretch(transactions, groups[-1].files, groups[-1].sources)
 
 
 def log_between(start: Coordinates, end: Coordinates, binlogs: Sequence[BinlogSize]) -> int:
-    """Bytes of log from one place to another; files that are not listed count for nothing."""
+    """Return the bytes of log from one place to another; files that are not listed count as 0."""
     between = sum(
         log.size for log in binlogs if start.file.number <= log.file.number < end.file.number
     )

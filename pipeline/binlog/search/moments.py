@@ -1,10 +1,10 @@
-"""Moments in a log: where one lies among the transactions, by their commit times.
+"""The search for a moment: its place among a log's transactions, by their commit times.
 
-The same rule applies twice: to the files, by the times at which they were made, and to the
-transactions of the file that it gives. The time of a file may be as wrong as any other
-(`SET TIMESTAMP` before FLUSH LOGS, a clock that was set back). So the files around it are looked
-through too: those after it up to the first in which most transactions come at the moment or later,
-and those before it back to the first in which most come before the moment.
+The same rule (`pipeline.division`) is applied to the files, by the times of their creation, and
+then to the transactions of the file that it chose. The time of a file may be wrong (`SET TIMESTAMP`
+before FLUSH LOGS, a clock that was set back). So the neighbouring files are read too: those after
+it up to the first in which most transactions were committed at the moment or later, and those
+before it back to the first in which most were committed before the moment.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from pipeline.position import Coordinates, LogFile
 
 _NONE: Final = np.empty(0, np.int64)
 _SAMPLES: Final = 64
-"""Number of files up to which every head is read; of more files it is a sample of so many."""
+"""Number of files whose heads are read; if there are more, a sample of this size."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundMoment:
-    """A moment lies before the transaction that begins `at`. `late`: transactions before it, in the
-    files that were looked through, that say they were committed at the moment or later; `early`:
-    those after it that say earlier. `first`: where the very first one begins that says so, at or
-    before `at`."""
+    """The place of a moment: `at`, the beginning of the first transaction after it. `late`: number
+    of transactions before `at`, in the files that were read, whose commit time is the moment or
+    later; `early`: number of those after `at` with an earlier time. `first`: the beginning of the
+    first transaction whose commit time is the moment or later, at or before `at`."""
 
     at: Coordinates
     late: int = 0
@@ -46,13 +46,13 @@ class FoundMoment:
     first: Coordinates | None = None
 
     def told(self, moment: str) -> str | None:
-        """What a person should know of it; None where the log's times ascend."""
+        """Return a warning that the log's times do not ascend at the moment; None if they do."""
         if not self.late and not self.early:
             return None
         return (
-            f"the log's times do not ascend where {moment} lies, which is taken to be {self.at}: "
-            f"before that place, {self.late} transactions say that they were committed at that "
-            f"moment or later, and after it, {self.early} say that they were committed earlier"
+            f"the log's commit times do not ascend around {moment}, which is taken to be "
+            f"{self.at}: before that place, {self.late} transactions were committed at that "
+            f"moment or later, and after it, {self.early} were committed earlier"
         )
 
 
@@ -65,9 +65,9 @@ def find_moment(
     *,
     tell: Tell | None = None,
 ) -> FoundMoment:
-    """Return where a moment lies in the log before `head`: there if all transactions come before
-    it. `binlogs` are all files, oldest first. `MomentOutOfRange` for a moment before the oldest
-    file, or later than `now`.
+    """Return the place of a moment in the log up to `head`; `head` if all transactions come before
+    the moment. `binlogs` are all files, oldest first. `MomentOutOfRange` for a moment before the
+    oldest file, or later than `now`.
     """
     heads = _Heads(dumps, binlogs, _divider(moment, now))
     earlier = heads.earlier()
@@ -97,7 +97,8 @@ def find_moment_in_file(
     *,
     tell: Tell | None = None,
 ) -> FoundMoment | None:
-    """Return the same within one file, before `end`; None if all of it comes before the moment."""
+    """Return the place of a moment in one file up to `end`; None if the whole file comes before
+    the moment."""
     look = _Look(dumps, end, _divider(moment, now), tell)
     look.total = end.offset - FIRST_OFFSET if end.file == file else 0
     found = look.found([look.through(file)], end)
@@ -107,7 +108,8 @@ def find_moment_in_file(
 def find_last_end(
     dumps: Dumps, file: LogFile, end: Coordinates, *, tell: Tell | None = None
 ) -> Coordinates:
-    """Return where the last transaction of a file ends, up to `end`; its beginning without any."""
+    """Return the end of the last transaction of a file, up to `end`; the file's beginning if it
+    has none."""
     start = Coordinates(file, FIRST_OFFSET)
     total = end.offset - start.offset if end.file == file else 0
     place = start
@@ -121,14 +123,14 @@ def _divider(moment: datetime, now: datetime) -> Divider:
 
 
 def _last_of(file: LogFile, end: Coordinates) -> Coordinates:
-    """Where a look through one file ends, which goes up to `end`."""
+    """Return the end of a file as far as it is read: its own end, or `end` if that comes first."""
     return min(end, Coordinates(LogFile(file.base, file.number + 1), FIRST_OFFSET))
 
 
 @dataclass(frozen=True, slots=True)
 class _Times:
-    """The commit times of a file's transactions, in their order, and where each begins. `balance`:
-    how many more of them are earlier than the moment than are not."""
+    """The commit times of a file's transactions, in the log's order, and where each begins.
+    `balance`: number of transactions before the moment minus number of the others."""
 
     file: LogFile
     times: Integers
@@ -140,7 +142,7 @@ class _Times:
 
 
 class _Look:
-    """A look through files. `total`: bytes there are to read, for `tell`."""
+    """Reads whole files for a moment. `total`: number of bytes to read, for `tell`."""
 
     def __init__(self, dumps: Dumps, end: Coordinates, divider: Divider, tell: Tell | None) -> None:
         self._dumps = dumps
@@ -163,19 +165,19 @@ class _Look:
         return _Times(file, every, np.concatenate(begins), divider.balance)
 
     def found(self, files: Sequence[_Times], end: Coordinates) -> FoundMoment:
-        """Where the moment lies in the files that were looked through, `end` if behind them all."""
+        """Return the place of the moment in the files that were read, `end` if it is after them."""
         divider = self._divider
         at, first = None, None
-        for one in files:
-            late = np.flatnonzero(one.times >= divider.moment)
+        for file in files:
+            late = np.flatnonzero(file.times >= divider.moment)
             if first is None and len(late):
-                first = one.begin(int(late[0]))
-            known = divider.count
-            if divider.place == known and len(one.times):
-                at = one.begin(0)
-            divider.put(one.times)
-            if known < divider.place < divider.count:
-                at = one.begin(divider.place - known)
+                first = file.begin(int(late[0]))
+            before = divider.count
+            if divider.place == before and len(file.times):
+                at = file.begin(0)
+            divider.put(file.times)
+            if before < divider.place < divider.count:
+                at = file.begin(divider.place - before)
         division = divider.division
         if at is None or division.place == divider.count:
             at = end
@@ -183,7 +185,7 @@ class _Look:
 
 
 class _Heads:
-    """The heads of files, beside a moment in microseconds."""
+    """The heads of files, compared with a moment."""
 
     def __init__(self, dumps: Dumps, binlogs: Sequence[BinlogSize], divider: Divider) -> None:
         self.read = FileHeads(dumps, binlogs).read
@@ -192,8 +194,8 @@ class _Heads:
         self._latest = divider.latest
 
     def earlier(self) -> int:
-        """How many files were made before the moment: by a sample of their heads, then by those
-        between two of the sample."""
+        """Return the number of files created before the moment: first by a sample of heads, then by
+        the heads between two of the sample."""
         count = self._count
         step = -(-count // _SAMPLES)
         before = self._divided(range(0, count, step)) * step
@@ -208,19 +210,19 @@ class _Heads:
         return divider.place
 
     def _time(self, number: int) -> int:
-        """When a file was made. If its first transaction is another server's, by whose clock it
-        comes later, that counts: transactions of that server before it may come as late."""
+        """Return when a file was created. If its first transaction is another server's and later
+        by that server's clock, return that time: transactions before it may be as late."""
         head = self.read(number)
         others = head.others
-        made = microseconds(head.created)
-        return made if others is None else max(made, microseconds(others) // SECOND * SECOND)
+        created = microseconds(head.created)
+        return created if others is None else max(created, microseconds(others) // SECOND * SECOND)
 
 
 def _out_of_range(moment: datetime, earliest: datetime, latest: datetime) -> MomentOutOfRange:
     return MomentOutOfRange(
-        f"the log holds no moment {_iso(moment)}: it reaches from {_iso(earliest)} to "
+        f"the log does not cover {_iso(moment)}: it reaches from {_iso(earliest)} to "
         f"{_iso(latest)}",
-        hint="choose a moment in between; 'earliest' reads all there is, 'latest' only what comes "
+        hint="choose a moment in between; 'earliest' reads the whole log, 'latest' only what comes "
         "from now on",
     )
 

@@ -1,4 +1,4 @@
-"""Places in a log found by what stands there: boundaries, and ends of GTID sets."""
+"""The search for a place by its content: boundaries of transactions, and ends of GTID sets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from pipeline.binlog.search.file_heads import read_file_head
 from pipeline.binlog.search.log_scan import Dumps, LogScan, Stretch, Tell, log_between
-from pipeline.binlog.search.walk import Seen, walk
+from pipeline.binlog.search.walk import LoggedEvent, walk
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.framing import FIRST_OFFSET, GTIDS
 from pipeline.binlog.transactions.identity import GtidsRead, gtid_set, gtid_text, together
@@ -24,9 +24,9 @@ from pipeline.position import Coordinates, Position, Witness
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """A place between two transactions: at or before the one asked for (`rewound` if
-    that lay inside a transaction), the GTIDs executed up to it, and the witness of the
-    event before it; None at a file's very beginning."""
+    """A place between two transactions: the one asked for, or the beginning of the transaction
+    that it is inside of (`rewound`); with the GTIDs executed before it, and the witness of the
+    event before it, None at a file's beginning."""
 
     at: Coordinates
     gtid_set: GtidSet
@@ -35,10 +35,10 @@ class Boundary:
 
 
 def find_boundary(dumps: Dumps, at: Coordinates, *, tell: Tell | None = None) -> Boundary:
-    """Prove that `at` lies between two transactions, or go back to where its own begins.
+    """Prove that `at` is between two transactions, or go back to the beginning of its transaction.
 
-    The file is looked through from its beginning, whatever it holds; the events around the
-    place are walked. NotAnEventBoundary if no event begins or ends at `at`.
+    The file is read from its beginning, for the GTIDs; then the events around the place are walked.
+    NotAnEventBoundary if no event begins or ends at `at`.
     """
     head = read_file_head(dumps, at.file)
     if at.offset == FIRST_OFFSET:
@@ -60,37 +60,40 @@ def find_boundary(dumps: Dumps, at: Coordinates, *, tell: Tell | None = None) ->
 def _executed_before(
     dumps: Dumps, at: Coordinates, tell: Tell | None
 ) -> tuple[GtidSet, Stretch | None]:
-    """The GTIDs of what ends in the file at or before a place, and the last such transaction."""
+    """Return the GTIDs of the transactions that end in the file at or before `at`, and the last of
+    these transactions."""
     start = Coordinates(at.file, FIRST_OFFSET)
     read = GtidsRead()
     last: Stretch | None = None
     for stretch in LogScan(dumps, start, at, whole=False, tell=tell, total=at.offset):
-        one = stretch.transactions
-        here = np.array([file == at.file for file in stretch.files])[one[:, columns.FILE]]
-        ended = one[here & (one[:, columns.END_OFFSET] <= at.offset)]
+        rows = stretch.transactions
+        in_file = np.array([file == at.file for file in stretch.files])[rows[:, columns.FILE]]
+        ended = rows[in_file & (rows[:, columns.END_OFFSET] <= at.offset)]
         if len(ended):
             last = Stretch(ended[-1:], stretch.files, stretch.sources)
             read.add(ended, stretch.sources)
     return read.set(), last
 
 
-def _around(dumps: Dumps, at: Coordinates, start: Coordinates) -> tuple[Coordinates, Seen | None]:
-    """`at`, or the beginning of the transaction that it lies in, and the event before that. No
-    transaction that begins behind `start` ends at or before `at`."""
-    last: Seen | None = None
-    within: tuple[Coordinates, Seen | None] | None = None
+def _around(
+    dumps: Dumps, at: Coordinates, start: Coordinates
+) -> tuple[Coordinates, LoggedEvent | None]:
+    """Return `at`, or the beginning of the transaction that it is inside of, and the event before
+    that place. `start` is where the last event begins that ends a transaction at or before `at`."""
+    last: LoggedEvent | None = None
+    within: tuple[Coordinates, LoggedEvent | None] | None = None
     end = start
     with closing(dumps.dump(start)) as dump:
-        for seen in walk(dump, start):
-            if seen.at.file != at.file or seen.at >= at:
+        for event in walk(dump, start):
+            if event.at.file != at.file or event.at >= at:
                 break
-            if seen.at < start:
+            if event.at < start:
                 continue
-            if seen.code in GTIDS:
-                within = seen.at, last
-            last, end = seen, seen.after
+            if event.code in GTIDS:
+                within = event.at, last
+            last, end = event, event.after
     if end != at:
-        # Inside the last event that was seen, or behind the end of the file.
+        # `at` is inside the last event that was read, or after the end of the file.
         nearest = last.at if last is not None and end > at else end
         raise NotAnEventBoundary(
             f"no event begins at {at}; the nearest place before it is {nearest}",
@@ -100,10 +103,10 @@ def _around(dumps: Dumps, at: Coordinates, start: Coordinates) -> tuple[Coordina
 
 
 def read_witness(dumps: Dumps, at: Coordinates) -> Witness | None:
-    """The event that begins at a place, as a witness; None if none does."""
+    """Return the event that begins at a place, as a witness; None if no event begins there."""
     created = int(read_file_head(dumps, at.file).created.timestamp())
     with closing(dumps.dump(at)) as dump:
-        event = next((seen for seen in walk(dump, at) if seen.at >= at), None)
+        event = next((event for event in walk(dump, at) if event.at >= at), None)
     if event is None or event.at != at:
         return None
     return Witness(at.offset, event.size, event.crc32, "", created)
@@ -118,21 +121,21 @@ def find_end_of(
     binlogs: Sequence[BinlogSize] = (),
     tell: Tell | None = None,
 ) -> Coordinates:
-    """The end of the first transaction by which all of `gtids` were executed: those before
-    `start` and those read from there. `EndNotReached` if the log up to `head` lacks some.
-    `binlogs` are for `tell` alone."""
+    """Return the end of the first transaction after which all of `gtids` are executed, before
+    `start` or from there on. `EndNotReached` if some are not in the log up to `head`.
+    `binlogs` is used for `tell` only."""
     missing = gtids.difference(start.gtid_set)
     if not missing:
         return start.at
     total = log_between(start.at, head, binlogs)
     with closing(iter(LogScan(dumps, start.at, head, tell=tell, total=total))) as stretches:
         for stretch in stretches:
-            left = missing.difference(gtid_set(stretch.transactions, stretch.sources))
-            if not left:
+            rest = missing.difference(gtid_set(stretch.transactions, stretch.sources))
+            if not rest:
                 return stretch.end(_completing(stretch, missing))
-            missing = left
+            missing = rest
     raise EndNotReached(
-        f"the log up to {head} does not hold {missing.shortened(_SHOWN)}",
+        f"the log up to {head} does not have {missing.shortened(_SHOWN)}",
         hint="choose GTIDs that this server executed (SELECT @@gtid_executed) and did not purge, "
         "or run again once it has executed them",
     )
@@ -142,7 +145,7 @@ _SHOWN: Final = 200
 
 
 def _completing(stretch: Stretch, missing: GtidSet) -> int:
-    """The row by which nothing is missing any more."""
+    """Return the first row after which no GTID is missing."""
     rows = stretch.transactions
 
     def complete(row: int) -> bool:

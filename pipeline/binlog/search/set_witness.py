@@ -1,10 +1,10 @@
-"""Transactions by which a set of GTIDs is known again: what each log that has them shows alike.
+"""Witnesses of a GTID set: transactions by which the set is recognised in another server's log.
 
-A server that was reset gives the same GTIDs once more, and a copy of it under another UUID
-shows nothing of that. What holds on every server is when a transaction was committed first,
-to the microsecond (`original_commit_timestamp`, MySQL since 8.0). Where the log has none
-(MariaDB), it is what the transaction says: its statements and rows, without numbers of
-tables and offsets, and the seconds that its events carry, which a replica keeps.
+A server that was reset assigns the same GTIDs again, so a GTID alone does not identify a
+transaction. What is the same in the log of every server is the time of its first commit, to the
+microsecond (`original_commit_timestamp`, MySQL since 8.0). Without it (MariaDB), a digest is used:
+of the transaction's statements and rows, without table ids and offsets, and of the seconds in its
+events' headers, which replicas keep.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from pipeline.binlog.search.file_heads import FileHeads
 from pipeline.binlog.search.log_scan import Dumps, LogScan
-from pipeline.binlog.search.walk import Seen, walk
+from pipeline.binlog.search.walk import LoggedEvent, walk
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.compressed import plain_query, plain_rows
 from pipeline.binlog.stream.control import read_query
@@ -40,18 +40,18 @@ from pipeline.position import Coordinates, LogFile, SetWitness
 _IDENTITY: Final = (columns.GTID_KIND, columns.GTID_HIGH, columns.GTID_LOW)
 
 _TABLE_ID_AND_FLAGS: Final = 8
-_EVENTS: Final = 256
-"""So many events of a transaction count for its digest."""
+_DIGESTED_EVENTS: Final = 256
+"""Number of leading events that are hashed into a transaction's digest."""
 
 
 class LastOfSources:
-    """The last transaction of each source among those that are told, by their order in the log."""
+    """The last transaction of each GTID source, in the order of the log."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[int, int, int], tuple[str, int, Coordinates]] = {}
 
     def add(self, transactions: Integers, sources: Sequence[str], files: Sequence[LogFile]) -> None:
-        """More of them, behind those that were told before."""
+        """Add transactions, which follow those added before."""
         named = transactions[transactions[:, columns.GTID_KIND] != ANONYMOUS]
         if not len(named):
             return
@@ -59,13 +59,13 @@ class LastOfSources:
             kind, high, low = row[list(_IDENTITY)].tolist()
             at = place_of(row, columns.BEGIN_OFFSET, files)
             self._last.pop((kind, high, low), None)
-            told = gtid_text(row, sources), int(row[columns.COMMITTED_AT]), at
-            self._last[kind, high, low] = told
+            transaction = gtid_text(row, sources), int(row[columns.COMMITTED_AT]), at
+            self._last[kind, high, low] = transaction
 
     def witnesses(self, dumps: Dumps) -> tuple[SetWitness, ...]:
-        """One for each source, that of the last transaction first."""
-        told = reversed(self._last.values())
-        return tuple(_witness(dumps, gtid, committed, at) for gtid, committed, at in told)
+        """Return a witness for each source, that of the last transaction first."""
+        newest_first = reversed(self._last.values())
+        return tuple(_witness(dumps, gtid, committed, at) for gtid, committed, at in newest_first)
 
 
 def _last_rows(transactions: Integers) -> Integers:
@@ -77,24 +77,24 @@ def _last_rows(transactions: Integers) -> Integers:
 
 
 def _witness(dumps: Dumps, gtid: str, committed_at: int, at: Coordinates) -> SetWitness:
-    """The transaction that begins at a place, as each log that has it shows it."""
+    """Return the witness for the transaction that begins at `at`."""
     return SetWitness(gtid, committed_at, "" if committed_at else _digest(dumps, at))
 
 
 def find_witnesses(
     dumps: Dumps, binlogs: Sequence[BinlogSize], end: Coordinates, gtids: Collection[str]
 ) -> Mapping[str, SetWitness]:
-    """Those of these transactions that stand in the log up to `end`, as it shows them."""
+    """Return the witnesses of those transactions that are in the log up to `end`."""
     heads = FileHeads(dumps, binlogs)
     wanted: dict[int, set[str]] = {}
     for gtid in gtids:
-        if behind := heads.first(partial(_contains, GtidSet.parse(gtid))):
-            wanted.setdefault(behind - 1, set()).add(gtid)
+        if late := heads.first(partial(_contains, GtidSet.parse(gtid))):
+            wanted.setdefault(late - 1, set()).add(gtid)
     witnesses: dict[str, SetWitness] = {}
-    for number, those in wanted.items():
+    for number, gtids_there in wanted.items():
         start = Coordinates(binlogs[number].file, FIRST_OFFSET)
         later = [Coordinates(log.file, FIRST_OFFSET) for log in binlogs[number + 1 :]]
-        witnesses |= _found(dumps, start, later[0] if later else end, those)
+        witnesses |= _find_in(dumps, start, later[0] if later else end, gtids_there)
     return witnesses
 
 
@@ -102,7 +102,7 @@ def _contains(gtid: GtidSet, executed: GtidSet) -> bool:
     return executed.contains(gtid)
 
 
-def _found(
+def _find_in(
     dumps: Dumps, start: Coordinates, end: Coordinates, gtids: Collection[str]
 ) -> dict[str, SetWitness]:
     numbers = np.array([_number_of(gtid) for gtid in gtids], np.int64)
@@ -111,50 +111,50 @@ def _found(
         for stretch in stretches:
             own = np.isin(stretch.transactions[:, columns.GTID_NUMBER], numbers)
             for row in np.flatnonzero(own).tolist():
-                one = stretch.transactions[row]
-                gtid = gtid_text(one, stretch.sources)
+                transaction = stretch.transactions[row]
+                gtid = gtid_text(transaction, stretch.sources)
                 if gtid in gtids:
-                    places[gtid] = int(one[columns.COMMITTED_AT]), stretch.begin(row)
+                    places[gtid] = int(transaction[columns.COMMITTED_AT]), stretch.begin(row)
             if len(places) == len(gtids):
                 break
     return {gtid: _witness(dumps, gtid, *place) for gtid, place in places.items()}
 
 
 def _number_of(gtid: str) -> int:
-    """Behind what it counts in, MySQL's or MariaDB's."""
+    """Return the number in a GTID of MySQL or MariaDB."""
     return int(gtid.rpartition(":" if ":" in gtid else "-")[2])
 
 
 def _digest(dumps: Dumps, at: Coordinates) -> str:
-    """What the transaction that begins at a place says, in a form that a replica's log
-    shares: compressed there or not, with notes of statements or without."""
-    told, count, begun = 0, 0, False
+    """Return the digest of the transaction that begins at `at`. It is the same in the log of a
+    replica, compressed or not, with texts of statements or without."""
+    digest, count, begun = 0, 0, False
     with closing(dumps.dump(at)) as dump:
-        for seen in walk(dump, at):
-            if seen.at < at:
+        for event in walk(dump, at):
+            if event.at < at:
                 continue
-            if (begun and seen.code in GTIDS) or count >= _EVENTS:
+            if (begun and event.code in GTIDS) or count >= _DIGESTED_EVENTS:
                 break
             begun = True
-            if said := _said(seen):
-                told, count = zlib.crc32(said, told), count + 1
-            if seen.code in (EventType.XID, EventType.XA_PREPARE):
+            if content := _content(event):
+                digest, count = zlib.crc32(content, digest), count + 1
+            if event.code in (EventType.XID, EventType.XA_PREPARE):
                 break
-    return f"{told:08x}"
+    return f"{digest:08x}"
 
 
-def _said(seen: Seen) -> bytes:
-    """Nothing for what a server adds of its own."""
-    if seen.code in COMPRESSED_ROWS:
-        plain = plain_rows(seen.event).tobytes()
-        return _rows(seen, COMPRESSED_ROWS[EventType(seen.code)], plain[HEADER.size :])
-    if seen.code in ROWS:
-        return _rows(seen, seen.code, seen.event.body)
-    if seen.code in (EventType.QUERY, EventType.MARIADB_QUERY_COMPRESSED):
-        event = seen.event if seen.code == EventType.QUERY else plain_query(seen.event)
-        return b"%d " % seen.timestamp + read_query(event).text.encode("utf-8", "replace")
+def _content(event: LoggedEvent) -> bytes:
+    """Return the bytes of an event that are hashed; none for events that a replica may not have."""
+    if event.code in COMPRESSED_ROWS:
+        plain = plain_rows(event.parsed).tobytes()
+        return _rows(event, COMPRESSED_ROWS[EventType(event.code)], plain[HEADER.size :])
+    if event.code in ROWS:
+        return _rows(event, event.code, event.parsed.body)
+    if event.code in (EventType.QUERY, EventType.MARIADB_QUERY_COMPRESSED):
+        query = event.parsed if event.code == EventType.QUERY else plain_query(event.parsed)
+        return b"%d " % event.timestamp + read_query(query).text.encode("utf-8", "replace")
     return b""
 
 
-def _rows(seen: Seen, code: int, body: bytes) -> bytes:
-    return b"%d %d " % (code, seen.timestamp) + bytes(body[_TABLE_ID_AND_FLAGS:])
+def _rows(event: LoggedEvent, code: int, body: bytes) -> bytes:
+    return b"%d %d " % (code, event.timestamp) + bytes(body[_TABLE_ID_AND_FLAGS:])

@@ -1,4 +1,4 @@
-"""The log event by event, by headers alone: for the few events around a place."""
+"""A walk over a log's events by their headers, in Python: for the few events around a place."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from pipeline.ports.source import BinlogDump
 from pipeline.position import Coordinates, LogFile
 
 _BETWEEN: Final = GTIDS | PLACES
-"""Events that no transaction holds behind its first."""
+"""Events that end a transaction before them: each begins one, or stands between two."""
 
 _ENDS: Final = frozenset({EventType.XID, EventType.XA_PREPARE, EventType.TRANSACTION_PAYLOAD})
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """An event of the log: where it stands, and its bytes as the server sent them. `log_server`:
-    the id of the server that wrote the log, by the format description before it."""
+class LoggedEvent:
+    """An event of the log: its place, and its bytes as the server sent them. `log_server`:
+    the id of the server that wrote the log, from the last format description."""
 
     at: Coordinates
     code: int
@@ -54,19 +54,20 @@ class Seen:
 
     @property
     def crc32(self) -> int:
-        """Its own checksum, or one computed where the log has none."""
+        """Its own checksum, or one computed here if the log has none."""
         if self.checksum:
             return int.from_bytes(self.packet[-4:], "little")
         return zlib.crc32(self.packet)
 
     @property
-    def event(self) -> Event:
-        """For the readers of bodies; UnsupportedEvent for a type that is not on their list."""
+    def parsed(self) -> Event:
+        """The event for the functions that read bodies; UnsupportedEvent if its type is not on the
+        allow-list."""
         return read_event(self.packet, self.at, checksum=self.checksum)
 
 
-def walk(dump: BinlogDump, start: Coordinates) -> Iterator[Seen]:
-    """Every event that takes a place in the log, from where the dump begins (`start`, or
+def walk(dump: BinlogDump, start: Coordinates) -> Iterator[LoggedEvent]:
+    """Yield every event that is in the log itself, from where the dump begins (`start`, or
     before it) to the log's present end."""
     at = dump.begins or start
     checksum, log_server = True, -1
@@ -76,40 +77,41 @@ def walk(dump: BinlogDump, start: Coordinates) -> Iterator[Seen]:
             raise damaged(f"an event says that it has {size} bytes, not {len(packet)}", at)
         if code == EventType.FORMAT_DESCRIPTION:
             checksum, log_server = packet[-5] == 1, server_id
-        made = is_artificial(code, log_pos, flags)
-        if not made:
-            seen = Seen(at, code, timestamp, server_id, packet, checksum, log_server)
-            yield seen
-            at = seen.after
+        artificial = is_artificial(code, log_pos, flags)
+        if not artificial:
+            event = LoggedEvent(at, code, timestamp, server_id, packet, checksum, log_server)
+            yield event
+            at = event.after
         if code == EventType.ROTATE:
             file = _rotated(packet, at)
-            if not made or file != at.file:
+            if not artificial or file != at.file:
                 at = Coordinates(file, FIRST_OFFSET)
 
 
 def behind_transaction(dump: BinlogDump, begin: Coordinates, head: Coordinates) -> Coordinates:
-    """The end of the transaction that an event at `begin` belongs to, the log's end `head` at the
-    latest."""
-    for seen in walk(dump, begin):
-        if seen.at < begin:
+    """Return the end of the transaction that the event at `begin` belongs to, at most the log's
+    end `head`."""
+    for event in walk(dump, begin):
+        if event.at < begin:
             continue
-        if seen.code in _BETWEEN and begin < seen.at:
-            return seen.at
-        if _ends(seen) or not seen.after < head:
-            return seen.after
+        if event.code in _BETWEEN and begin < event.at:
+            return event.at
+        if _ends(event) or not event.after < head:
+            return event.after
     return head
 
 
 def _rotated(packet: bytes, at: Coordinates) -> LogFile:
-    """The file that a ROTATE names. Whether a checksum is behind the name only the bytes
-    tell: the one that a dump begins with comes before anything says so."""
-    checked = zlib.crc32(packet[:-4]) == int.from_bytes(packet[-4:], "little")
-    return read_rotate(packet[HEADER.size : -4 if checked else None], at).file
+    """Return the file that a ROTATE names. A dump begins with a ROTATE, before a format description
+    says whether events have checksums, so the bytes have to decide."""
+    has_checksum = zlib.crc32(packet[:-4]) == int.from_bytes(packet[-4:], "little")
+    return read_rotate(packet[HEADER.size : -4 if has_checksum else None], at).file
 
 
 @dataclass(slots=True)
-class SteppedOver:
-    """Index rows of transactions, what they count in, and the place behind them."""
+class WalkedTransactions:
+    """Index rows of transactions, the files and sources that they refer to, and the place after
+    them."""
 
     at: Coordinates
     rows: list[list[int]] = field(default_factory=list)
@@ -117,50 +119,53 @@ class SteppedOver:
     sources: list[str] = field(default_factory=list)
 
 
-def step_over(dump: BinlogDump, start: Coordinates, end: Coordinates, count: int) -> SteppedOver:
-    """So many transactions from `start` on, fewer where `end` or the log's end comes first.
-    One whose end is none of the usual reaches to the next event that stands between two."""
-    found = SteppedOver(start)
+def step_over(
+    dump: BinlogDump, start: Coordinates, end: Coordinates, count: int
+) -> WalkedTransactions:
+    """Return `count` transactions from `start` on, fewer if `end` or the log's end comes first.
+    A transaction without one of the usual ends reaches to the next event that begins a transaction
+    or stands between two."""
+    transactions = WalkedTransactions(start)
     row: list[int] | None = None
-    for seen in walk(dump, start):
-        if seen.at < start:
+    for event in walk(dump, start):
+        if event.at < start:
             continue
-        if seen.code in _BETWEEN:
+        if event.code in _BETWEEN:
             row = None
-        if row is None and (len(found.rows) >= count or seen.at >= end):
-            return found
-        if seen.code in GTIDS:
-            row = _opened(seen, found)
+        if row is None and (len(transactions.rows) >= count or event.at >= end):
+            return transactions
+        if event.code in GTIDS:
+            row = _open(event, transactions)
         if row is not None:
-            _add(row, seen)
-            if _ends(seen):
+            _add(row, event)
+            if _ends(event):
                 row = None
-        found.at = seen.after
-    return found
+        transactions.at = event.after
+    return transactions
 
 
-def _opened(seen: Seen, found: SteppedOver) -> list[int]:
+def _open(event: LoggedEvent, transactions: WalkedTransactions) -> list[int]:
     row = [0] * columns.TRANSACTION_COLUMNS
-    if found.files[-1:] != [seen.at.file]:
-        found.files.append(seen.at.file)
-    row[columns.FILE] = len(found.files) - 1
-    row[columns.BEGIN_OFFSET] = seen.at.offset
-    row[columns.SERVER] = seen.server_id
-    identity = read_identity(seen.event, found.sources, seen.log_server)
+    if transactions.files[-1:] != [event.at.file]:
+        transactions.files.append(event.at.file)
+    row[columns.FILE] = len(transactions.files) - 1
+    row[columns.BEGIN_OFFSET] = event.at.offset
+    row[columns.SERVER] = event.server_id
+    identity = read_identity(event.parsed, transactions.sources, event.log_server)
     for column, value in zip(IDENTITY, identity, strict=True):
         row[column] = value
-    found.rows.append(row)
+    transactions.rows.append(row)
     return row
 
 
-def _ends(seen: Seen) -> bool:
-    if seen.code == EventType.QUERY:
-        return read_query(seen.event).text.upper() in ("COMMIT", "ROLLBACK")
-    return seen.code in _ENDS
+def _ends(event: LoggedEvent) -> bool:
+    if event.code == EventType.QUERY:
+        return read_query(event.parsed).text.upper() in ("COMMIT", "ROLLBACK")
+    return event.code in _ENDS
 
 
-def _add(row: list[int], seen: Seen) -> None:
-    row[columns.END_OFFSET] = seen.after.offset
-    row[columns.LAST_OFFSET], row[columns.LAST_SIZE] = seen.at.offset, seen.size
-    row[columns.LAST_CRC], row[columns.LAST_TIMESTAMP] = seen.crc32, seen.timestamp
-    row[columns.LOG_BYTES] += seen.size
+def _add(row: list[int], event: LoggedEvent) -> None:
+    row[columns.END_OFFSET] = event.after.offset
+    row[columns.LAST_OFFSET], row[columns.LAST_SIZE] = event.at.offset, event.size
+    row[columns.LAST_CRC], row[columns.LAST_TIMESTAMP] = event.crc32, event.timestamp
+    row[columns.LOG_BYTES] += event.size

@@ -1,1 +1,1 @@
-"""The stream of bytes, event by event, into the ring: the compiled loop, and what it goes by."""
+"""From a stream of bytes to events in the ring: the compiled loop, its rules and its formats."""

@@ -1,17 +1,17 @@
-"""When transactions were committed, as the log tells it, in microseconds since the epoch.
+"""Commit times of transactions, from the log, in microseconds since the epoch.
 
-MySQL has commit times in its GTID events since 8.0:
+MySQL's GTID events have commit timestamps since 8.0:
 
 | a transaction | its time |
 |---|---|
-| of the server that wrote the log | when it committed it: no session can set that time |
-| received from another server | when that one did, but not later than when this one did |
+| of the server that wrote the log | the immediate commit timestamp: no session can set it |
+| received from another server | the earlier of the original and the immediate timestamp |
 
-Where there are none (MariaDB, MySQL 5.7), the last event's header has the second in which COMMIT
-began, or the statement that commits by itself; a session can set it (`SET TIMESTAMP`).
+Without them (MariaDB, MySQL 5.7), the last event's header has the second in which COMMIT began, or
+the statement that commits by itself; a session can set it (`SET TIMESTAMP`).
 
-The lake and the ledger have a header's second as it is; a search counts it as late as it may have
-been, so that a search for a moment within it does not miss the transaction.
+The lake and the ledger record the header's second as it is. A search uses the end of that second,
+so that a search for a moment within it does not miss the transaction.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pipeline.division import microseconds
 SECOND: Final = 1_000_000
 
 SKEW: Final = timedelta(minutes=1)
-"""Largest difference between two clocks at which a time is not yet taken to be impossible."""
+"""Largest clock skew between two hosts at which a commit time is still believed."""
 
 Number = TypeVar("Number", int, Integers)
 
@@ -41,7 +41,7 @@ def commit_times(transactions: Integers) -> Integers:
 
 
 def latest_commit_times(transactions: Integers) -> Integers:
-    """Return the same for a search."""
+    """Return the commit times for a search: a time in whole seconds is the end of its second."""
     exact = transactions[:, columns.TIME]
     return np.where(exact > 0, exact, end_of_second(transactions[:, columns.LAST_TIMESTAMP]))
 
@@ -51,9 +51,8 @@ def end_of_second(seconds: Number) -> Number:
 
 
 class NewestCommit:
-    """The newest commit time among the transactions that a batch reads. One that is later than
-    `read_at`, when the server was asked where its log ends, is wrong; if all of them are, it is
-    that moment."""
+    """The newest commit time of a batch's transactions. A time after `read_at`, when the server was
+    asked for its log's end, is wrong and ignored; if all are, the newest is `read_at` itself."""
 
     def __init__(self, read_at: datetime) -> None:
         self._read_at = read_at

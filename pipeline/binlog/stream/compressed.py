@@ -1,15 +1,15 @@
 """Compressed events → the events inside.
 
-TRANSACTION_PAYLOAD holds a whole transaction's events, compressed or just wrapped
+TRANSACTION_PAYLOAD holds a whole transaction's events, compressed or not
 (`Transaction_payload_event` in `libs/mysql/binlog/event/control_events.h` of MySQL's source):
-fields of type, length and value (length-encoded integers all), ended by type 0, then the payload.
+fields of type, length and value (all length-encoded integers), ended by type 0, then the payload.
 
-MariaDB compresses one event (`binlog_buf_uncompress`, `query_event_uncompress` and
+MariaDB compresses single events (`binlog_buf_uncompress`, `query_event_uncompress` and
 `row_log_event_uncompress` in `sql/log_event.cc` of its source): a byte of 0x80 | algorithm << 4 |
-n, then the length uncompressed in n bytes, big-endian, then the data; algorithm 0 is zlib, the
-only one.
+n, then the uncompressed length in n bytes, big-endian, then the data. The only algorithm is 0,
+zlib.
 
-The sizes declared are held against what comes out; memory is never taken on their word.
+A declared size is compared with what the data expands to; memory is never allocated by it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _UPDATES = frozenset({EventType.UPDATE_ROWS, EventType.UPDATE_ROWS_V1})
 
 
 def payload_pieces(event: Event) -> Iterator[Bytes]:
-    """The bytes inside, a piece at a time, at most `PIECE_BYTES` each."""
+    """Return the bytes inside a TRANSACTION_PAYLOAD, in pieces of at most `PIECE_BYTES`."""
     reader = Reader(event.body, "a TRANSACTION_PAYLOAD event")
     fields: dict[int, int] = {}
     while (kind := reader.packed()) != _END:
@@ -53,9 +53,10 @@ def payload_pieces(event: Event) -> Iterator[Bytes]:
         )
     if compression not in (_ZSTD, _NONE):
         raise UnsupportedEvent(
-            f"a transaction is compressed by algorithm {compression}, at {event.at}",
+            f"a transaction is compressed by algorithm {compression}, which this version does not "
+            f"read, at {event.at}",
             hint="it was not recorded; switch binlog_transaction_compression off, and start after "
-            "it",
+            "this transaction",
         )
     stream = pa.BufferReader(body)
     if compression == _ZSTD:
@@ -69,7 +70,7 @@ def _pieces(event: Event, stream: Any, declared: int | None) -> Iterator[Bytes]:
         try:
             piece = stream.read(PIECE_BYTES)
         except (OSError, pa.ArrowException) as error:
-            raise damaged("a compressed transaction does not unpack", event.at) from error
+            raise damaged("a compressed transaction cannot be uncompressed", event.at) from error
         if not piece:
             break
         total += len(piece)
@@ -78,12 +79,13 @@ def _pieces(event: Event, stream: Any, declared: int | None) -> Iterator[Bytes]:
         yield np.frombuffer(piece, np.uint8)
     if declared is not None and total != declared:
         raise damaged(
-            f"a compressed transaction does not unpack to the {declared} bytes it says", event.at
+            f"a compressed transaction does not have the {declared} bytes that it declares",
+            event.at,
         )
 
 
 def plain_query(event: Event) -> Event:
-    """QUERY_COMPRESSED → QUERY: only the statement's text is compressed."""
+    """Return a QUERY for a QUERY_COMPRESSED; only the statement's text is compressed."""
     reader = Reader(event.body, "a compressed QUERY event")
     reader.take(8)
     database = reader.integer(1)
@@ -94,7 +96,7 @@ def plain_query(event: Event) -> Event:
 
 
 def plain_rows(event: Event) -> Bytes:
-    """A compressed row event → the bytes of the plain one, without a checksum."""
+    """Return the bytes of the plain row event for a compressed one, without a checksum."""
     kind = COMPRESSED_ROWS[event.type]
     reader = Reader(event.body, "a compressed row event")
     reader.take(8)
@@ -110,10 +112,11 @@ def _plain(event: Event, data: bytes) -> bytes:
     head = data[0] if data else 0
     count = head & 0x07
     if not head & _FLAG or not 1 <= count <= 4:
-        raise damaged("a compressed event does not say how", event.at)
+        raise damaged("a compressed event does not name its algorithm", event.at)
     if head & 0x70:
         raise UnsupportedEvent(
-            f"an event is compressed by algorithm {head >> 4 & 7}, at {event.at}",
+            f"an event is compressed by algorithm {head >> 4 & 7}, which this version does not "
+            f"read, at {event.at}",
             hint="it was not recorded; switch log_bin_compress off",
             at=str(event.at),
         )
@@ -122,9 +125,11 @@ def _plain(event: Event, data: bytes) -> bytes:
     try:
         plain = unpacker.decompress(data[1 + count :], min(declared, _MAX_BYTES) + 1)
     except zlib.error as error:
-        raise damaged("a compressed event does not unpack", event.at) from error
+        raise damaged("a compressed event cannot be uncompressed", event.at) from error
     if len(plain) != declared or not unpacker.eof:
-        raise damaged(f"a compressed event does not unpack to {declared} bytes", event.at)
+        raise damaged(
+            f"a compressed event does not have the {declared} bytes that it declares", event.at
+        )
     return plain
 
 

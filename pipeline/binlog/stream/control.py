@@ -1,7 +1,7 @@
-"""The bodies of control events: GTIDs, QUERY, XA_PREPARE, PREVIOUS_GTIDS, ROTATE.
+"""The bodies of control events: GTIDs, QUERY, XA_PREPARE, ROTATE.
 
 Formats: `libs/mysql/binlog/event/control_events.h` and `statement_events.h` of MySQL's
-source. Table maps are `table_map`, row events the decoder's.
+source. `rows` reads table maps and row events.
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ _LAST_MOMENT = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(microseco
 
 
 def read_tagged_gtid(event: Event) -> tuple[str, int, int, int]:
-    """GTID_TAGGED (MySQL 8.3+): numbered fields in the coding of `mysql::serialization`
-    (`libs/mysql/serialization/readme.md`): after a version, a size and the last field that
-    may not be ignored, a field's number and its value, in ascending order. The source with its
-    tag, the number, and when it was committed here and first, 0 where the log does not say."""
+    """Return a GTID_TAGGED event's source with its tag, its number, and its immediate and original
+    commit timestamps, 0 if it has none.
+
+    The event (MySQL 8.3+) has numbered fields, encoded by `mysql::serialization`
+    (`libs/mysql/serialization/readme.md`): a version, a size and the last field that must not be
+    ignored, then each field's number and value, in ascending order."""
     reader = Reader(event.body, "a tagged GTID event")
     _, size, _ = (reader.serialized() for _ in range(3))
     if size != len(event.body):
@@ -65,8 +67,9 @@ def read_tagged_gtid(event: Event) -> tuple[str, int, int, int]:
 
 
 def read_xa_prepare(event: Event) -> tuple[Xid, bool]:
-    """XA_PREPARE: one phase 1, format id 4, lengths of gtrid and bqual 4 each, both; the
-    XID, and whether it was committed in one phase."""
+    """Return an XA_PREPARE's XID, and whether it was committed in one phase.
+
+    The body: one phase 1, format id 4, lengths of gtrid and bqual 4 each, gtrid, bqual."""
     reader = Reader(event.body, "an XA_PREPARE event")
     one_phase = reader.integer(1) != 0
     format_id = _signed(reader.integer(4))
@@ -82,9 +85,9 @@ _XA: Final = re.compile(
 
 
 def read_xid(statement: str, at: Coordinates) -> Xid:
-    """The XID of an XA statement as a server logs it: both parts in hex, all three there;
-    `at` is where it stands. XA_PREPARE has 32 bits of the format id, so more count for
-    nothing here; no server keeps two XIDs apart by their format ids."""
+    """Return the XID of an XA statement at `at`, in the form that servers log: gtrid and bqual in
+    hexadecimal, and the format id. Only the format id's low 32 bits count, since XA_PREPARE has no
+    more; no server tells two XIDs apart by their format ids."""
     match = _XA.match(statement)
     if match is None:
         raise damaged(f"an XA statement names no XID ({statement[:80]!r})", at)
@@ -100,8 +103,8 @@ _SHARP_S: Final = "\N{LATIN SMALL LETTER SHARP S}"
 
 
 def savepoint_name(statement: str) -> str:
-    """The name in SAVEPOINT `x` or ROLLBACK TO `x`, quotes included. Names that are one to
-    the server, which compares them by utf8mb3_general_ci, are one here."""
+    """Return the name in SAVEPOINT `x` or ROLLBACK TO `x`, quotes included, in a form that is the
+    same for all names that the server takes to be equal (by utf8mb3_general_ci)."""
     match = _SAVEPOINT.match(statement)
     name = unicodedata.normalize("NFD", match["name"].strip() if match else "")
     bare = "".join(letter for letter in name if not unicodedata.combining(letter))
@@ -114,8 +117,8 @@ def _signed(value: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MariaDbGtid:
-    """MariaDB's GTID event: number, domain, whether a lone statement follows, and the XID
-    of an XA transaction that begins (`prepares`) or ends here."""
+    """MariaDB's GTID event: domain, number, whether a lone statement follows, and the XID
+    of an XA transaction that begins (`prepares`) or ends with it."""
 
     domain: int
     number: int
@@ -143,23 +146,23 @@ def read_mariadb_gtid(event: Event) -> MariaDbGtid:
 
 
 _NAME_SHOWN: Final = 80
-"""Of a file's name that is none so much is shown."""
+"""Most characters of an invalid file name that an error quotes."""
 
 
 def read_rotate(body: bytes, at: Coordinates) -> Coordinates:
-    """Where the log goes on: the offset 8, the file's name. `at`: where the ROTATE stands;
-    DamagedEvent for what is no file of the log that it stands in."""
+    """Return where the log continues after a ROTATE at `at`: offset 8, name of the file.
+    DamagedEvent if the file is not one of the same log."""
     offset = int.from_bytes(body[:8], "little")
     name = body[8:].decode("utf-8", "replace")
     if offset >> 62:
-        raise damaged(f"the log rotates to offset {offset}", at)
+        raise damaged(f"the log continues at offset {offset}, which no file has", at)
     shown = name[:_NAME_SHOWN]
     try:
         file = LogFile.parse(name)
     except ValueError:
-        raise damaged(f"the log rotates to {shown!r}, which is no log file", at) from None
+        raise damaged(f"the log continues in {shown!r}, which is no log file", at) from None
     if file.base != at.file.base:
-        raise damaged(f"the log rotates to {shown}, another log", at)
+        raise damaged(f"the log continues in {shown}, a file of another log", at)
     return Coordinates(file, offset)
 
 
@@ -167,13 +170,12 @@ def read_rotate(body: bytes, at: Coordinates) -> Coordinates:
 class Query:
     """A statement as logged: its default database and its bytes as text.
 
-    `text` is decoded as UTF-8 where it can be, else as latin1, which keeps every byte:
-    enough to tell statements apart. Who reads one takes `raw` in its client's character
-    set, which is among the status variables (`status`; `schema.context`). `second`: when it
-    began, in seconds since the epoch. `thread_specific`: its header's flag of that name, which
-    statements have that use temporary tables. `error`: the number of the error that the
-    statement failed with after a part of it was done, else 0. `for_rows`: it stands inside a
-    transaction, where rows are otherwise: its session logs in statement format.
+    `text` is decoded as UTF-8 if possible, else as latin1, which keeps every byte: enough to
+    classify a statement. To parse it, decode `raw` in its client's character set, which is one of
+    the status variables (`status`; `schema.context`). `second`: when it began, in seconds since
+    the epoch. `thread_specific`: the header flag that is set if the statement uses temporary
+    tables. `error`: the error number of a statement that failed halfway, else 0. `for_rows`: it was
+    logged inside a transaction in place of rows, because its session logs in statement format.
     """
 
     database: str
@@ -187,9 +189,10 @@ class Query:
 
 
 def read_query(event: Event) -> Query:
-    """thread id 4, seconds 4, database length 1, error code 2, status length 2, status
-    variables, database, NUL, statement. In an EXECUTE_LOAD_QUERY, before the status variables: file
-    id 4, the file name's begin 4 and end 4 in the statement, what is done about duplicates 1."""
+    """Read a QUERY: thread id 4, seconds 4, database length 1, error code 2, status length 2,
+    status variables, database, NUL, statement. An EXECUTE_LOAD_QUERY has before the status
+    variables: file id 4, start 4 and end 4 of the file name in the statement, handling of
+    duplicates 1."""
     reader = Reader(event.body, "a QUERY event")
     reader.take(8)
     database_length = reader.integer(1)
@@ -210,13 +213,13 @@ _GTID_FLAGS, _COLLATIONS = 0x82, 0x83
 _START_ALTER, _ROLLBACK_ALTER = 0x02, 0x08
 _SIZES: Final = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 0x80: 3, 0x81: 8}
 _STRINGS: Final = {5: 1, 6: 1, 11: 2}
-"""Status variables of a QUERY on MariaDB (`Q_…` in `sql/log_event.h` of its source): bytes of those
-that are numbers, and how many strings, each behind one byte of length, the others are."""
+"""Status variables of a QUERY on MariaDB (`Q_…` in `sql/log_event.h` of its source): the number of
+bytes of a variable, or its number of strings, each with a length of one byte before it."""
 
 
 def changes_nothing_yet(event: Event) -> bool:
-    """Whether a QUERY is the first or the failed end of an ALTER in two phases (START ALTER,
-    ROLLBACK ALTER): the same text as COMMIT ALTER's, which alone changes the table."""
+    """Return whether a QUERY is the first phase of MariaDB's two-phase ALTER (START ALTER) or its
+    failure (ROLLBACK ALTER). Their text is that of COMMIT ALTER, which alone changes the table."""
     reader = Reader(event.body, "a QUERY event")
     reader.take(11)
     variables = Reader(reader.take(reader.integer(2)), "the status of a QUERY event")
@@ -227,8 +230,8 @@ def changes_nothing_yet(event: Event) -> bool:
 
 
 def _skip(variables: Reader, code: int) -> bool:
-    """Step over a status variable's value; False for one that this version does not know,
-    behind which nobody can read on."""
+    """Skip a status variable's value; return False for a variable of unknown length, after which
+    the rest cannot be read."""
     if code in _SIZES:
         variables.take(_SIZES[code])
     elif code in _STRINGS:
@@ -249,7 +252,7 @@ def _text(data: bytes) -> str:
 
 
 def moment(microseconds: int) -> datetime:
-    """Microseconds since the epoch → UTC; DamagedEvent beyond the year 9999."""
+    """Return a time given in microseconds since the epoch; DamagedEvent after the year 9999."""
     if microseconds > _LAST_MOMENT:
-        raise damaged(f"a transaction was committed {microseconds} microseconds after the epoch")
+        raise damaged(f"a commit time is {microseconds} microseconds after the epoch, too late")
     return EPOCH + timedelta(microseconds=microseconds)

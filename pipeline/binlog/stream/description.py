@@ -1,4 +1,4 @@
-"""What a log file says of itself in its format description.
+"""The format description at the beginning of each log file.
 
 Format: MySQL manual, `FORMAT_DESCRIPTION_EVENT`.
 """
@@ -33,8 +33,8 @@ class LogWriter:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a log file says of itself: the server's version and flavour, whether its events
-    carry CRC32, and when the file was made (seconds since the epoch)."""
+    """A log file's format description: the server's version and flavour, whether its events
+    have a CRC32, and when the file was created (seconds since the epoch)."""
 
     version: str
     writer: LogWriter
@@ -47,7 +47,7 @@ class Description:
 
 
 _VERSION: Final = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)")
-"""MariaDB puts a 5.5.5 before its version, for clients that compare numbers."""
+"""MariaDB puts 5.5.5 before its version, for clients that compare numbers."""
 
 
 def version_number(version: str) -> int | None:
@@ -68,29 +68,30 @@ _POST_HEADERS: Final[dict[int, int]] = {
     EventType.UPDATE_ROWS: 10,
     EventType.DELETE_ROWS: 10,
 }
-"""How long the fixed part of an event is, for those whose fixed part we read. A server that
-declares another length speaks a dialect that nobody described."""
+"""Lengths of the fixed parts of the events whose fixed parts we read. A log that declares another
+length is in a format that this version does not know."""
 
 
 def read_description(event: Event) -> Description:
-    """The format description: version of the format 2 (always 4), of the server 50, time
-    4, header length 1 (always 19), then one byte per event type; a checksum algorithm."""
+    """Read a format description: format version 2 (always 4), server version 50, time 4,
+    header length 1 (always 19), one byte per event type, then the checksum algorithm."""
     reader = Reader(event.raw[HEADER.size :], "the format description")
-    form = reader.integer(2)
+    format_version = reader.integer(2)
     version = reader.take(50).rstrip(b"\0").decode("latin-1")
     reader.take(4)
     header = reader.integer(1)
     lengths = reader.rest()[:-1]
-    odd = [
+    unexpected = [
         EventType(kind).name
         for kind, length in _POST_HEADERS.items()
         if kind <= len(lengths) and lengths[kind - 1] not in (length, 0)
     ]
-    if form != 4 or header != HEADER.size or odd:
-        what = f"format {form}, headers of {header} bytes" + (f", other {odd[0]}" if odd else "")
+    if format_version != 4 or header != HEADER.size or unexpected:
+        what = f"format {format_version}, headers of {header} bytes"
+        what += f", another form of {unexpected[0]}" if unexpected else ""
         raise UnsupportedEvent(
-            f"the log at {event.at} has a format this version does not read ({what})",
-            hint="it was not recorded; MySQL 8.0 to 9, and MariaDB 10.5 to 11, write version 4",
+            f"the log at {event.at} has a format that this version does not read ({what})",
+            hint="it was not recorded; MySQL 8.0 to 9, and MariaDB 10.5 to 11, write format 4",
         )
     flavour: Literal["mysql", "mariadb"] = "mariadb" if "mariadb" in version.lower() else "mysql"
     writer = LogWriter(flavour, version_number(version))

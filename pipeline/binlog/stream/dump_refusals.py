@@ -1,7 +1,7 @@
-"""What a server means when it refuses a dump, or ends one: errno and text → typed error.
+"""The errors by which a server refuses or ends a dump: errno and text → typed error.
 
-Belongs here: errno 1236, which stands for everything a dump can be refused for, so that
-only its text tells. Does not: errors of connections (`resources.mysql.connection`).
+A server uses errno 1236 for nearly every reason, so only its text tells them apart. Errors of
+connections are in `resources.mysql.connection`.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from pipeline.errors import (
 DUMP_REFUSED: Final = 1236
 _EOF_MAX_BYTES: Final = 9
 _TEXT_BYTES: Final = 5 + 1 + 512
-"""A server's text has no more, the SQL state before it included (MYSQL_ERRMSG_SIZE of
-`include/mysql_com.h`); whatever else sends an error is not quoted without end."""
+"""Longest text of a server's error, SQL state included (MYSQL_ERRMSG_SIZE of
+`include/mysql_com.h`); anything longer is not from a server and is cut off."""
 
 _PRIVILEGE: Final = frozenset({1044, 1045, 1142, 1227})
 
 
 def refusal(text: str) -> LockstepError:
-    """The error for the text of an errno 1236, from MySQL or MariaDB."""
+    """Return the error for the text of an errno 1236, from MySQL or MariaDB."""
     lowered = text.lower()
     if "could not find first log file" in lowered or "purged" in lowered:
         return PositionPurged(
-            f"the server no longer has the log the run must start in: {text}",
+            f"the server no longer has the log that the run must start in: {text}",
             hint="restore the log files, or choose a new start in lockstep.toml",
         )
     if "impossible position" in lowered or "larger than" in lowered or "position > file" in lowered:
         return StartUnreachable(
             f"the server's log does not reach the start: {text}",
-            hint="compare with SHOW BINARY LOGS and choose a start that is there",
+            hint="choose a start that SHOW BINARY LOGS covers",
         )
     if "cannot replicate" in lowered and "transaction when" in lowered:
-        # With gtid_mode ON it sends none without a GTID, with OFF none that has one.
+        # With gtid_mode ON a server sends no transaction without a GTID, with OFF none with one.
         return TransactionsWithoutGtid(
             f"the server does not send a transaction that its gtid_mode forbids: {text}",
             hint="set global gtid_mode = ON_PERMISSIVE (from OFF by way of OFF_PERMISSIVE), run "
-            "once, which reads them, then set it back",
+            "once to read these transactions, then set it back",
         )
     if any(words in lowered for words in _NO_BOUNDARY):
         return NotAnEventBoundary(
@@ -63,13 +63,13 @@ _NO_BOUNDARY = ("max_allowed_packet", "truncated in the middle", "bogus data", "
 
 
 def is_end(packet: bytes) -> bool:
-    """Whether a packet that holds no event is the end of the log: 0xFE, and short."""
+    """Return whether a packet without an event marks the end of the log: 0xFE, and short."""
     return packet[:1] == b"\xfe" and len(packet) < _EOF_MAX_BYTES
 
 
 def refused_by(packet: bytes) -> LockstepError:
-    """The error for any other: 0xFF, errno 2, `#` and SQL state 5, text, which may come in
-    the middle of a stream."""
+    """Return the error for an error packet, which a server may send at any point of a stream:
+    0xFF, errno 2, `#` and SQL state 5, text."""
     if packet[:1] != b"\xff":
         return DamagedEvent(
             f"the server's stream holds a packet that begins with {packet[:1].hex() or 'nothing'}",

@@ -1,7 +1,6 @@
-"""A bounds-checked reader over one event's body.
+"""A bounds-checked reader over one event's body: the integers and strings that events share.
 
-Belongs here: the integer and string forms that several events share. A length that runs
-past the body is a `DamagedEvent`, never a short answer.
+A length beyond the body's end raises `DamagedEvent`; no method returns fewer bytes than asked for.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from pipeline.binlog.stream.outcomes import damaged
 
 
 class Reader:
-    """Reads forward through `data`; `what` names it in refusals."""
+    """Reads forward through `data`; `what` names it in errors."""
 
     __slots__ = ("_data", "_what", "at")
 
@@ -35,7 +34,7 @@ class Reader:
         return int.from_bytes(self.take(count), "little")
 
     def packed(self) -> int:
-        """A length-encoded integer (MySQL protocol, "Protocol::LengthEncodedInteger")."""
+        """Read a length-encoded integer (MySQL protocol, "Protocol::LengthEncodedInteger")."""
         first = self.integer(1)
         if first < 0xFB:
             return first
@@ -48,8 +47,8 @@ class Reader:
         raise damaged(f"{self._what} holds {first:#x} where a length should be")
 
     def serialized(self) -> int:
-        """An unsigned integer of `mysql::serialization`: as many ones at the low end of the
-        first byte as bytes follow it, then a zero, then the value."""
+        """Read an unsigned integer of `mysql::serialization`: the lowest bits of the first byte
+        are a one for each byte that follows it, then a zero, then the value."""
         first = self.integer(1)
         more = 0
         while more < 8 and first >> more & 1:

@@ -1,7 +1,7 @@
-"""Events one at a time: the allow-list of their types, and their heads.
+"""One event at a time: the allow-list of event types, and the common header.
 
-`Event` is for the rare events that Python looks at; the many are framed by the compiled loop in
-`stream`, by the same rules.
+Python reads only the rare events as an `Event`; the compiled loop (`stream`) frames all others
+by the same rules.
 
 Format: MySQL manual, "Protocol::Packet", "Binlog Network Stream", "Binary Log Event Header";
 MariaDB's numbers from `sql/log_event.h` of its source.
@@ -25,22 +25,21 @@ HEADER: Final = struct.Struct("<IBIIIH")
 HEADER_BYTES: Final = HEADER.size
 CHECKSUM_BYTES: Final = 4
 FIRST_OFFSET: Final = 4
-"""Offset of the first event of a file, behind the magic number."""
+"""Offset of the first event of a file, after the magic number."""
 
 WIRE, WHOLE, NESTED = range(3)
-"""How the input of the compiled loop lies in memory. WIRE: MySQL packets; WHOLE: events of the log
-put together from several packets; NESTED: events of a payload, which have neither a checksum nor a
-place of their own."""
+"""Forms of the compiled loop's input. WIRE: MySQL packets; WHOLE: one event, assembled from several
+packets; NESTED: the events inside a payload, which have no checksum and no offset of their own."""
 
 STATEMENT_END: Final = 0x1
 """A flag of row events."""
 
 PACKET_LIMIT: Final = 0xFFFFFF
-"""A packet of so many bytes is continued by the next."""
+"""Length of a packet that the next packet continues."""
 
 
 class EventType(IntEnum):
-    """The allow-list: every event type this version understands."""
+    """The allow-list: every event type that this version reads."""
 
     QUERY = 2
     STOP = 3
@@ -94,13 +93,13 @@ COMPRESSED_ROWS: Final = {
     EventType.MARIADB_UPDATE_ROWS_COMPRESSED: EventType.UPDATE_ROWS,
     EventType.MARIADB_DELETE_ROWS_COMPRESSED: EventType.DELETE_ROWS,
 }
-"""Row events whose rows MariaDB compressed, and what they are without that."""
+"""Row events that MariaDB compressed, and their types when uncompressed."""
 
 ROWS: Final = frozenset(COMPRESSED_ROWS.values())
 GTIDS: Final = frozenset(
     {EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID}
 )
-"""Events that announce a transaction; nothing else does."""
+"""The events that announce a transaction."""
 
 PLACES: Final = frozenset(
     {
@@ -118,10 +117,10 @@ PLACES: Final = frozenset(
 _BEFORE_DESCRIPTION: Final = frozenset(
     {EventType.ROTATE, EventType.FORMAT_DESCRIPTION, EventType.HEARTBEAT}
 )
-"""What a stream may begin with; everything else needs to know the checksum in force."""
+"""Events that may come before the format description, which says whether events have checksums."""
 
 _ARTIFICIAL_FLAG: Final = 0x20
-_KNOWN_BY_NAME: Final = {
+_REFUSED_BY_NAME: Final = {
     26: "INCIDENT (the server says that its log may be incomplete)",
     36: "TRANSACTION_CONTEXT (group replication)",
     172: "PARTIAL_ROW_DATA (MariaDB)",
@@ -130,10 +129,10 @@ _KNOWN_BY_NAME: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event. `raw` is header and body without the checksum, `body` starts behind
+    """One event. `raw` is header and body without the checksum, `body` starts after
     the header. `offset` is where it begins in `file`, `size` its length there, checksum
-    included; an artificial event (made up by the server for this dump) takes no place.
-    `crc32` is the event's own checksum, or computed by us where the log has none.
+    included; an artificial event (which the server makes for this dump) occupies no bytes.
+    `crc32` is the event's own checksum, or computed by us if the log has none.
     """
 
     type: EventType
@@ -165,8 +164,9 @@ class Event:
 
 
 def is_artificial(code: int, log_pos: int, flags: int) -> bool:
-    """Made up by the server for this dump: it takes no place in the file. (An offset of 0
-    alone says nothing: MariaDB 11 writes it for what went through a transaction's cache.)"""
+    """Return whether the server made the event for this dump, so that it is not in the file.
+    (An offset of 0 alone proves nothing: MariaDB 11 writes it for events that went through a
+    transaction's cache.)"""
     if flags & _ARTIFICIAL_FLAG or code == EventType.HEARTBEAT or code == EventType.HEARTBEAT_V2:
         return True
     of_file = code == EventType.ROTATE or code == EventType.FORMAT_DESCRIPTION
@@ -174,51 +174,52 @@ def is_artificial(code: int, log_pos: int, flags: int) -> bool:
 
 
 def read_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -> Event:
-    """An event as the server sent it, which stands at `at`; UnsupportedEvent for a type
-    that is not on the list. `checksum`: whether it carries CRC32, None if that is not
-    known yet, or if it is verified already and cut off (an event of a payload)."""
+    """Read an event as the server sent it, at `at`; UnsupportedEvent if its type is not on the
+    allow-list. `checksum`: whether `packet` ends with a CRC32; None counts as no."""
     timestamp, code, server_id, size, log_pos, flags = HEADER.unpack_from(packet)
     try:
         kind = EventType(code)
     except ValueError:
-        name = _KNOWN_BY_NAME.get(code, "unknown to this version")
+        name = _REFUSED_BY_NAME.get(code, "unknown to this version")
         raise UnsupportedEvent(
             f"the log holds an event of type {code}, {name}, at {at}",
             hint="it was not recorded; keep what writes such events away from this source, or "
-            "wait for a version that reads it",
+            "wait for a version that reads them",
             at=str(at),
         ) from None
-    made = is_artificial(code, log_pos, flags)
+    artificial = is_artificial(code, log_pos, flags)
     crc32 = int.from_bytes(packet[-4:], "little") if checksum else zlib.crc32(packet)
     raw = packet[:-CHECKSUM_BYTES] if checksum else packet
-    return Event(kind, timestamp, server_id, flags, at.file, at.offset, size, made, raw, crc32)
+    return Event(
+        kind, timestamp, server_id, flags, at.file, at.offset, size, artificial, raw, crc32
+    )
 
 
 def read_first_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -> Event:
-    """One of the events whose checksum compiled code leaves to us, verified: a ROTATE or
-    a format description, or whatever comes before the first format description."""
+    """Verify and read an event whose checksum compiled code does not check: a ROTATE, a format
+    description, or an event before the first format description (`checksum` is None there)."""
     kind = packet[4]
     if checksum is None and kind not in _BEFORE_DESCRIPTION:
         raise damaged(f"an event of type {kind} comes before the format description", at)
     if kind == EventType.FORMAT_DESCRIPTION:
         event = _read_description_event(packet, at)
     else:
-        # The artificial ROTATE comes before the first format description; the dump asked
-        # for CRC32 where the server computes one, and only the bytes tell.
-        checked = _crc_matches(packet) if checksum is None else checksum
-        if checked and not _crc_matches(packet):
+        # The artificial ROTATE comes before the first format description. The server adds a
+        # CRC32 to it only if it computes checksums itself, so the bytes have to decide.
+        has_crc = _crc_matches(packet) if checksum is None else checksum
+        if has_crc and not _crc_matches(packet):
             raise damaged("an event's checksum does not match its bytes", at)
-        event = read_event(packet, at, checksum=checked)
+        event = read_event(packet, at, checksum=has_crc)
     log_pos = HEADER.unpack_from(packet)[4]
     if not event.artificial and event.end & 0xFFFFFFFF != log_pos:
-        raise damaged(f"an event says the next one is at {log_pos}, counted were {event.end}", at)
+        raise damaged(f"an event says that it ends at {log_pos}, but it ends at {event.end}", at)
     return event
 
 
 def _read_description_event(packet: bytes, at: Coordinates) -> Event:
-    """A format description brings its own algorithm in the byte before its checksum. It has
-    one in a log without checksums too, where it is not looked at. Its CRC32 leaves out the
-    flag "log in use" (0x1), which the server clears when it closes the file."""
+    """A format description names its checksum algorithm in the byte before its checksum. It has
+    a checksum even in a log without them, where it is not verified. The CRC32 is computed without
+    the flag "log in use" (0x1), which the server clears when it closes the file."""
     algorithm = packet[-CHECKSUM_BYTES - 1]
     if algorithm not in (0, 1):
         raise damaged(f"the log's checksum algorithm {algorithm} is unknown", at)

@@ -3,7 +3,7 @@
 Format: `Gtid_set::encode` in MySQL's `sql/rpl_gtid_set.cc`: the number of sources 8, then
 for each its UUID 16, its number of intervals 8, and first and end (exclusive) of each, 8
 bytes each. A set with tags (MySQL 8.3+) has 1 as its first and eighth byte, the number of
-sources in the six between, and twice the tag's length (length-encoded) and the tag behind
+sources in the six between, and twice the tag's length (length-encoded) and the tag after
 each UUID.
 """
 
@@ -18,7 +18,7 @@ from pipeline.gtid import GtidSet
 
 
 def encoded(gtids: GtidSet) -> bytes:
-    """The set for a dump command; tags only where it has some."""
+    """Return the set's bytes for a dump command, in the form with tags only if it has tags."""
     tagged = any(":" in source for source in gtids.intervals)
     count = len(gtids.intervals)
     middle = count.to_bytes(6, "little")
@@ -34,7 +34,7 @@ def encoded(gtids: GtidSet) -> bytes:
 
 
 def decoded(data: bytes) -> GtidSet:
-    """The set out of such bytes; DamagedEvent if they are none."""
+    """Read a set from such bytes; DamagedEvent if they are not a GTID set."""
     reader = Reader(data, "a PREVIOUS_GTIDS event")
     head = reader.take(8)
     tagged = head[7] == 1

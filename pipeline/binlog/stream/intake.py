@@ -1,8 +1,8 @@
 """The bytes on their way to the loop: pieces of a socket's stream, or of a payload.
 
-A piece is an array with HEADROOM free bytes before its content: a short rest of the piece
-before is copied there, so that nothing else moves. A long rest is an event of its own that
-grows as its bytes arrive, never by the length that it declares.
+A piece is an array with HEADROOM free bytes before its content. The unread rest of the previous
+piece is copied there if it is short, so that nothing else moves. A longer rest is the start of a
+large event, whose buffer grows as its bytes arrive: its declared length is never allocated.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ HEADROOM: Final = 1 << 16
 """Free bytes before the content of a piece."""
 
 _REFUSAL_BYTES: Final = 1 << 10
-"""More than a server says when it ends a dump."""
+"""An upper bound of the packet by which a server ends a dump."""
 
 MAX_EVENT_BYTES: Final = (1 << 30) + (1 << 20)
 """No server sends more (`max_allowed_packet` ends at 1 GiB)."""
 
 _SIZE_AT: Final = 9
-"""Where an event's header has its size, 4 bytes."""
+"""Offset of the size (4 bytes) in an event's header."""
 
 
 @dataclass(slots=True)
 class InputBytes:
-    """Bytes for the loop: `data` from `at` to `stop`, laid out as `mode` says (`framing`).
-    `packets`: from how many one event was put together, in the mode WHOLE."""
+    """Bytes for the loop: `data` from `at` to `stop`, in the form that `mode` names (`framing`).
+    `packets`: in the mode WHOLE, the number of packets that the event came in."""
 
     data: Bytes
     at: int
@@ -47,7 +47,7 @@ class InputBytes:
 
 
 class Wire:
-    """What the socket gives, piece by piece, as inputs."""
+    """The pieces that the socket delivers, as inputs of the loop."""
 
     def __init__(self) -> None:
         self._rest: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
@@ -57,9 +57,9 @@ class Wire:
 
     @property
     def empty(self) -> bool:
-        """Whether no event is under way."""
-        nothing = self._large is None and self._whole is None and self._piece is None
-        return nothing and not len(self._rest)
+        """True if no part of an event is waiting for its other parts."""
+        idle = self._large is None and self._whole is None and self._piece is None
+        return idle and not len(self._rest)
 
     def put(self, data: Bytes, begin: int, end: int) -> None:
         rest, self._rest = self._rest, np.empty(0, np.uint8)
@@ -69,7 +69,7 @@ class Wire:
         self._piece = InputBytes(data, begin, end, WIRE)
 
     def next(self) -> InputBytes | None:
-        """What to read now; None when all is read."""
+        """Return the input to read now; None when everything is read."""
         if self._whole is not None:
             return self._whole
         piece = self._piece
@@ -87,7 +87,7 @@ class Wire:
         return self._whole
 
     def read(self) -> None:
-        """The loop read what it could of what `next` gave; a piece's rest is kept."""
+        """The loop has read all whole events of the input that `next` returned; keep its rest."""
         if self._whole is not None:
             self._whole = None
             return
@@ -102,12 +102,12 @@ class Wire:
             self._large.take(piece)
 
     def large(self) -> None:
-        """The packet that the piece at hand stands before is the first of several."""
+        """The next packet of the current piece is the first of several that hold one event."""
         self._large = _Large()
 
 
 class _Large:
-    """One event that grows over pieces or packets: packet heads left out, all put together."""
+    """An event that spans pieces or packets, assembled without the packet headers."""
 
     def __init__(self) -> None:
         self.bytes = bytearray()
@@ -117,7 +117,7 @@ class _Large:
         self._last = False
 
     def take(self, piece: InputBytes) -> bool:
-        """Use up the piece's bytes; whether the whole event is there."""
+        """Consume bytes of the piece; return whether the event is complete."""
         while self._left or not self._last:
             if not self._left and not self._read_head(piece):
                 return False
@@ -145,17 +145,17 @@ class _Large:
 
 
 class Nested:
-    """The pieces of a payload, one input after the other."""
+    """The pieces of a payload, as one input after another."""
 
     def __init__(self, pieces: Iterator[Bytes]) -> None:
         self._pieces = pieces
         self.input = InputBytes(np.empty(0, np.uint8), 0, 0, NESTED)
 
     def refill(self) -> bool:
-        """Put the next piece behind what is unread; False if there is none.
+        """Append the next pieces to the unread bytes; return False if there are none.
 
-        Twice as much as is unread is fetched at least, so that the bytes of a large event
-        are moved a bounded number of times; DamagedEvent for one that says it is too large.
+        Each call at least doubles the unread bytes, so that those of a large event are copied a
+        bounded number of times. DamagedEvent if an event declares more than MAX_EVENT_BYTES.
         """
         unread = self.input.data[self.input.at : self.input.stop]
         declared = int.from_bytes(unread[_SIZE_AT : _SIZE_AT + 4].tobytes(), "little")
@@ -180,9 +180,9 @@ def _too_large() -> DamagedEvent:
 
 
 def events(dump: Iterable[Received]) -> Iterator[bytes]:
-    """A dump's events one at a time, whole and unchecked: for looking at a few of them.
+    """Yield a dump's events one by one, whole but unchecked, for callers that need only a few.
 
-    Ends at the server's end of log; a refusal is raised. Each has a header at least.
+    Ends at the server's end of log; raises the server's refusal. Each event has a header at least.
     """
     event = _Large()
     for received in dump:

@@ -1,4 +1,4 @@
-"""What a call of the compiled loop ends with, and damage as an error that a person can act on."""
+"""The outcomes of a call of the compiled loop, and the errors for damaged events."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from pipeline.errors import DamagedEvent
 from pipeline.position import Coordinates
 
 MORE, EVENT, FULL, STOPPED, PACKET, LARGE, NEW_MAP, EMITTED, HUGE = range(9)
-"""MORE: the input is used up, or ends within an event. EVENT: one for Python. FULL: the
-ring or an index is. STOPPED: a STOP_… is reached. PACKET: one that holds no event. LARGE:
-the first of several packets that hold one event. NEW_MAP: a table map not seen before.
-EMITTED: a transaction that is ALONE is complete. HUGE: a row event larger than the ring; the
-next row of the index tells of it, its AT the place in the input."""
+"""MORE: the input is used up, or ends within an event. EVENT: Python has to handle the event.
+FULL: the ring or an index is full. STOPPED: a limit (STOP_…) is reached. PACKET: a packet without
+an event. LARGE: the first of several packets that hold one event. NEW_MAP: a table map that the
+loop has not met. EMITTED: a transaction that is ALONE is complete. HUGE: a row event larger than
+the ring; the next row of the index describes it, with its offset in the input as AT."""
 
-# … and what it may find wrong.
+# Kinds of damage.
 NO_HEADER, WRONG_SIZE, WRONG_CHECKSUM, WRONG_OFFSET, WRONG_PACKET, NO_MAP, SHORT = range(10, 17)
 
 NONE = -1
-"""Inside the loop: nothing yet, go on."""
+"""Inside the loop: nothing to report, go on."""
 
 _SENTENCES: Final = {
     NO_HEADER: "an event is too short to have a header",
-    WRONG_SIZE: "an event is not as long as it says",
+    WRONG_SIZE: "an event's length is not the one in its header",
     WRONG_CHECKSUM: "an event's checksum does not match its bytes",
-    WRONG_OFFSET: "an event does not end where it says",
-    WRONG_PACKET: "a packet of the server's stream is missing or doubled",
-    NO_MAP: "rows refer to a table map that is not there",
-    SHORT: "a row event or table map ends within its head",
+    WRONG_OFFSET: "an event does not end at the offset in its header",
+    WRONG_PACKET: "a packet of the server's stream is missing or duplicated",
+    NO_MAP: "a row event refers to a table map that its statement does not have",
+    SHORT: "a row event or table map ends within its fixed part",
 }
 
 
 def damage(code: int, at: Coordinates) -> DamagedEvent:
-    """The error for one of the `outcomes`, at the place of the event concerned."""
+    """Return the error for an outcome of the loop, at the place of the event concerned."""
     return damaged(_SENTENCES[code], at)
 
 
 def damaged(what: str, at: Coordinates | None = None) -> DamagedEvent:
-    """`at`: the place of the event concerned, if it is known."""
+    """Return the error for a damaged event, at its place if that is known."""
     if at is None:
         return DamagedEvent(
             what, hint="it was not recorded; look at that place with mysqlbinlog -vv"

@@ -1,4 +1,4 @@
-"""The registers: what the compiled loop knows from call to call, an array of integers."""
+"""The registers: the state that the compiled loop keeps between calls, an array of integers."""
 
 from __future__ import annotations
 
@@ -38,22 +38,23 @@ from pipeline.binlog.stream.rules import Phase
     SERVER_ID,
 ) = range(26)
 COUNT: Final = 26
-"""AT: the next unread byte of the input; NEXT: the one behind the event at hand, which
+"""AT: the next unread byte of the input; NEXT: the first byte after the current event, which
 begins at EVENT_AT and has EVENT_SIZE bytes (checksum included). CHECKSUM: 1 if the log has
-CRC32, 0 if none, -1 before its format description. SEQUENCE: number of the next packet.
+CRC32, 0 if not, -1 before its format description. SEQUENCE: number of the next packet.
 FILE, OFFSET: the place in the log of the event at AT. STATEMENT: number of the statement
 whose table maps are in force. PUT, GET, ACK: the ring's sequences. EVENTS, TRANSACTIONS: rows
-of the indexes, complete ones first. STOP_…: stop at the first end of a transaction at or
-beyond it. ALONE: 1 if the open transaction comes out by itself, because part of it is in a
-file. TEXTS, TEXT_PUT: rows of the index of statements' texts, and the bytes of all of them.
-SERVER_ID: that of the server that wrote the log; -1 before its format description."""
+used in the indexes, complete ones first. STOP_…: limits; reading stops at the first end of a
+transaction that reaches one. ALL_…: counts towards them. ALONE: 1 if the open transaction is a
+group of its own, because part of it is in a file. TEXTS, TEXT_PUT: rows used in the index of
+texts, and bytes used by the texts. SERVER_ID: id of the server that wrote the log, -1 before its
+format description."""
 
 _NEVER: Final = int(np.iinfo(np.int64).max)
-"""What no count and no offset comes to."""
+"""A limit that no count and no offset reaches."""
 
 
 class _Register:
-    """One of them, as an integer of Python."""
+    """A descriptor for one register, as a Python integer."""
 
     __slots__ = ("_place",)
 
@@ -68,8 +69,8 @@ class _Register:
 
 
 class Registers:
-    """The registers of one dump. `array` is for the functions of `stream`, whole; whoever else
-    wants to know or change something has a name for it here."""
+    """The registers of one dump. `array` is what `stream` works on; all other code reads and sets
+    the registers by name."""
 
     __slots__ = ("array",)
 
@@ -95,7 +96,7 @@ class Registers:
     """1 if the open transaction, or the only complete one, has rows in a file."""
 
     def __init__(self, offset: int) -> None:
-        """Before the first event of a dump, which begins at that offset of its first file."""
+        """Set the registers for a dump that begins at `offset` of its first file."""
         self.array: Integers = np.zeros(COUNT, np.int64)
         self.array[CHECKSUM] = self.array[SERVER_ID] = -1
         self.array[SEQUENCE] = 1
@@ -113,9 +114,9 @@ class Registers:
 
     @property
     def checksum(self) -> bool | None:
-        """Whether events carry CRC32; None before the format description."""
-        known = self.array.item(CHECKSUM)
-        return None if known < 0 else known == 1
+        """True if events have a CRC32; None before the format description."""
+        checksum = self.array.item(CHECKSUM)
+        return None if checksum < 0 else checksum == 1
 
     @checksum.setter
     def checksum(self, carried: bool) -> None:
@@ -124,13 +125,13 @@ class Registers:
     # -- where reading stops ---------------------------------------------------------
 
     def count_from_here(self, transactions: int | None, log_bytes: int | None) -> None:
-        """Stop after so many transactions or bytes of the log from here on; None: never."""
+        """Stop after this many transactions or bytes of the log, counted from now; None: never."""
         self.array[ALL_TRANSACTIONS] = self.array[ALL_BYTES] = 0
         self.array[STOP_TRANSACTIONS] = transactions or _NEVER
         self.array[STOP_BYTES] = log_bytes or _NEVER
 
     def count_one(self, log_bytes: int) -> None:
-        """A transaction of so many bytes that the loop did not count is complete."""
+        """Count a complete transaction that the loop did not count, of so many bytes."""
         self.array[ALL_TRANSACTIONS] += 1
         self.array[ALL_BYTES] += log_bytes
 
@@ -143,22 +144,21 @@ class Registers:
     # -- the ring's room -------------------------------------------------------------
 
     def cut_open(self, events: int = 0, put: int | None = None) -> None:
-        """Of the open transaction its first so many events stay, up to `put` in the ring."""
+        """Keep only the first events of the open transaction, which end at `put` in the ring."""
         self.array[EVENTS] = self.array[COMPLETE_EVENTS] + events
         self.array[PUT] = self.array[GET] if put is None else put
 
     def empty_ring(self) -> None:
-        """All events are in a file: they are of the open transaction, which is alone now."""
+        """Free the ring once all its events, those of the open transaction, are in a file."""
         self.array[EVENTS] = 0
         self.array[GET] = self.array[ACK] = self.array[PUT]
         self.array[ALONE] = 1
 
     def free_complete(self) -> None:
-        """The complete transactions are gone, and the open one stands in their place."""
+        """Free the complete transactions' room; the open one moves to the first row."""
         self.array[EVENTS] -= self.array[COMPLETE_EVENTS]
         self.array[COMPLETE_EVENTS] = self.array[TRANSACTIONS] = self.array[ALONE] = 0
         self.array[ACK] = self.array[GET]
 
 
 _PHASES: Final = tuple(Phase)
-"""By their numbers."""

@@ -1,10 +1,10 @@
-"""The ring of event bytes, and the two indexes that say what lies in it.
+"""The ring buffer of event bytes, and its two indexes: of events and of transactions.
 
-Three sequences count bytes that were ever put: `put ≥ get ≥ ack`. Bytes from `ack` to
+Three sequences count the bytes that were ever put: `put ≥ get ≥ ack`. Bytes from `ack` to
 `get` belong to complete transactions and may be read, bytes from `get` to `put` to the
-transaction that is still open, and what lies before `ack` may be written over. A byte's
-place is its sequence masked by the ring's size, a power of two. An event never wraps:
-one that would is put at the ring's beginning, and the rest of the round is left out.
+transaction that is still open, and bytes before `ack` may be overwritten. A byte's
+place is its sequence modulo the ring's size, a power of two. An event never wraps: if it
+would, it is put at the ring's beginning, and the bytes before the ring's end stay unused.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Integers = npt.NDArray[np.int64]
 # Columns of the index of events, one row each.
 AT, SIZE, MAP, TYPE, TIMESTAMP, SERVER_ID, OFFSET, TRANSACTION, FLAGS = range(9)
 EVENT_COLUMNS: Final = 9
-"""AT: place in the data; SIZE: header and body in bytes, no checksum; MAP: number of its
-table map; OFFSET: where its file shows it (for an event inside a payload, the payload);
+"""AT: place in the data; SIZE: header and body in bytes, without checksum; MAP: number of its
+table map; OFFSET: its offset in the log file (for an event inside a payload, the payload's);
 TRANSACTION: row in the index of transactions."""
 
 # Columns of the index of transactions.
@@ -53,27 +53,27 @@ TRANSACTION: row in the index of transactions."""
 ) = range(18)
 TRANSACTION_COLUMNS: Final = 18
 """FILE: index into a group's `files`. GTID_HIGH and GTID_LOW: the UUID's halves, or MariaDB's
-domain and server, or an index into a group's `sources` and nothing. COMMITTED_AT: when it was
-committed first, on whichever server, in microseconds since the epoch, 0 where the log does not say;
-a session can set it. TIME: the commit time that counts in this log (`commit_times`), or 0. LAST_…:
-its last event. LOG_BYTES: its length there. SERVER: the id of the server that ran it first.
-TEXT_BYTES: what its statements' texts count, more than `texts.MOST_BYTES` where not all of them are
-kept."""
+domain and server, or an index into a group's `sources` and 0. COMMITTED_AT: when the first server
+committed it (`original_commit_timestamp`), in microseconds since the epoch, 0 if the log does not
+say; a session can set it. TIME: the commit time that counts in this log (`commit_times`), or 0.
+LAST_…: its last event. LOG_BYTES: its length in the log. SERVER: the id of the server that executed
+it first. TEXT_BYTES: the size of its statements' texts, more than `texts.MOST_BYTES` if some of
+them were cut off."""
 
-TAKEN, TOLD = 1, 2
-"""What is done about a table's rows, if they are not passed over: they are taken, or Python is told
-of each event."""
+TAKEN, INSPECTED = 1, 2
+"""What the loop does with a table's row events if it does not skip them (0): it puts them into the
+ring, or it hands each of them to Python."""
 
 ANONYMOUS, MYSQL, TAGGED, MARIADB = range(4)
-"""What GTID_KIND counts in."""
+"""Values of GTID_KIND."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Row events, one after the other: their bytes and their index (n x EVENT_COLUMNS).
+    """Row events in order: their bytes and their index (n x EVENT_COLUMNS).
 
-    Whoever made the bytes, here they are read only: numba compiles a function once more for
-    bytes that may be written, and a file's and a payload's never may.
+    The bytes are always marked read-only, as those from a file or payload are: numba would compile
+    a function a second time for writable bytes.
     """
 
     data: npt.NDArray[np.uint8]
@@ -87,8 +87,9 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class RowsElsewhere:
-    """Rows of a table may be rows of others, of which the log has only the table maps."""
+class MergeTableRows:
+    """Rows logged for `table` may be stored in one of `others`, as a MERGE table's rows are: the
+    log has only the table maps of `others`."""
 
     table: TableName
     others: frozenset[TableName]
@@ -99,12 +100,12 @@ class TransactionGroup:
     """Complete transactions, in the order of the log.
 
     `transactions`: n x TRANSACTION_COLUMNS. `sources`: the `uuid:tag` of tagged GTIDs.
-    `statements`: QUERYs that may change a structure, or that stand for rows, each with its
-    transaction's row.
-    `blocks`: their row events; to be read once, and before the next `ack`; more than one
-    block only where a single transaction comes out of a file (`from_file`). `texts`: of the
-    statements that made the rows, where the server logs them. `elsewhere`: which rows may be those
-    of other tables, each with its transaction's row.
+    `statements`: QUERYs that may change a table's structure, or that were logged in place of rows,
+    each with its transaction's row in the index.
+    `blocks`: the row events; to be read once, and before the next `ack`. There is more than one
+    block only if a single transaction comes from a file (`from_file`). `texts`: of the statements
+    that changed the rows, if the server logs them. `elsewhere`: which rows may be stored in other
+    tables, each with its transaction's row in the index.
     """
 
     transactions: Integers
@@ -114,7 +115,7 @@ class TransactionGroup:
     blocks: Iterator[Block]
     texts: Texts
     from_file: bool = False
-    elsewhere: tuple[tuple[int, RowsElsewhere], ...] = ()
+    elsewhere: tuple[tuple[int, MergeTableRows], ...] = ()
 
     def begin(self, number: int) -> Coordinates:
         return place_of(self.transactions[number], BEGIN_OFFSET, self.files)
@@ -129,7 +130,7 @@ def place_of(transaction: Integers, column: int, files: Sequence[LogFile]) -> Co
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """`data` has a power of two of bytes; each index has room for so many rows."""
+    """The ring's bytes, a power of two of them, and its two indexes."""
 
     data: npt.NDArray[np.uint8]
     events: Integers
@@ -137,8 +138,8 @@ class Ring:
 
     @classmethod
     def of(cls, size: int, *, events: int, transactions: int) -> Ring:
-        """A ring of `size` bytes, which must be a power of two, for so many events and
-        transactions, of which one more than the complete ones is always open."""
+        """Return a ring of `size` bytes, a power of two, with room for so many events and
+        transactions. One row is always that of the open transaction."""
         if size <= 0 or size & size - 1:
             raise ValueError(f"{size} is not a power of two")
         if events < 1 or transactions < 2:
@@ -148,8 +149,7 @@ class Ring:
             np.empty((events, EVENT_COLUMNS), np.int64),
             np.empty((transactions, TRANSACTION_COLUMNS), np.int64),
         )
-        # A row is cleared when its transaction is opened (`open_transaction`); events may come
-        # before the first one.
+        # `open_transaction` clears a row; but events may come before the first transaction.
         ring.transactions[0] = 0
         return ring
 
@@ -158,12 +158,12 @@ class Ring:
 
 
 def packed(block: Block) -> Block:
-    """The same events, their bytes copied together without gaps."""
+    """Return a copy of the block whose bytes have no gaps."""
     sizes = block.events[:, SIZE]
     ends = np.cumsum(sizes)
     events = block.events.copy()
     events[:, AT] = ends - sizes
-    # Events lie one behind the other but for the ring's end: two pieces at the most.
+    # Events lie one after another except at the ring's end: these are two pieces at most.
     breaks = np.flatnonzero(np.diff(block.events[:, AT]) != sizes[:-1]) + 1
     starts = [0, *breaks.tolist()]
     stops = [*breaks.tolist(), len(events)]

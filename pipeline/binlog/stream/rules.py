@@ -1,28 +1,28 @@
-"""The rules of the transaction buffer, as prose and as the table that is the code.
+"""The rules of the transaction buffer, as prose and as the table that the code runs.
 
 A transaction is announced by a GTID event, real or anonymous. What follows it is
 
 - one lone statement (DDL and the like: a QUERY that is not BEGIN), a transaction of its
   own; or
-- BEGIN, table maps and rows, and an end: XID, COMMIT, or ROLLBACK, after which nothing
-  of it comes out; or
-- XA START, table maps and rows, XA END and XA_PREPARE. What was prepared waits, under its
-  XID, for an XA COMMIT that comes out in its stead, perhaps many runs later, or for an
+- BEGIN, table maps and rows, and an end: XID or COMMIT, or ROLLBACK, which drops the
+  rows; or
+- XA START, table maps and rows, XA END and XA_PREPARE. The prepared rows wait, under
+  their XID, for an XA COMMIT, perhaps many runs later, which emits them, or for an
   XA ROLLBACK. A prepare in one phase is a commit; or
 - TRANSACTION_PAYLOAD: the events of a whole transaction, compressed, which go through
   the same rules.
 
-CREATE TABLE … AS SELECT stands inside BEGIN, before the rows it made; any other statement
-there stands for rows that its session leaves out of the log. It is kept with its transaction, even
-one that is rolled back: the log has such a one because a table without transactions was changed.
-What a statement used that its text does not say (INTVAR, RAND, …) changes nothing. MariaDB's GTID
-event is BEGIN (or XA START) at once, unless it announces a lone statement. SAVEPOINT remembers a
-place inside a transaction and ROLLBACK TO drops what came after it.
-Everything else (ROTATE, PREVIOUS_GTIDS, …) stands between transactions and moves the
-position alone. Notes, which have the text of a statement whose rows follow, are kept with its
-transaction; heartbeats change nothing.
+CREATE TABLE … AS SELECT stands inside BEGIN, before the rows that it inserts. Any other
+statement inside BEGIN was logged in statement format, in place of its rows. It is kept with its
+transaction even if that is rolled back: a server logs a rolled-back transaction because it changed
+a table whose engine has no transactions. Events that carry values for a statement (INTVAR, RAND, …)
+are ignored. MariaDB's GTID event is also the BEGIN (or XA START), unless it announces a lone
+statement. SAVEPOINT marks a place inside a transaction and ROLLBACK TO drops what came after it.
+Everything else (ROTATE, PREVIOUS_GTIDS, …) stands between transactions and only moves the
+position. ROWS_QUERY and ANNOTATE_ROWS, which carry the text of the statement whose rows follow,
+are kept with the transaction; heartbeats change nothing.
 
-Nothing leaves the buffer before its transaction's last event has come in. An event that
+Nothing leaves the buffer before its transaction's last event has arrived. An event that
 no rule allows in the present phase is refused, and the buffer is left as it was.
 """
 
@@ -38,7 +38,7 @@ import numpy.typing as npt
 
 
 class Worded(IntEnum):
-    """A number for compiled code, with words for a person."""
+    """A number for compiled code, with words for messages and pages."""
 
     words: str
 
@@ -50,7 +50,7 @@ class Worded(IntEnum):
 
 
 class Phase(Worded):
-    """Where the buffer stands."""
+    """The state of the buffer."""
 
     BETWEEN = 0, "between transactions"
     ANNOUNCED = 1, "announced by a GTID"
@@ -60,7 +60,7 @@ class Phase(Worded):
 
 
 class EventRole(Worded):
-    """What an event is to the rules."""
+    """The class of an event that the rules distinguish."""
 
     GTID = 0, "GTID"
     GROUP = 1, "GTID of MariaDB"
@@ -88,76 +88,76 @@ class EventRole(Worded):
 
 
 class BufferAction(Worded):
-    """What the buffer does about an event."""
+    """What the buffer does with an event."""
 
     REFUSE = 0, "refuse"
     BEGIN = 1, "begin a transaction"
     KEEP = 2, "keep"
-    EMIT = 3, "let the transaction out"
-    EMIT_NOTHING = 4, "let it out without its rows"
-    MARK = 5, "remember the place"
-    DROP_TO_MARK = 6, "drop what came after the place"
+    EMIT = 3, "emit the transaction"
+    EMIT_NOTHING = 4, "emit it without its rows"
+    MARK = 5, "mark the place"
+    DROP_TO_MARK = 6, "drop what came after the mark"
     PREPARE = 7, "keep the rows under the XID"
-    EMIT_PREPARED = 8, "let the prepared rows out"
-    FORGET_PREPARED = 9, "forget the prepared rows"
-    UNPACK = 10, "take the events inside"
+    EMIT_PREPARED = 8, "emit the prepared rows"
+    FORGET_PREPARED = 9, "drop the prepared rows"
+    UNPACK = 10, "process the events inside"
     MOVE = 11, "move the position"
-    PASS = 12, "nothing"
+    PASS = 12, "ignore"
 
 
-_P, _I, _A = Phase, EventRole, BufferAction
+_P, _R, _A = Phase, EventRole, BufferAction
 
 TRANSITIONS: Final[Mapping[tuple[Phase, EventRole], tuple[BufferAction, Phase]]] = MappingProxyType(
     {
-        (_P.BETWEEN, _I.GTID): (_A.BEGIN, _P.ANNOUNCED),
-        (_P.BETWEEN, _I.GROUP): (_A.BEGIN, _P.OPEN),
-        (_P.BETWEEN, _I.XA_GROUP): (_A.BEGIN, _P.XA_OPEN),
-        (_P.BETWEEN, _I.PLACE): (_A.MOVE, _P.BETWEEN),
-        (_P.BETWEEN, _I.HEARTBEAT): (_A.PASS, _P.BETWEEN),
-        (_P.ANNOUNCED, _I.BEGIN): (_A.KEEP, _P.OPEN),
-        (_P.ANNOUNCED, _I.XA_START): (_A.KEEP, _P.XA_OPEN),
-        (_P.ANNOUNCED, _I.PAYLOAD): (_A.UNPACK, _P.ANNOUNCED),
-        (_P.ANNOUNCED, _I.STATEMENT): (_A.EMIT, _P.BETWEEN),
-        (_P.ANNOUNCED, _I.CREATE): (_A.EMIT, _P.BETWEEN),
-        (_P.ANNOUNCED, _I.XA_COMMIT): (_A.EMIT_PREPARED, _P.BETWEEN),
-        (_P.ANNOUNCED, _I.XA_ROLLBACK): (_A.FORGET_PREPARED, _P.BETWEEN),
-        (_P.ANNOUNCED, _I.NOTE): (_A.KEEP, _P.ANNOUNCED),
-        (_P.ANNOUNCED, _I.VALUE): (_A.PASS, _P.ANNOUNCED),
-        (_P.ANNOUNCED, _I.HEARTBEAT): (_A.PASS, _P.ANNOUNCED),
-        (_P.OPEN, _I.CHANGE): (_A.KEEP, _P.OPEN),
-        (_P.OPEN, _I.CREATE): (_A.KEEP, _P.OPEN),
-        (_P.OPEN, _I.STATEMENT): (_A.KEEP, _P.OPEN),
-        (_P.OPEN, _I.VALUE): (_A.PASS, _P.OPEN),
-        (_P.OPEN, _I.SAVEPOINT): (_A.MARK, _P.OPEN),
-        (_P.OPEN, _I.ROLLBACK_TO): (_A.DROP_TO_MARK, _P.OPEN),
-        (_P.OPEN, _I.RELEASE): (_A.PASS, _P.OPEN),
-        (_P.OPEN, _I.COMMIT): (_A.EMIT, _P.BETWEEN),
-        (_P.OPEN, _I.ROLLBACK): (_A.EMIT_NOTHING, _P.BETWEEN),
-        (_P.OPEN, _I.NOTE): (_A.KEEP, _P.OPEN),
-        (_P.OPEN, _I.HEARTBEAT): (_A.PASS, _P.OPEN),
-        (_P.XA_OPEN, _I.CHANGE): (_A.KEEP, _P.XA_OPEN),
-        (_P.XA_OPEN, _I.STATEMENT): (_A.KEEP, _P.XA_OPEN),
-        (_P.XA_OPEN, _I.VALUE): (_A.PASS, _P.XA_OPEN),
-        (_P.XA_OPEN, _I.SAVEPOINT): (_A.MARK, _P.XA_OPEN),
-        (_P.XA_OPEN, _I.ROLLBACK_TO): (_A.DROP_TO_MARK, _P.XA_OPEN),
-        (_P.XA_OPEN, _I.RELEASE): (_A.PASS, _P.XA_OPEN),
-        (_P.XA_OPEN, _I.XA_END): (_A.PASS, _P.XA_ENDED),
-        (_P.XA_OPEN, _I.XA_PREPARE): (_A.PREPARE, _P.BETWEEN),
-        (_P.XA_OPEN, _I.NOTE): (_A.KEEP, _P.XA_OPEN),
-        (_P.XA_OPEN, _I.HEARTBEAT): (_A.PASS, _P.XA_OPEN),
-        (_P.XA_ENDED, _I.XA_PREPARE): (_A.PREPARE, _P.BETWEEN),
-        (_P.XA_ENDED, _I.XA_ONE_PHASE): (_A.EMIT, _P.BETWEEN),
-        (_P.XA_ENDED, _I.XA_COMMIT): (_A.EMIT, _P.BETWEEN),
-        (_P.XA_ENDED, _I.ROLLBACK): (_A.EMIT_NOTHING, _P.BETWEEN),
-        (_P.XA_ENDED, _I.XA_ROLLBACK): (_A.EMIT_NOTHING, _P.BETWEEN),
-        (_P.XA_ENDED, _I.COMMIT): (_A.EMIT, _P.BETWEEN),
-        (_P.XA_ENDED, _I.HEARTBEAT): (_A.PASS, _P.XA_ENDED),
+        (_P.BETWEEN, _R.GTID): (_A.BEGIN, _P.ANNOUNCED),
+        (_P.BETWEEN, _R.GROUP): (_A.BEGIN, _P.OPEN),
+        (_P.BETWEEN, _R.XA_GROUP): (_A.BEGIN, _P.XA_OPEN),
+        (_P.BETWEEN, _R.PLACE): (_A.MOVE, _P.BETWEEN),
+        (_P.BETWEEN, _R.HEARTBEAT): (_A.PASS, _P.BETWEEN),
+        (_P.ANNOUNCED, _R.BEGIN): (_A.KEEP, _P.OPEN),
+        (_P.ANNOUNCED, _R.XA_START): (_A.KEEP, _P.XA_OPEN),
+        (_P.ANNOUNCED, _R.PAYLOAD): (_A.UNPACK, _P.ANNOUNCED),
+        (_P.ANNOUNCED, _R.STATEMENT): (_A.EMIT, _P.BETWEEN),
+        (_P.ANNOUNCED, _R.CREATE): (_A.EMIT, _P.BETWEEN),
+        (_P.ANNOUNCED, _R.XA_COMMIT): (_A.EMIT_PREPARED, _P.BETWEEN),
+        (_P.ANNOUNCED, _R.XA_ROLLBACK): (_A.FORGET_PREPARED, _P.BETWEEN),
+        (_P.ANNOUNCED, _R.NOTE): (_A.KEEP, _P.ANNOUNCED),
+        (_P.ANNOUNCED, _R.VALUE): (_A.PASS, _P.ANNOUNCED),
+        (_P.ANNOUNCED, _R.HEARTBEAT): (_A.PASS, _P.ANNOUNCED),
+        (_P.OPEN, _R.CHANGE): (_A.KEEP, _P.OPEN),
+        (_P.OPEN, _R.CREATE): (_A.KEEP, _P.OPEN),
+        (_P.OPEN, _R.STATEMENT): (_A.KEEP, _P.OPEN),
+        (_P.OPEN, _R.VALUE): (_A.PASS, _P.OPEN),
+        (_P.OPEN, _R.SAVEPOINT): (_A.MARK, _P.OPEN),
+        (_P.OPEN, _R.ROLLBACK_TO): (_A.DROP_TO_MARK, _P.OPEN),
+        (_P.OPEN, _R.RELEASE): (_A.PASS, _P.OPEN),
+        (_P.OPEN, _R.COMMIT): (_A.EMIT, _P.BETWEEN),
+        (_P.OPEN, _R.ROLLBACK): (_A.EMIT_NOTHING, _P.BETWEEN),
+        (_P.OPEN, _R.NOTE): (_A.KEEP, _P.OPEN),
+        (_P.OPEN, _R.HEARTBEAT): (_A.PASS, _P.OPEN),
+        (_P.XA_OPEN, _R.CHANGE): (_A.KEEP, _P.XA_OPEN),
+        (_P.XA_OPEN, _R.STATEMENT): (_A.KEEP, _P.XA_OPEN),
+        (_P.XA_OPEN, _R.VALUE): (_A.PASS, _P.XA_OPEN),
+        (_P.XA_OPEN, _R.SAVEPOINT): (_A.MARK, _P.XA_OPEN),
+        (_P.XA_OPEN, _R.ROLLBACK_TO): (_A.DROP_TO_MARK, _P.XA_OPEN),
+        (_P.XA_OPEN, _R.RELEASE): (_A.PASS, _P.XA_OPEN),
+        (_P.XA_OPEN, _R.XA_END): (_A.PASS, _P.XA_ENDED),
+        (_P.XA_OPEN, _R.XA_PREPARE): (_A.PREPARE, _P.BETWEEN),
+        (_P.XA_OPEN, _R.NOTE): (_A.KEEP, _P.XA_OPEN),
+        (_P.XA_OPEN, _R.HEARTBEAT): (_A.PASS, _P.XA_OPEN),
+        (_P.XA_ENDED, _R.XA_PREPARE): (_A.PREPARE, _P.BETWEEN),
+        (_P.XA_ENDED, _R.XA_ONE_PHASE): (_A.EMIT, _P.BETWEEN),
+        (_P.XA_ENDED, _R.XA_COMMIT): (_A.EMIT, _P.BETWEEN),
+        (_P.XA_ENDED, _R.ROLLBACK): (_A.EMIT_NOTHING, _P.BETWEEN),
+        (_P.XA_ENDED, _R.XA_ROLLBACK): (_A.EMIT_NOTHING, _P.BETWEEN),
+        (_P.XA_ENDED, _R.COMMIT): (_A.EMIT, _P.BETWEEN),
+        (_P.XA_ENDED, _R.HEARTBEAT): (_A.PASS, _P.XA_ENDED),
     }
 )
 
 
 def compiled_table() -> npt.NDArray[np.int64]:
-    """`TRANSITIONS` for compiled code: [phase, input] → (action, next phase)."""
+    """Return `TRANSITIONS` for compiled code: [phase, role] → (action, next phase)."""
     table = np.zeros((len(Phase), len(EventRole), 2), np.int64)
     for (phase, event), (action, following) in TRANSITIONS.items():
         table[phase, event] = action, following

@@ -1,11 +1,10 @@
-"""The stream of bytes → the ring: the loop that every event of the log goes through.
+"""The compiled loop that every event of the log goes through: bytes in, the ring and indexes out.
 
-Belongs here: the loop: finding the next event and proving it to be what its headers say, what it
-is to the rules that make up nearly all of a log (GTIDs, BEGIN, table maps, rows, statements'
-texts, commits), table maps and row events put into the ring, and the index of transactions.
-Whatever else comes is checked and handed to Python (`EVENT`), one at a time, as is what has to be
-decided there. Does not: that part (`transactions`), table maps not seen before (`maps`), or what a
-row holds (`rows`).
+The loop finds the next event, checks its header and checksum, and applies the rules (`rules`) to
+the events that make up nearly all of a log: GTIDs, BEGIN, table maps, rows, texts of statements
+and commits. It puts row events into the ring and keeps the index of transactions. It returns to
+Python (`EVENT`) for every other event, which `transactions` handles, and for a table map that it
+has not met before (`maps`). `rows` decodes the rows.
 
 Formats: MySQL manual, "Binary Log Event Header"; `Rows_event` and `Gtid_event` in
 `libs/mysql/binlog/event` of MySQL's source; `Gtid_log_event` in `sql/log_event.h` of MariaDB's
@@ -61,13 +60,15 @@ from pipeline.binlog.stream.rules import BufferAction, EventRole, Phase
 from pipeline.binlog.stream.text_buffer import keep_text
 
 _PACKET_HEAD: Final = 5
-"""Length 3, number 1, and the byte that says that an event follows."""
+"""Length 3, sequence number 1, and a status byte, which is 0 before an event."""
 
 _QUERY_HEAD: Final = 13
 _MAP_HEAD: Final = 8
-"""Table id 6, flags 2: a map is known by what stands behind (`maps`)."""
+"""Table id 6, flags 2: the bytes after them identify a map (`maps`)."""
 
 _DUMMY_TABLE: Final = 0xFFFFFF
+"""The table id of a row event without rows, which only ends a statement."""
+
 _STANDALONE, _XA_FLAGS = 0x01, 0xC0
 _LOGICAL_CLOCK: Final = 2
 _55_BITS: Final = (1 << 55) - 1
@@ -75,6 +76,7 @@ _BEGIN: Final = int.from_bytes(b"BEGI", "little")
 _COMM: Final = int.from_bytes(b"COMM", "little")
 
 _PYTHON: Final = -2
+"""Returned in place of a role: Python has to classify the event."""
 
 _is_artificial: Final = part(framing.is_artificial)
 
@@ -95,45 +97,45 @@ def scan(
     texts: Bytes,
     text_index: Integers,
 ) -> int:
-    """Take events of `wire` from `state[AT]` up to `stop`; why it ended.
+    """Process events of `wire` from `state[AT]` up to `stop`; return why it ended (`outcomes`).
 
-    `ids` is a hash table of (table id, its map's number, statement); `map_places` has for
-    each map its place and length in `maps` and whether its rows are wanted; `text_index` has for
-    each statement's text its transaction, its place and its length in `texts`.
+    `ids` is a hash table of (table id, number of its map, statement). `map_places` has for each
+    map its offset and length in `maps` and whether its rows are taken; `text_index` has for each
+    text its transaction and its offset and length in `texts`.
     """
     while True:
-        found = _find_event(wire, stop, mode, state)
-        if found != outcomes.NONE:
-            return found
+        outcome = _find_event(wire, stop, mode, state)
+        if outcome != outcomes.NONE:
+            return outcome
         event, size = state[EVENT_AT], state[EVENT_SIZE]
         code = u8(wire, event + 4)
         if code == EventType.FORMAT_DESCRIPTION or code == EventType.ROTATE:
             return outcomes.EVENT
         if mode != NESTED and state[CHECKSUM] < 0:
             return outcomes.EVENT
-        found = _check_event(wire, event, size, code, mode, state)
-        if found != outcomes.NONE:
-            return found
+        outcome = _check_event(wire, event, size, code, mode, state)
+        if outcome != outcomes.NONE:
+            return outcome
         end = event + size - (CHECKSUM_BYTES if mode != NESTED and state[CHECKSUM] == 1 else 0)
-        what = _classify(wire, event, end, code)
-        if what < 0 or (mode == NESTED and state[PHASE] == Phase.BETWEEN):
+        role = _classify(wire, event, end, code)
+        if role < 0 or (mode == NESTED and state[PHASE] == Phase.BETWEEN):
             return outcomes.EVENT
-        action, phase = rules[state[PHASE], what, 0], rules[state[PHASE], what, 1]
+        action, phase = rules[state[PHASE], role, 0], rules[state[PHASE], role, 1]
         if action == BufferAction.BEGIN:
             if state[TRANSACTIONS] + 1 >= len(transactions):
                 return outcomes.FULL
             _begin_transaction(wire, event, end, code, state, transactions)
         elif action == BufferAction.KEEP:
-            if what == EventRole.CHANGE:
-                found = _keep(wire, event, end, code, state, ring, events, ids, maps, map_places)
-                if found != outcomes.NONE:
-                    return found
-            elif what == EventRole.NOTE:
+            if role == EventRole.CHANGE:
+                outcome = _keep(wire, event, end, code, state, ring, events, ids, maps, map_places)
+                if outcome != outcomes.NONE:
+                    return outcome
+            elif role == EventRole.NOTE:
                 number = state[TRANSACTIONS]
-                one = transactions[number]
-                found = keep_text(wire, event, end, code, state, number, one, texts, text_index)
-                if found != outcomes.NONE:
-                    return found
+                row = transactions[number]
+                outcome = keep_text(wire, event, end, code, state, number, row, texts, text_index)
+                if outcome != outcomes.NONE:
+                    return outcome
         elif action != BufferAction.PASS and action != BufferAction.EMIT:
             return outcomes.EVENT
         _advance(wire, event, size, code, mode, state, transactions)
@@ -150,7 +152,7 @@ def scan(
 
 @part
 def _find_event(wire: Bytes, stop: int, mode: int, state: Integers) -> int:
-    """The next event's place and size, or why there is none."""
+    """Set the place and size of the next event; return NONE, or why there is no whole event."""
     at = state[AT]
     if mode == WIRE:
         if stop - at < _PACKET_HEAD:
@@ -187,6 +189,7 @@ def _find_event(wire: Bytes, stop: int, mode: int, state: Integers) -> int:
 
 @part
 def _check_event(wire: Bytes, event: int, size: int, code: int, mode: int, state: Integers) -> int:
+    """Check the event's checksum and the end offset in its header; return NONE if they fit."""
     if mode == NESTED:
         return outcomes.NONE
     if state[CHECKSUM] == 1:
@@ -197,7 +200,7 @@ def _check_event(wire: Bytes, event: int, size: int, code: int, mode: int, state
             return outcomes.WRONG_CHECKSUM
         state[EVENT_CRC] = crc
     log_pos = u32(wire, event + 13)
-    # MariaDB 11 leaves it 0 for what went through a transaction's cache.
+    # MariaDB 11 writes 0 for events that went through a transaction's cache.
     wrong = log_pos != 0 and log_pos != (state[OFFSET] + size) & 0xFFFFFFFF
     if wrong and not _is_artificial(code, log_pos, u16(wire, event + 17)):
         return outcomes.WRONG_OFFSET
@@ -206,7 +209,7 @@ def _check_event(wire: Bytes, event: int, size: int, code: int, mode: int, state
 
 @part
 def _classify(wire: Bytes, event: int, end: int, code: int) -> int:
-    """The rules' input that an event is, or _PYTHON where that takes more than a look."""
+    """Return the event's role, or _PYTHON if finding it takes more than a few bytes."""
     body = event + HEADER_BYTES
     if code == EventType.QUERY:
         if end - body < _QUERY_HEAD:
@@ -249,7 +252,7 @@ def _keep(
     maps: Bytes,
     map_places: Integers,
 ) -> int:
-    """Note a table map, or put a wanted row event into the ring."""
+    """Register a table map for its statement, or put a row event that is taken into the ring."""
     body = event + HEADER_BYTES
     if end - body < 8:
         return outcomes.SHORT
@@ -274,12 +277,12 @@ def _keep(
         return outcomes.NONE
     if ids[entry, 2] != state[STATEMENT]:
         return outcomes.NO_MAP
-    if map_places[number, 2] == columns.TOLD:
+    if map_places[number, 2] == columns.INSPECTED:
         return outcomes.EVENT
     if map_places[number, 2] == columns.TAKEN:
-        found = _put(wire, event, end - event, number, state, ring, events)
-        if found != outcomes.NONE:
-            return found
+        outcome = _put(wire, event, end - event, number, state, ring, events)
+        if outcome != outcomes.NONE:
+            return outcome
     if u16(wire, body + 6) & STATEMENT_END:
         state[STATEMENT] += 1
     return outcomes.NONE
@@ -287,16 +290,16 @@ def _keep(
 
 @part
 def _index_event(
-    one: Integers, wire: Bytes, event: int, size: int, number: int, state: Integers
+    row: Integers, wire: Bytes, event: int, size: int, number: int, state: Integers
 ) -> None:
-    one[columns.SIZE] = size
-    one[columns.MAP] = number
-    one[columns.TYPE] = u8(wire, event + 4)
-    one[columns.TIMESTAMP] = u32(wire, event)
-    one[columns.SERVER_ID] = u32(wire, event + 5)
-    one[columns.OFFSET] = state[OFFSET]
-    one[columns.TRANSACTION] = state[TRANSACTIONS]
-    one[columns.FLAGS] = u16(wire, event + HEADER_BYTES + 6)
+    row[columns.SIZE] = size
+    row[columns.MAP] = number
+    row[columns.TYPE] = u8(wire, event + 4)
+    row[columns.TIMESTAMP] = u32(wire, event)
+    row[columns.SERVER_ID] = u32(wire, event + 5)
+    row[columns.OFFSET] = state[OFFSET]
+    row[columns.TRANSACTION] = state[TRANSACTIONS]
+    row[columns.FLAGS] = u16(wire, event + HEADER_BYTES + 6)
 
 
 @part
@@ -309,7 +312,7 @@ def _put(
     ring: Bytes,
     events: Integers,
 ) -> int:
-    """Copy an event into the ring and index it; FULL if either has no room."""
+    """Copy an event into the ring and index it; return FULL if the ring or index has no room."""
     if state[EVENTS] == len(events):
         return outcomes.FULL
     if size > len(ring):
@@ -319,7 +322,7 @@ def _put(
     place = state[PUT] & len(ring) - 1
     skipped = len(ring) - place if place + size > len(ring) else 0
     if skipped and state[PUT] == state[ACK]:
-        # Nothing is in the ring: the rest of its round need not be kept free.
+        # The ring is empty, so the bytes up to its end need not stay reserved.
         state[PUT] += skipped
         state[GET] = state[ACK] = state[PUT]
         skipped = place = 0
@@ -328,9 +331,9 @@ def _put(
     if skipped:
         place = 0
     copy(ring, place, wire, event, size)
-    one = events[state[EVENTS]]
-    one[columns.AT] = place
-    _index_event(one, wire, event, size, number, state)
+    row = events[state[EVENTS]]
+    row[columns.AT] = place
+    _index_event(row, wire, event, size, number, state)
     state[PUT] += skipped + size
     state[EVENTS] += 1
     return outcomes.NONE
@@ -346,7 +349,7 @@ def _advance(
     state: Integers,
     transactions: Integers,
 ) -> None:
-    """The input stands behind the event, and so does the log if the event is of it."""
+    """Move the input past the event, and the log's offset too if the event is in the log."""
     state[AT] = state[NEXT]
     if mode == WIRE:
         state[SEQUENCE] += 1
@@ -359,64 +362,65 @@ def _advance(
 def _begin_transaction(
     wire: Bytes, event: int, end: int, code: int, state: Integers, transactions: Integers
 ) -> None:
-    one = transactions[state[TRANSACTIONS]]
-    _open_transaction(state, one)
-    one[columns.SERVER] = u32(wire, event + 5)
+    row = transactions[state[TRANSACTIONS]]
+    _open_transaction(state, row)
+    row[columns.SERVER] = u32(wire, event + 5)
     body = event + HEADER_BYTES
     if code == EventType.MARIADB_GTID:
-        one[columns.GTID_KIND] = columns.MARIADB
-        one[columns.GTID_HIGH] = u32(wire, body + 8)
-        one[columns.GTID_LOW] = u32(wire, event + 5)
-        one[columns.GTID_NUMBER] = i64(wire, body)
+        row[columns.GTID_KIND] = columns.MARIADB
+        row[columns.GTID_HIGH] = u32(wire, body + 8)
+        row[columns.GTID_LOW] = u32(wire, event + 5)
+        row[columns.GTID_NUMBER] = i64(wire, body)
         return
-    one[columns.GTID_KIND] = columns.MYSQL if code == EventType.GTID else columns.ANONYMOUS
-    one[columns.GTID_HIGH] = b64(wire, body + 1)
-    one[columns.GTID_LOW] = b64(wire, body + 9)
-    one[columns.GTID_NUMBER] = i64(wire, body + 17)
-    # Since 5.7 a logical clock of 1 + 16 bytes, since 8.0 commit times of 7 bytes each.
+    row[columns.GTID_KIND] = columns.MYSQL if code == EventType.GTID else columns.ANONYMOUS
+    row[columns.GTID_HIGH] = b64(wire, body + 1)
+    row[columns.GTID_LOW] = b64(wire, body + 9)
+    row[columns.GTID_NUMBER] = i64(wire, body + 17)
+    # A logical clock of 1 + 16 bytes (since 5.7), then commit times of 7 bytes each (since 8.0).
     if end - body >= 49 and u8(wire, body + 25) == _LOGICAL_CLOCK:
-        moment = _seven(wire, body + 42)
-        here = first = moment & _55_BITS
+        moment = _u56(wire, body + 42)
+        immediate = original = moment & _55_BITS
         if moment >> 55 and end - body >= 56:
-            first = _seven(wire, body + 49) & _55_BITS
-        one[columns.COMMITTED_AT] = first
+            original = _u56(wire, body + 49) & _55_BITS
+        row[columns.COMMITTED_AT] = original
         own = u32(wire, event + 5) == state[SERVER_ID]
-        one[columns.TIME] = here if own or first > here else first
+        row[columns.TIME] = immediate if own or original > immediate else original
 
 
 @part
-def _seven(wire: Bytes, at: int) -> int:
+def _u56(wire: Bytes, at: int) -> int:
     return u32(wire, at) | u16(wire, at + 4) << 32 | u8(wire, at + 6) << 48
 
 
-def open_transaction(state: Integers, one: Integers) -> None:
-    """Set an index row to a transaction that begins where the log stands."""
-    one[:] = 0
-    one[columns.FIRST_EVENT] = state[EVENTS]
-    one[columns.FILE] = state[FILE]
-    one[columns.BEGIN_OFFSET] = state[OFFSET]
+def open_transaction(state: Integers, row: Integers) -> None:
+    """Initialise the index row of a transaction that begins at the log's current offset."""
+    row[:] = 0
+    row[columns.FIRST_EVENT] = state[EVENTS]
+    row[columns.FILE] = state[FILE]
+    row[columns.BEGIN_OFFSET] = state[OFFSET]
 
 
 def emit(state: Integers, transactions: Integers, timestamp: int, size: int) -> None:
-    """The open transaction is complete; its last event had so many bytes in the log."""
-    one = transactions[state[TRANSACTIONS]]
-    one[columns.END_EVENT] = state[EVENTS]
-    one[columns.END_OFFSET] = state[OFFSET]
-    one[columns.LAST_TIMESTAMP] = timestamp
+    """Complete the open transaction. `size`: bytes of its last event in the log, 0 if that event
+    came out of a payload."""
+    row = transactions[state[TRANSACTIONS]]
+    row[columns.END_EVENT] = state[EVENTS]
+    row[columns.END_OFFSET] = state[OFFSET]
+    row[columns.LAST_TIMESTAMP] = timestamp
     if size:
-        one[columns.LAST_OFFSET] = state[OFFSET] - size
-        one[columns.LAST_SIZE] = size
-        one[columns.LAST_CRC] = state[EVENT_CRC]
+        row[columns.LAST_OFFSET] = state[OFFSET] - size
+        row[columns.LAST_SIZE] = size
+        row[columns.LAST_CRC] = state[EVENT_CRC]
     state[TRANSACTIONS] += 1
     state[COMPLETE_EVENTS] = state[EVENTS]
     state[GET] = state[PUT]
     if size:
         state[ALL_TRANSACTIONS] += 1
-        state[ALL_BYTES] += one[columns.LOG_BYTES]
+        state[ALL_BYTES] += row[columns.LOG_BYTES]
 
 
 def is_at_stop(state: Integers) -> bool:
-    """Whether reading is to stop, given that the log stands between transactions."""
+    """Return whether reading has to stop; to be called between transactions only."""
     return bool(
         state[OFFSET] >= state[STOP_OFFSET]
         or state[ALL_TRANSACTIONS] >= state[STOP_TRANSACTIONS]

@@ -1,7 +1,7 @@
-"""Statements' texts on their way: those of complete transactions, then those of the open one.
+"""The buffer of statement texts: those of complete transactions, then those of the open one.
 
-Formats: `Rows_query_event` in `libs/mysql/binlog/event/rows_event.h` of MySQL's source: a length
-1, which wraps, and the text up to the event's end; `Annotate_rows_log_event` in
+Formats: `Rows_query_event` in `libs/mysql/binlog/event/rows_event.h` of MySQL's source: the length
+modulo 256 in 1 byte, and the text up to the event's end; `Annotate_rows_log_event` in
 `sql/log_event.h` of MariaDB's: the text.
 """
 
@@ -23,10 +23,10 @@ from pipeline.binlog.stream.ring import Integers
 from pipeline.binlog.stream.texts import AT, MOST_BYTES, SIZE, TRANSACTION, Texts
 
 BUFFER_BYTES: Final = 4 << 20
-"""Texts of all transactions that wait to be handed out; at least `MOST_BYTES`."""
+"""Room for the texts of all transactions that are not handed out yet; at least `MOST_BYTES`."""
 
 _LONGEST: Final = 3
-"""Bytes of a character of UTF-8 behind its first."""
+"""Most continuation bytes of a character in UTF-8."""
 
 
 @part
@@ -37,15 +37,15 @@ def keep_text(
     code: int,
     state: Integers,
     transaction: int,
-    one: Integers,
+    row: Integers,
     data: Bytes,
     index: Integers,
 ) -> int:
-    """Copy a statement's text, or what there is room for in its transaction; FULL if there
-    is none in the arrays. `one`: the transaction's row."""
+    """Copy a statement's text, cut off at the transaction's limit; return FULL if the arrays have
+    no room. `row`: the transaction's index row."""
     begin = event + HEADER_BYTES + (1 if code == EventType.ROWS_QUERY else 0)
     size = max(end - begin, 0)
-    room = MOST_BYTES - one[columns.TEXT_BYTES]
+    room = MOST_BYTES - row[columns.TEXT_BYTES]
     if room < 0:
         return NONE
     whole = size < room
@@ -55,17 +55,17 @@ def keep_text(
         if state[TEXTS] == len(index) or state[TEXT_PUT] + size > len(data):
             return FULL
         copy(data, state[TEXT_PUT], wire, begin, size)
-        row = index[state[TEXTS]]
-        row[TRANSACTION], row[AT], row[SIZE] = transaction, state[TEXT_PUT], size
+        entry = index[state[TEXTS]]
+        entry[TRANSACTION], entry[AT], entry[SIZE] = transaction, state[TEXT_PUT], size
         state[TEXTS] += 1
         state[TEXT_PUT] += size
-    one[columns.TEXT_BYTES] = one[columns.TEXT_BYTES] + size + 1 if whole else MOST_BYTES + 1
+    row[columns.TEXT_BYTES] = row[columns.TEXT_BYTES] + size + 1 if whole else MOST_BYTES + 1
     return NONE
 
 
 @part
 def _cut(wire: Bytes, begin: int, size: int) -> int:
-    """At most so many bytes, without a part of a character at their end."""
+    """Return the largest length up to `size` that does not split a character."""
     for back in range(min(_LONGEST, size) + 1):
         if u8(wire, begin + size - back) & 0xC0 != 0x80:
             return size - back
@@ -74,35 +74,34 @@ def _cut(wire: Bytes, begin: int, size: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TextBuffer:
-    """The texts' bytes, and their index (n x 3). The loop's registers, of every method, say how
-    much of both is in use."""
+    """The texts' bytes and their index (n x 3); the loop's registers say how much is in use."""
 
     data: npt.NDArray[np.uint8]
     index: Integers
 
     @classmethod
     def of(cls, size: int) -> TextBuffer:
-        """With room for so many bytes, or for all that is kept of one transaction."""
+        """Return a buffer of `size` bytes, or as large as one transaction's texts may become."""
         return cls(np.empty(max(size, MOST_BYTES), np.uint8), np.empty((MOST_BYTES, 3), np.int64))
 
-    def behind(self, registers: Registers, transaction: int) -> int:
-        """How many texts are of transactions before that one."""
+    def count_before(self, registers: Registers, transaction: int) -> int:
+        """Return the number of texts of the transactions before this one."""
         texts = registers.texts
         return int(self.index[:texts, TRANSACTION].searchsorted(transaction)) if texts else 0
 
     def cut(self, registers: Registers, transaction: int, texts: int) -> None:
-        """Forget those of the newest transaction but its first so many."""
-        kept = self.behind(registers, transaction) + texts
+        """Keep only the first `texts` texts of `transaction`, the newest."""
+        kept = self.count_before(registers, transaction) + texts
         registers.texts, registers.text_put = kept, self._end(kept)
 
     def complete(self, registers: Registers, transactions: int) -> Texts:
-        """A copy of those of the first so many."""
-        texts = self.behind(registers, transactions)
+        """Return a copy of the texts of the first `transactions` transactions."""
+        texts = self.count_before(registers, transactions)
         return Texts(self.data[: self._end(texts)].copy(), self.index[:texts].copy())
 
     def drop(self, registers: Registers, transactions: int) -> None:
-        """Forget those of the first so many; the others move up."""
-        texts, end = self.behind(registers, transactions), registers.texts
+        """Remove the texts of the first `transactions` transactions; the others move up."""
+        texts, end = self.count_before(registers, transactions), registers.texts
         begin, put = self._end(texts), registers.text_put
         if end:
             self.data[: put - begin] = self.data[begin:put].copy()

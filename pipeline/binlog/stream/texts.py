@@ -1,8 +1,8 @@
-"""The texts of statements, where a server logs them beside the rows they made.
+"""The texts of statements, which a server may log before the rows that they changed.
 
 MySQL logs a text with `binlog_rows_query_log_events`, MariaDB with `binlog_annotate_row_events`:
-the bytes as the client sent them, without its character set. What the log takes back of a
-transaction (ROLLBACK, ROLLBACK TO) it takes back with its texts.
+the bytes as the client sent them, without its character set. ROLLBACK and ROLLBACK TO remove
+texts together with the rows.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ import pyarrow as pa
 Integers = npt.NDArray[np.int64]
 
 MOST_BYTES: Final = 64 << 10
-"""Of one transaction so much text is kept; each statement counts a byte more than its text."""
+"""Most bytes of text that are kept of one transaction; each text counts as one byte more."""
 
 TRANSACTION, AT, SIZE = range(3)
-"""Columns of the index of texts: the row in the index of transactions, and the place."""
+"""Columns of the index of texts: row in the index of transactions, offset, length."""
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Texts of a group's transactions: their bytes, one behind the other, and their index
-    (n x 3), ascending; those of no transaction of the group have -1 there."""
+    """Texts of a group's transactions: their bytes, one after another, and their index (n x 3),
+    ascending. The index has -1 for texts of transactions that were removed from the group."""
 
     data: npt.NDArray[np.uint8]
     index: Integers
 
     def of(self, keep: npt.NDArray[np.bool_], number: Integers) -> Texts:
-        """Those of the transactions that are kept, by their new numbers."""
-        index, was = self.index.copy(), self.index[:, TRANSACTION]
-        index[:, TRANSACTION] = np.where(keep[was], number[was], -1)
+        """Return the texts with transactions renumbered; those not in `keep` get -1."""
+        index, old = self.index.copy(), self.index[:, TRANSACTION]
+        index[:, TRANSACTION] = np.where(keep[old], number[old], -1)
         return replace(self, index=index)
 
     def lists(self, transactions: int) -> pa.ListArray:
-        """Per transaction the texts that the log has, in order; NULL where it has none. Bytes
-        that are no UTF-8 are shown as `\\xff`."""
+        """Return the texts of each transaction, in order; NULL if the log has none. Bytes that
+        are not UTF-8 are shown as `\\xff`."""
         kind = pa.list_(pa.string())
         kept = np.flatnonzero(self.index[:, TRANSACTION] >= 0)
         if not len(kept):
@@ -53,9 +53,9 @@ class Texts:
         ends = self.index[:, AT] + self.index[:, SIZE]
         offsets = np.concatenate([self.index[:1, AT], ends]).astype(np.int32)
         buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(self.data.tobytes())]
-        found = pa.Array.from_buffers(pa.binary(), len(self.index), buffers)
+        texts = pa.Array.from_buffers(pa.binary(), len(self.index), buffers)
         try:
-            return found.cast(pa.string())
+            return texts.cast(pa.string())
         except pa.ArrowInvalid:
-            shown = [one.decode("utf-8", "backslashreplace") for one in found.to_pylist()]
-            return pa.array(shown, pa.string())
+            escaped = [text.decode("utf-8", "backslashreplace") for text in texts.to_pylist()]
+            return pa.array(escaped, pa.string())

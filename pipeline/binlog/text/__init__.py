@@ -1,1 +1,1 @@
-"""Character sets and collations: bytes of the log as text."""
+"""Character sets: bytes of the log as text, and text that several byte strings mean."""

@@ -1,7 +1,7 @@
-"""Where MySQL's code tables differ from the codecs of Python's standard library.
+"""MySQL's code tables, as differences from the codecs of Python's standard library.
 
 Source: `CONVERT(_binary … USING utf8mb4)` on MySQL 9.7 and MariaDB 10.11, which agree;
-the tests put every code below to both. In MySQL's sources the tables are
+the tests compare every code below with both. In MySQL's sources the tables are
 `share/charsets/*.xml` and `strings/ctype-*.cc`.
 
 Characters beyond ASCII are written as escapes: some are compatibility ideographs, which
@@ -15,16 +15,16 @@ from dataclasses import dataclass, field
 from typing import Final
 
 NOTHING: Final = "\uffff"
-"""Stands where a code has no character; no table assigns U+FFFF itself."""
+"""Marks a code without a character; no table assigns U+FFFF itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodeTable:
-    """A Python codec and what differs from it.
+    """A Python codec and the differences from it.
 
-    `changes` maps a code to its character, and on to those of the codes that follow:
-    the last byte counts up along the string. `character` is a regular expression for
-    one character of two or more bytes; only tables with changes need it.
+    `changes` maps a code to a string, whose characters belong to this code and those that follow
+    it by their last byte. `character` is a regular expression for one character of two or more
+    bytes; only tables with changes need it.
     """
 
     codec: str
@@ -49,7 +49,7 @@ SINGLE_BYTE: Final[dict[str, CodeTable]] = {
     "ascii": CodeTable("ascii"),
     "cp1250": CodeTable("cp1250"),
     "cp1251": CodeTable("cp1251"),
-    # The table is older than the eight letters that Windows 98 added for Urdu.
+    # MySQL's table lacks the eight letters that Windows 98 added for Urdu.
     "cp1256": CodeTable(
         "cp1256",
         dict.fromkeys([b"\x8a", b"\x8f", b"\x98", b"\x9a", b"\x9f", b"\xaa"], NOTHING)
@@ -125,7 +125,7 @@ SINGLE_BYTE: Final[dict[str, CodeTable]] = {
             b"\x7b": "\xe4\xf6\xe5\xfc" + NOTHING,
         },
     ),
-    # Here and in big5 it is the server's own table that says U+FFFD.
+    # Here and in big5 the server's own table has U+FFFD.
     "tis620": CodeTable(
         "tis-620", {b"\xa0": "\ufffd", b"\xdb": "\ufffd" * 4, b"\xfc": "\ufffd" * 4}
     ),
@@ -133,7 +133,7 @@ SINGLE_BYTE: Final[dict[str, CodeTable]] = {
 
 
 def _row_13(first: int, end: int) -> str:
-    """A part of NEC's row 13, which Python has at other codes."""
+    """Return a part of NEC's row 13, which Python's cp932 has at these codes."""
     return "".join(bytes([0x87, last]).decode("cp932") for last in range(first, end))
 
 
@@ -184,7 +184,7 @@ MULTI_BYTE: Final[dict[str, CodeTable]] = {
         | {b"\xf9\xd6": "\u7881\u92b9\u88cf\u58bb\u6052\u7ca7\u5afa"},
         rb"[\xa1-\xf9][\x40-\x7e\xa1-\xfe]",
     ),
-    # Python has private characters for the bytes that are neither lead nor katakana.
+    # Python assigns private-use characters to bytes that are neither lead bytes nor katakana.
     "cp932": CodeTable(
         "cp932", {b"\x80": NOTHING, b"\xa0": NOTHING, b"\xfd": NOTHING * 3}, _SHIFTED
     ),
@@ -192,7 +192,7 @@ MULTI_BYTE: Final[dict[str, CodeTable]] = {
         "euc-jp", _MICROSOFT_SIGNS | _NEC_ROW_13 | _IBM_EXTENSIONS | _USER_DEFINED, _EUC
     ),
     "euckr": CodeTable("cp949"),
-    # GB 18030 of 2005 swapped what Python's table, of 2000, has for these two.
+    # GB 18030 of 2005 swapped the characters of these two codes; Python's table is of 2000.
     "gb18030": CodeTable(
         "gb18030",
         {b"\xa8\xbc": "\u1e3f", b"\x81\x35\xf4\x37": "\ue7c7"},
@@ -207,4 +207,4 @@ MULTI_BYTE: Final[dict[str, CodeTable]] = {
     "utf32": CodeTable("utf-32-be"),
     "utf8mb4": CodeTable("utf-8"),
 }
-"""`ucs2` and `utf8mb3` are not here: they are other sets' codecs cut off at U+FFFF."""
+"""`ucs2` and `utf8mb3` are missing: `charsets` reads them by other sets' codecs, up to U+FFFF."""

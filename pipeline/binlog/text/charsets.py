@@ -1,10 +1,9 @@
 """Bytes in a MySQL or MariaDB character set → text.
 
-The rule is what the server says to `CONVERT(column USING utf8mb4)`. Where it shows `?`
-for want of a character, the bytes are undecodable. So are lone surrogates, which MySQL
-converts to nothing and MariaDB, from utf8mb3, utf8mb4, ucs2 and utf32, to surrogates
-again: no Unicode text may hold them. `ucs2` and `utf8mb3` end at U+FFFF; a surrogate
-pair is a character in `utf16` and `utf16le` only.
+The text is that of the server's `CONVERT(column USING utf8mb4)`. If that has `?` because a code has
+no character, the bytes cannot be decoded. Nor can lone surrogates, which MySQL converts to nothing
+and MariaDB, from utf8mb3, utf8mb4, ucs2 and utf32, to surrogates: no Unicode text may contain them.
+`ucs2` and `utf8mb3` end at U+FFFF; a surrogate pair is a character in `utf16` and `utf16le` only.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ Decoder = Callable[[bytes], str]
 _BEYOND_UCS2: Final = "a character beyond U+FFFF"
 _NO_CHARACTER: Final = "no character has this code"
 
-# Characters kept per set: more than a text uses, and a bound where codes go to millions.
-_REMEMBERED: Final = 1 << 14
+# Size of a set's cache of characters: more than a text uses, far below the million codes of some.
+_CACHED: Final = 1 << 14
 
-# The one character that codecs.charmap_decode refuses.
+# The character by which a mapping tells codecs.charmap_decode that a byte is undefined.
 _REFUSED: Final = "\ufffe"
 
 
 @cache
 def text_decoder(charset: str) -> Decoder:
-    """The function that reads bytes of `charset`, by the name MySQL 8.0.30 and later give it.
+    """Return the function that decodes bytes of `charset`, a name as of MySQL 8.0.30 and later.
 
-    It raises UnicodeDecodeError, whose range is the first bytes without meaning. TableError for
+    The function raises UnicodeDecodeError, whose range is the first invalid bytes. TableError for
     an unknown name, and for `binary`.
     """
     table = single_byte(charset)
@@ -50,9 +49,9 @@ def text_decoder(charset: str) -> Decoder:
 
 @cache
 def single_byte(charset: str) -> str | None:
-    """A single-byte set as 256 characters, index = byte; None for a multi-byte set.
+    """Return a single-byte set as 256 characters, indexed by byte; None for a multi-byte set.
 
-    U+FFFF stands for a byte that means nothing. TableError for an unknown name.
+    U+FFFF marks an undefined byte. TableError for an unknown name.
     """
     if charset not in CHARACTER_SETS:
         raise TableError(
@@ -80,9 +79,9 @@ def _single(table: str) -> Decoder:
 
 def _utf8mb3(data: bytes) -> str:
     text = data.decode("utf-8")
-    # In valid UTF-8 only characters of four bytes hold such a byte, their first.
-    left = data.translate(None, _FOUR_BYTES)
-    if len(left) == len(data):
+    # In valid UTF-8, these bytes are the first of a character of four bytes, and nothing else.
+    rest = data.translate(None, _FOUR_BYTES)
+    if len(rest) == len(data):
         return text
     at = next(index for index, byte in enumerate(data) if byte in _FOUR_BYTES)
     raise UnicodeDecodeError("utf8mb3", data, at, at + 4, _BEYOND_UCS2)
@@ -100,13 +99,14 @@ _FOUR_BYTES: Final = b"\xf0\xf1\xf2\xf3\xf4"
 _CUT_OFF: Final[dict[str, Decoder]] = {"ucs2": _ucs2, "utf8mb3": _utf8mb3}
 
 CHARACTER_SETS: Final = frozenset({*SINGLE_BYTE, *MULTI_BYTE, *_CUT_OFF})
-"""Every character set of MySQL 9.7 and MariaDB 10.11 but `binary`, which is no text."""
+"""Every character set of MySQL 9.7 and MariaDB 10.11 except `binary`, which is not text."""
 
 
 def _changed(table: CodeTable, plain: Decoder) -> Decoder:
-    """Python's codec where it is right, character by character where it may not be."""
+    """Return a decoder that uses Python's codec for a whole value, and decodes it character by
+    character only if it may have one of the table's changes."""
     changes = dict(_each(table.changes))
-    # Python refuses the other codes, so a look at the outcome finds them.
+    # The changed codes that Python's codec refuses are noticed by its error.
     misread = re.compile(any_of(code for code in changes if _reads(plain, code)))
     each = _one_by_one(re.compile(b"(?:" + table.character + b")|.", re.DOTALL), changes, plain)
 
@@ -132,12 +132,12 @@ def _reads(plain: Decoder, code: bytes) -> bool:
 def _one_by_one(
     character: re.Pattern[bytes], changes: Mapping[bytes, str], plain: Decoder
 ) -> Decoder:
-    @lru_cache(_REMEMBERED)
+    @lru_cache(_CACHED)
     def read(code: bytes) -> str:
-        found = changes.get(code) or plain(code)
-        if found == NOTHING:
+        character_read = changes.get(code) or plain(code)
+        if character_read == NOTHING:
             raise UnicodeDecodeError("", code, 0, len(code), _NO_CHARACTER)
-        return found
+        return character_read
 
     def decode(data: bytes) -> str:
         try:
@@ -151,7 +151,8 @@ def _one_by_one(
 def _placed(
     error: UnicodeDecodeError, data: bytes, characters: Iterator[re.Match[bytes]]
 ) -> UnicodeDecodeError:
-    """One character's error as an error of the whole: at the first that equals it."""
+    """Return the error of a single character as an error of the whole value, at the first character
+    that equals it."""
     start, end = next(match.span() for match in characters if match[0] == error.object)
     return UnicodeDecodeError(error.encoding, data, start, end, error.reason)
 
@@ -163,7 +164,7 @@ def _each(changes: Mapping[bytes, str]) -> Iterator[tuple[bytes, str]]:
 
 
 def any_of(codes: Iterable[bytes]) -> bytes:
-    """A pattern for any of the codes, wherever it stands: also across two characters."""
+    """Return a pattern for any of the codes. It also matches across two characters."""
     groups = groupby(sorted(codes), key=lambda code: code[:-1])
     return b"|".join(
         re.escape(prefix) + b"[" + b"".join(re.escape(code[-1:]) for code in group) + b"]"

@@ -1,14 +1,14 @@
-"""What a column stores that means the same text as something else that it may store.
+"""Ambiguous values: different values of a column that become the same text in the lake.
 
-Text of the lake is Unicode. Character sets have several codes for one character, an ENUM's
-members may be called alike, and its '' may be a member or the value that is none of them: values
-that differ in these alone are different to MySQL and one text in the lake. So a key may hold of
-each text one form only: a character's own code is the one that a server chooses when it converts
-the character into the set, a member's own number its first. Then every value of a key comes back
-byte for byte when its text is encoded again, and keys that differ stay different.
+Text in the lake is Unicode. Some character sets have several codes for one character; two members
+of an ENUM may have the same name; and its '' may be a member or the value stored for an invalid
+one. Values that differ only so are different for MySQL, but one text in the lake. A key may
+therefore only have canonical values: the canonical code of a character is the one that a server
+chooses when it converts the character into the set, the canonical number of a member name is the
+first. Then a key's text, encoded again, gives the same bytes, and different keys stay different.
 
-Source: `CONVERT(… USING …)` on MySQL 9.7 and MariaDB 10.11, which agree; the tests put every
-character that has several codes to both.
+Source: `CONVERT(… USING …)` on MySQL 9.7 and MariaDB 10.11, which agree; the tests compare every
+character that has several codes with both.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from pipeline.schema.types import TEXT_TYPES
 from pipeline.table import Column
 
 UNKNOWN: Final = "\ufffd"
-"""What the tables of two sets say of codes that have no character."""
+"""The character that the tables of two sets give for codes without a character."""
 
 WITH_UNKNOWN: Final = frozenset({"big5", "tis620"})
 
 _LARGEST: Final = {"big5": UNKNOWN, "sjis": "\\", "tis620": UNKNOWN}
-"""Characters whose own code is the largest; elsewhere it is the smallest …"""
+"""The characters whose canonical code is the largest. For all others it is the smallest …"""
 
 _SELECTED: Final = (b"\xed", b"\xee")
-"""… but for cp932's second copy of IBM's characters, the selection of NEC."""
+"""… except that in cp932, NEC's selection of IBM's characters is never canonical."""
 
 _SEVERAL: Final[Mapping[str, int]] = {
     "armscii8": 1,
@@ -46,7 +46,7 @@ _SEVERAL: Final[Mapping[str, int]] = {
     "tis620": 1,
     "ujis": 3,
 }
-"""The sets that have such codes, with the bytes of their longest code."""
+"""The sets that have several codes for a character, with the bytes of their longest code."""
 
 SETS_WITH_TWINS: Final = frozenset(_SEVERAL)
 
@@ -59,7 +59,7 @@ def has_twins(charset: str) -> bool:
 
 @cache
 def is_whole(charset: str) -> bool:
-    """Whether every value that a server stores is text, and comes back."""
+    """Return whether every value that a server stores in this set is valid and unambiguous."""
     table = None if charset in _UTF8 else single_byte(charset)
     whole = charset in _UTF8 or (table is not None and NOTHING not in table)
     return whole and not has_twins(charset)
@@ -67,7 +67,7 @@ def is_whole(charset: str) -> bool:
 
 @cache
 def twins(charset: str) -> frozenset[bytes]:
-    """Codes whose character has another code as its own."""
+    """Return the codes that are not canonical."""
     read, codes = text_decoder(charset), defaultdict[str, list[bytes]](list)
     for code in _codes(charset):
         try:
@@ -78,17 +78,17 @@ def twins(charset: str) -> frozenset[bytes]:
             codes[text].append(code)
     return frozenset(
         code
-        for character, several in codes.items()
-        for code in several
-        if code != _own(charset, character, several)
+        for character, codes_of in codes.items()
+        for code in codes_of
+        if code != _canonical_code(charset, character, codes_of)
     )
 
 
-def _own(charset: str, character: str, several: Iterable[bytes]) -> bytes:
+def _canonical_code(charset: str, character: str, codes: Iterable[bytes]) -> bytes:
     if _LARGEST.get(charset) == character:
-        return max(several)
+        return max(codes)
     return min(
-        several,
+        codes,
         key=lambda code: (charset == "cp932" and code.startswith(_SELECTED), len(code), code),
     )
 
@@ -103,53 +103,55 @@ def _codes(charset: str) -> Iterable[bytes]:
 
 
 @cache
-def comes_back(charset: str) -> Callable[[bytes], bool]:
-    """Whether a value of the set, which must be text, has every character in its own code."""
-    others = twins(charset)
-    if not others:
+def is_canonical(charset: str) -> Callable[[bytes], bool]:
+    """Return a function that returns whether a valid value has only canonical codes."""
+    ambiguous = twins(charset)
+    if not ambiguous:
         return lambda _: True
-    perhaps = re.compile(any_of(others))
+    candidate = re.compile(any_of(ambiguous))
     if single_byte(charset) is not None:
-        return lambda data: perhaps.search(data) is None
+        return lambda data: candidate.search(data) is None
     character = re.compile(b"(?:" + MULTI_BYTE[charset].character + b")|.", re.DOTALL)
 
-    def back(data: bytes) -> bool:
-        return perhaps.search(data) is None or others.isdisjoint(character.findall(data))
+    def canonical(data: bytes) -> bool:
+        # A match may span two characters, so it does not prove that such a code is there.
+        return candidate.search(data) is None or ambiguous.isdisjoint(character.findall(data))
 
-    return back
+    return canonical
 
 
-def is_own_number(column: Column, number: int) -> bool:
-    """Whether an ENUM's or SET's text stands for that number alone, or for it before others:
-    members may be called alike, and one may be '' like the value that is none of them; a SET
-    that begins with it prints as without it."""
+def is_canonical_number(column: Column, number: int) -> bool:
+    """Return whether this is the first of the numbers of an ENUM or SET that have the same text.
+    Names may be used twice, and a member '' is printed like the value of an invalid ENUM, or not
+    at all if it is the first in a SET."""
     members = column.members
     if column.type == "enum":
         name = members[number - 1] if number else ""
         return number == (members.index(name) + 1 if name in members else 0)
     bits = [bit for bit in range(len(members)) if number >> bit & 1]
-    silent = bool(bits) and members[bits[0]] == ""
-    return not silent and all(members.index(members[bit]) == bit for bit in bits)
+    invisible_first = bool(bits) and members[bits[0]] == ""
+    return not invisible_first and all(members.index(members[bit]) == bit for bit in bits)
 
 
 def may_stray(column: Column) -> bool:
-    """Whether the column can hold values that do not come back."""
+    """Return whether the column can have ambiguous values."""
     if column.type in TEXT_TYPES:
         return has_twins(column.charset or "")
     return "" in column.members or len(set(column.members)) < len(column.members)
 
 
-def astray(column: Column, where: str) -> TableError:
+def ambiguous_key(column: Column, where: str) -> TableError:
+    """Return the error for a key column with an ambiguous value at a place, named in words."""
     name = "`" + column.name.replace("`", "``") + "`"
     if column.type in TEXT_TYPES:
-        several = f"{column.charset} has more than one code for some characters"
-        back = f"CONVERT(CONVERT({name} USING utf8mb4) USING {column.charset})"
-        hint = f"write those values again in the source (UPDATE … SET {name} = {back})"
+        reason = f"{column.charset} has more than one code for some characters"
+        canonical = f"CONVERT(CONVERT({name} USING utf8mb4) USING {column.charset})"
+        hint = f"write those values again in the source (UPDATE … SET {name} = {canonical})"
     else:
-        several = f"its {column.type.upper()} has more than one value for some texts"
+        reason = f"its {column.type.upper()} has more than one value for some texts"
         hint = "give those rows another member in the source"
     return TableError(
-        f"key column {column.name!r} holds, in {where}, a value whose text also stands for another "
-        f"value: {several}; two different rows would become one",
+        f"key column {column.name!r} has, in {where}, a value whose text another value has too: "
+        f"{reason}; two different rows would become one",
         hint=f"{hint}, or exclude the table",
     )

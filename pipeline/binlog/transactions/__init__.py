@@ -1,1 +1,1 @@
-"""Whole transactions: the buffer that lets no other out, and what it leaves to Python."""
+"""The transaction buffer, which returns whole transactions only, and its parts."""

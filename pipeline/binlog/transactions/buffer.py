@@ -2,14 +2,13 @@
 
     put(bytes) ──▶ get() ──▶ a group of whole transactions ──▶ ack() ──▶ get() …
 
-`get` answers None when all bytes put are used up. While a group is out, the ring's room is
-taken; a full ring makes whoever reads the socket wait. A transaction that is larger than
-the ring goes through a scratch file and comes out alone.
+`get` returns None when all bytes that were put are used up. Until a group is acknowledged it
+occupies the ring, and a full ring makes the reader of the socket wait. A transaction that is
+larger than the ring goes through a scratch file and is a group of its own.
 
-Belongs here: which bytes the loop reads next and what it comes back for, when a group is handed
-out, how far the groups handed out have come, and which transactions are left out of them because
-they were read before (`pipeline.start` says which). Does not: what the buffer is made of, each with
-a state of its own.
+This module decides which bytes the loop reads next, handles what the loop returns for, hands out
+groups, keeps the position that they reach, and leaves out the transactions that were read before
+(`pipeline.start` says which).
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ from pipeline.table import TableName
 
 RING_BYTES: Final = 64 << 20
 GROUP_EVENT_BYTES: Final = 8 << 20
-"""A group is handed out when its row events have so many bytes, or the input ends."""
+"""Bytes of row events from which on a group is handed out, before the input ends."""
 
 EVENTS: Final = 1 << 17
 TRANSACTIONS: Final = 1 << 16
@@ -64,18 +63,18 @@ TRANSACTIONS: Final = 1 << 16
 class TransactionBuffer:
     """Reads one dump that begins at `start`, between two transactions.
 
-    `wants`: whether a table's rows are to come out; asked once per table map. `spool`:
-    where transactions wait that are prepared or do not fit; `prepared`: those that earlier
+    `wants`: returns whether a table's rows are captured; called once per table map. `spool`:
+    holds transactions that are prepared or larger than the ring; `prepared`: those that earlier
     batches recorded and that are still open. `begins`: where the dump begins, if that is
-    before `start`: what lies between is read and left out. `leave_out`: transactions that
-    were read before, from another server perhaps; they do not come out again. `keeps`:
-    whether the rows that are wanted of an XA transaction are those that are wanted where it is
-    committed. `elsewhere`: whether rows of a table that is not wanted may be rows of others.
-    `created`: when the file was made, if that is known. Sizes are in bytes and rows
-    of the indexes.
+    before `start`: the log in between is read and left out. `leave_out`: transactions that
+    were read before, perhaps from another server; they are not handed out again. `keeps`:
+    `wants` is asked again for the rows of an XA transaction when it is committed, so all its rows
+    are kept until then. `elsewhere`: returns whether rows of a table that is not captured may be
+    stored in other tables (MERGE). `created`: when the first file was created, if that is known.
+    `ring_bytes` and `group_bytes` are bytes, `events` and `transactions` rows of the indexes.
 
-    `ended`: the server's end of log was read, or nothing more is to be; `stopped`: one of the
-    limits was reached.
+    `ended`: the server's end of log was read, or `end` or `stop` ended the reading; `stopped`: one
+    of the limits was reached.
     """
 
     def __init__(
@@ -125,7 +124,7 @@ class TransactionBuffer:
         self.stopped = False
         self._ready = False
 
-    # -- what it knows --------------------------------------------------------------
+    # -- where it stands ------------------------------------------------------------
 
     @property
     def maps(self) -> TableMaps:
@@ -141,13 +140,13 @@ class TransactionBuffer:
 
     @property
     def at(self) -> Coordinates:
-        """The place behind the last transaction handed out, or behind what moved the
-        position after it."""
+        """The position that is reached once all groups handed out are recorded: the end of the
+        last transaction, or of the events between transactions that follow it."""
         return self._place()[0]
 
     @property
     def witness(self) -> Witness | None:
-        """The event that ends at `at`; None if none was read."""
+        """The event that ends at `at`; None if no event was read."""
         return self._place()[1]
 
     def _place(self) -> tuple[Coordinates, Witness | None]:
@@ -156,21 +155,21 @@ class TransactionBuffer:
 
     @property
     def complete(self) -> Coordinates:
-        """The end of the last transaction that was read to its end, or of what moved the
-        position after it, whether it was handed out or not."""
+        """The end of the last complete transaction, or of the events between transactions that
+        follow it, whether it was handed out or not."""
         if self.phase is Phase.BETWEEN:
             return self._log.at
         return place_of(self._loop.open_row, BEGIN_OFFSET, self._log.files)
 
     @property
     def out_of_order(self) -> int:
-        """Transactions left out that this server committed behind one that came out."""
+        """Number of transactions left out that this server committed after one handed out."""
         return 0 if self._leave_out is None else self._leave_out.out_of_order
 
     # -- bytes in, groups out ----------------------------------------------------------
 
     def put(self, received: Received) -> None:
-        """The next bytes of the dump; only when `get` answered None."""
+        """Add the next bytes of the dump; only after `get` returned None."""
         self._wire.put(received.data, received.begin, received.end)
 
     def end(self) -> None:
@@ -185,8 +184,8 @@ class TransactionBuffer:
         self._stop_between()
 
     def get(self) -> TransactionGroup | None:
-        """Complete transactions, when enough are waiting, or all when reading is over;
-        None when more bytes are needed, or nothing is left."""
+        """Return complete transactions if enough are waiting, or all of them once reading has
+        ended; None if more bytes are needed, or nothing is left."""
         if self._out:
             raise RuntimeError("a group is out; ack it first")
         while True:
@@ -201,12 +200,12 @@ class TransactionBuffer:
             current = None if over else self._input()
             if current is None:
                 return None
-            turned = self._read(current) and self._skip_to is None
-            if turned and (group := self._hand_out()) is not None:
+            must_hand_out = self._read(current) and self._skip_to is None
+            if must_hand_out and (group := self._hand_out()) is not None:
                 return group
 
     def _skip(self, start: Coordinates) -> None:
-        """Leave out what lies before `start`; there, begin."""
+        """Drop the transactions before `start`; at `start`, begin to count towards the limits."""
         ends_nested = self._rare.nested is not None and self.phase is Phase.BETWEEN
         if self._transactions.count and not ends_nested:
             self._transactions.free()
@@ -215,7 +214,7 @@ class TransactionBuffer:
             if self._log.at != start:
                 raise NotAnEventBoundary(
                     f"no transaction ends at {start}; one ends at {self._log.at}",
-                    hint=f"choose {self._log.at}, or a place that SHOW BINLOG EVENTS lists",
+                    hint=f"choose {self._log.at}, or an offset that SHOW BINLOG EVENTS lists",
                 )
             self._skip_to, self.stopped, self._log.last = None, False, None
             self.prepared.passing = False
@@ -229,7 +228,7 @@ class TransactionBuffer:
         self._transactions.free()
 
     def _hand_out(self) -> TransactionGroup | None:
-        """What is complete; None if all of it is to be left out."""
+        """Return the complete transactions; None if all of them are left out."""
         group = self._transactions.group()
         self._ready = False
         self._reached.note(group, self._log)
@@ -240,15 +239,15 @@ class TransactionBuffer:
         self._out = True
         return rest
 
-    # -- what the loop comes back for ---------------------------------------------------
+    # -- what the loop returns for ------------------------------------------------------
 
     def _input(self) -> InputBytes | None:
-        """What is read next; None if more bytes are needed."""
+        """Return the input to read next; None if more bytes are needed."""
         nested = self._rare.nested
         return self._wire.next() if nested is None else nested.input
 
     def _read(self, current: InputBytes) -> bool:
-        """Let the loop run once; whether complete transactions must go out before it goes on."""
+        """Run the loop once; return whether it can only continue after a group is handed out."""
         code = self._loop.scan(current)
         match code:
             case outcomes.MORE:
@@ -303,7 +302,7 @@ class TransactionBuffer:
         self._stop_between()
 
     def _take(self) -> bool:
-        """The event at hand; False if complete transactions must go out before it."""
+        """Handle the current event; return False if a group has to be handed out before."""
         if not self._rare.take(self._loop.event(self._log.at)):
             return False
         if self._transactions.alone:
@@ -313,7 +312,7 @@ class TransactionBuffer:
 
 
 class ReachedGroups:
-    """Where the groups end that were handed out, and the event that ends there."""
+    """The end of the last group that was handed out, and the event that ends there."""
 
     def __init__(self, start: Coordinates) -> None:
         self._end = start
@@ -331,21 +330,21 @@ class ReachedGroups:
     def place(
         self, log: LogPlace, *, waiting: bool, between: bool
     ) -> tuple[Coordinates, Witness | None]:
-        """The place behind the last transaction handed out, or behind what moved the position
-        after it, unless transactions are `waiting`; and the event that ends there, if one was
-        read. `between`: whether the reading stands between transactions."""
+        """Return the end of the last transaction handed out, or of the events between transactions
+        that follow it unless transactions are `waiting`, and the event that ends there.
+        `between`: the buffer stands between transactions."""
         event = log.last
         if event is None or waiting or event.after < self._end:
             return self._end, self._witness
-        # A ROTATE leads to the next file's beginning; it is read when that file is.
+        # After a ROTATE the position is the next file's beginning, not the ROTATE's own end.
         return (log.at if between else event.after), log.witness(event)
 
 
 class LeaveOut:
-    """Leaves the transactions of a set out of one group after the other.
+    """Removes the transactions of a set from each group.
 
-    `out_of_order` counts those that stand behind a new one: this server committed the new
-    one earlier, and whoever reads gets it later.
+    `out_of_order` counts those of them that follow a new transaction in the log: this server
+    committed the new one before them, but it is read after them.
     """
 
     def __init__(self, gtids: GtidSet) -> None:
@@ -354,7 +353,7 @@ class LeaveOut:
         self.out_of_order = 0
 
     def rest(self, group: TransactionGroup) -> TransactionGroup | None:
-        """The group without them; None if that is nothing."""
+        """Return the group without them; None if no transaction is left."""
         keep = ~members(group.transactions, group.sources, self._gtids)
         first = 0 if self._new else int(np.argmax(keep)) if keep.any() else len(keep)
         self.out_of_order += int((~keep[first:]).sum())

@@ -1,4 +1,4 @@
-"""GTIDs in the index of transactions: read from one event, and out again as text and as sets."""
+"""GTIDs in the index of transactions: read from an event, and returned as text and as sets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pipeline.binlog.stream.ring import (
 from pipeline.gtid import GtidSet
 
 IDENTITY: Final = (GTID_KIND, GTID_HIGH, GTID_LOW, GTID_NUMBER, COMMITTED_AT, TIME)
-"""Columns of the index that a GTID event gives."""
+"""Columns of the index that are read from a GTID event."""
 
 Identity: TypeAlias = tuple[int, int, int, int, int, int]
 
@@ -42,9 +42,9 @@ _64 = (1 << 64) - 1
 
 
 def read_identity(event: Event, sources: list[str], server_id: int) -> Identity:
-    """What a GTID event of any kind says, for the columns IDENTITY; `sources` gets the
-    `uuid:tag` of a tagged one, `server_id` is that of the server that wrote the log. DamagedEvent
-    for what no index has room for."""
+    """Return the values of the columns IDENTITY for a GTID event of any kind. `sources`: the
+    `uuid:tag` of a tagged one is added to it; `server_id`: the server that wrote the log.
+    DamagedEvent if a value has more than 63 bits."""
     identity = _read(event, sources, own=event.server_id == server_id)
     if max(identity) >> 63:
         raise damaged("a GTID event has an impossible number or time", event.at)
@@ -53,41 +53,42 @@ def read_identity(event: Event, sources: list[str], server_id: int) -> Identity:
 
 def _read(event: Event, sources: list[str], *, own: bool) -> Identity:
     if event.type is EventType.MARIADB_GTID:
-        read = read_mariadb_gtid(event)
-        return MARIADB, read.domain, event.server_id, read.number, 0, 0
+        gtid = read_mariadb_gtid(event)
+        return MARIADB, gtid.domain, event.server_id, gtid.number, 0, 0
     if event.type is EventType.GTID_TAGGED:
-        source, number, here, first = read_tagged_gtid(event)
+        source, number, immediate, original = read_tagged_gtid(event)
         if source not in sources:
             sources.append(source)
         kind, high, low = TAGGED, sources.index(source), 0
     else:
         kind = MYSQL if event.type is EventType.GTID else ANONYMOUS
-        high, low, number, here, first = _read_untagged(event)
-    # As compiled code sets TIME (`stream`).
-    return kind, high, low, number, first, here if own or first > here else first
+        high, low, number, immediate, original = _read_untagged(event)
+    # TIME by the same rule as in compiled code (`stream`).
+    time = immediate if own or original > immediate else original
+    return kind, high, low, number, original, time
 
 
 def _read_untagged(event: Event) -> tuple[int, int, int, int, int]:
-    """GTID and ANONYMOUS_GTID share one body: flags 1, UUID 16, number 8, then since
-    5.7 a logical clock (1 + 16), since 8.0 commit timestamps of 7 bytes each."""
+    """Read a GTID or ANONYMOUS_GTID event: flags 1, UUID 16, number 8, then since 5.7 a logical
+    clock (1 + 16), since 8.0 commit timestamps of 7 bytes each."""
     reader = Reader(event.body, "a GTID event")
     reader.take(1)
     high, low = (int.from_bytes(reader.take(8), "big", signed=True) for _ in range(2))
     number = reader.integer(8)
     if event.type is EventType.GTID and not 1 <= number < 1 << 63:
         raise damaged(f"a GTID event holds no GTID: its number is {number}", event.at)
-    here = first = 0
+    immediate = original = 0
     if reader.left >= 24 and reader.integer(1) == _LOGICAL_CLOCK:
         reader.take(16)
-        immediate = reader.integer(7)
-        here = first = immediate & _55_BITS
-        if immediate >> 55:
-            first = reader.integer(7)
-    return high, low, number, here, first
+        timestamp = reader.integer(7)
+        immediate = original = timestamp & _55_BITS
+        if timestamp >> 55:
+            original = reader.integer(7)
+    return high, low, number, immediate, original
 
 
 def source_text(kind: int, high: int, low: int, sources: Sequence[str]) -> str:
-    """What stands before a GTID's number: `uuid:`, `uuid:tag:`, or `domain-server-`."""
+    """Return the part of a GTID before its number: `uuid:`, `uuid:tag:`, or `domain-server-`."""
     if kind == TAGGED:
         return f"{sources[high]}:"
     if kind == MARIADB:
@@ -96,7 +97,7 @@ def source_text(kind: int, high: int, low: int, sources: Sequence[str]) -> str:
 
 
 def gtid_text(transaction: Integers, sources: Sequence[str]) -> str:
-    """A transaction's GTID, "" for an anonymous one; `transaction` is its index row."""
+    """Return the GTID of an index row, "" for an anonymous transaction."""
     kind, high, low, number = (int(transaction[c]) for c in _COLUMNS)
     return "" if kind == ANONYMOUS else f"{source_text(kind, high, low, sources)}{number}"
 
@@ -105,29 +106,29 @@ _COLUMNS = (GTID_KIND, GTID_HIGH, GTID_LOW, GTID_NUMBER)
 
 
 def gtid_texts(transactions: Integers, sources: Sequence[str]) -> pa.Array:
-    """The GTID of each transaction as an Arrow string, null for an anonymous one."""
+    """Return the GTID of each transaction as an Arrow string, null for an anonymous one."""
     if not len(transactions):
         return pa.array([], pa.string())
-    identities, which = _identities(transactions)
+    identities, source = _identities(transactions)
     prefixes = [
         None if kind == ANONYMOUS else source_text(kind, high, low, sources)
         for kind, high, low in identities.tolist()
     ]
     numbers = pa.array(transactions[:, GTID_NUMBER]).cast(pa.string())
-    before = pa.array(prefixes, pa.string()).take(pa.array(which))
+    before = pa.array(prefixes, pa.string()).take(pa.array(source))
     return pc.binary_join_element_wise(before, numbers, "")
 
 
 def gtid_set(transactions: Integers, sources: Sequence[str]) -> GtidSet:
-    """The GTIDs as a set; of MariaDB's, all up to each one. DamagedEvent for a number that no
-    server gives."""
+    """Return the GTIDs as a set, which for MariaDB includes all up to each one. DamagedEvent for a
+    number below 1, or for GTIDs of both flavours."""
     read = GtidsRead()
     read.add(transactions, sources)
     return read.set()
 
 
 class GtidsRead:
-    """The set of many transactions' GTIDs, told index by index, and made rarely."""
+    """Collects the GTIDs of many transactions; merges them into a set rarely, which is costly."""
 
     def __init__(self) -> None:
         self._set = GtidSet()
@@ -136,7 +137,7 @@ class GtidsRead:
         self._count = 0
 
     def add(self, transactions: Integers, sources: Sequence[str]) -> None:
-        """More of them; `sources` may grow, and is another list only after a `set`."""
+        """Add the transactions of an index; `sources` is usually one growing list."""
         named = transactions[transactions[:, GTID_KIND] != ANONYMOUS]
         if sources is not self._sources:
             self.set()
@@ -147,7 +148,7 @@ class GtidsRead:
             self.set()
 
     def set(self) -> GtidSet:
-        """All that were told."""
+        """Return the set of all GTIDs that were added."""
         if self._count:
             self._set = together(self._set, _as_set(np.concatenate(self._waiting), self._sources))
         self._waiting, self._count = [], 0
@@ -155,11 +156,12 @@ class GtidsRead:
 
 
 _MANY = 1 << 18
+"""Number of GTIDs from which on they are merged into the set."""
 
 
 def _as_set(identities: Integers, sources: Sequence[str]) -> GtidSet:
-    """GTIDs, columns `_COLUMNS`: sorted, so that a source's numbers are few intervals however
-    sources take turns."""
+    """Return the set of GTIDs (columns `_COLUMNS`). They are sorted first, so that each source has
+    few intervals even if sources alternate."""
     order = np.lexsort(identities.T[::-1])
     ordered = identities[order]
     numbers = ordered[:, 3]
@@ -167,8 +169,8 @@ def _as_set(identities: Integers, sources: Sequence[str]) -> GtidSet:
         raise damaged(f"a GTID has the number {numbers.min()}")
     if len(np.unique(ordered[:, 0] == MARIADB)) > 1:
         raise damaged(_MIXED)
-    other = (np.diff(ordered[:, :3], axis=0) != 0).any(axis=1)
-    breaks = np.flatnonzero(other | (np.diff(numbers) > 1)) + 1
+    next_source = (np.diff(ordered[:, :3], axis=0) != 0).any(axis=1)
+    breaks = np.flatnonzero(next_source | (np.diff(numbers) > 1)) + 1
     firsts = np.concatenate(([0], breaks))
     lasts = np.concatenate((breaks, [len(ordered)])) - 1
     parts = []
@@ -180,8 +182,8 @@ def _as_set(identities: Integers, sources: Sequence[str]) -> GtidSet:
 
 
 def together(gtids: GtidSet, other: GtidSet) -> GtidSet:
-    """What is in either; DamagedEvent if one is MySQL's and the other MariaDB's: no server
-    writes both kinds of GTIDs into one log."""
+    """Return the union; DamagedEvent if one set is MySQL's and the other MariaDB's, because no
+    server writes both flavours into one log."""
     if gtids and other and gtids.flavour != other.flavour:
         raise damaged(_MIXED)
     return gtids.union(other)
@@ -193,20 +195,20 @@ _MIXED: Final = "a log holds GTIDs of MySQL and of MariaDB"
 def members(
     transactions: Integers, sources: Sequence[str], gtids: GtidSet
 ) -> npt.NDArray[np.bool_]:
-    """Which transactions of an index are in the set; an anonymous one never is."""
+    """Return for each transaction of an index whether the set has its GTID."""
     inside = np.zeros(len(transactions), np.bool_)
     if not len(transactions) or not gtids:
         return inside
-    identities, which = _identities(transactions)
+    identities, source = _identities(transactions)
     for number, (kind, high, low) in enumerate(identities.tolist()):
         if kind == ANONYMOUS:
             continue
-        # A set's sources are without the character before a number.
+        # The keys of `intervals` lack the separator before the number.
         spans = gtids.intervals.get(source_text(kind, high, low, sources)[:-1])
         if spans is None:
             continue
         firsts, lasts = np.array(spans, np.int64).T
-        own = np.flatnonzero(which == number)
+        own = np.flatnonzero(source == number)
         numbers = transactions[own, GTID_NUMBER]
         at = np.searchsorted(firsts, numbers, side="right") - 1
         inside[own] = (at >= 0) & (numbers <= lasts[at])
@@ -214,9 +216,9 @@ def members(
 
 
 def _identities(transactions: Integers) -> tuple[Integers, Integers]:
-    """Distinct sources, and for each transaction which of them is its own."""
+    """Return the distinct sources, and for each transaction the number of its source."""
     columns = transactions[:, [GTID_KIND, GTID_HIGH, GTID_LOW]]
     if (columns == columns[0]).all():
         return columns[:1], np.zeros(len(columns), np.int64)
-    distinct, which = np.unique(columns, axis=0, return_inverse=True)
-    return distinct, which.reshape(-1).astype(np.int64)
+    distinct, number = np.unique(columns, axis=0, return_inverse=True)
+    return distinct, number.reshape(-1).astype(np.int64)

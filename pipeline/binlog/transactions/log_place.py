@@ -1,4 +1,4 @@
-"""Where in the log the reading stands, and what the file there says of itself."""
+"""The place in the log that the reading has reached, and the format description in force there."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from pipeline.position import Coordinates, LogFile, Witness
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Where reading stops: at the first place between transactions at or behind `end`, or
-    after so many transactions or bytes of the log; None means without limit."""
+    """Where reading stops: at the first place between transactions at or after `end`, or
+    after so many transactions or bytes of the log; None means no limit."""
 
     end: Coordinates | None = None
     transactions: int | None = None
     log_bytes: int | None = None
 
     def offset_in(self, file: LogFile) -> int | None:
-        """Where in that file the end lies; 0 if before it, None if behind it."""
+        """Return the offset of `end` in a file; 0 if the end is before it, None if after it."""
         if self.end is None or file.number < self.end.file.number:
             return None
         return self.end.offset if file.number == self.end.file.number else 0
 
 
 class LogPlace:
-    """`files`: all that were read, in order; the index of transactions counts in them.
-    `created`: when the file at hand was made, 0 if nobody knows. `last`: the newest event that
-    moved the place and is of no transaction."""
+    """`files`: all files so far, in order; the index of transactions refers to them by number.
+    `created`: when the current file was created, 0 if unknown. `last`: the newest event that
+    moved the place and belongs to no transaction."""
 
     def __init__(
         self, start: Coordinates, registers: Registers, limits: Limits, created: int
@@ -50,8 +50,8 @@ class LogPlace:
         return Witness(event.offset, event.size, event.crc32, "", self.created)
 
     def changes_writer(self, event: Event) -> bool:
-        """Whether from this event on another version of a server wrote the log: what stands
-        before it is read by the old one's rules."""
+        """Return whether another version of a server wrote the log from this event on. Everything
+        before it has to be decoded by the old version's rules first."""
         if event.type is not EventType.FORMAT_DESCRIPTION or self.description is None:
             return False
         return read_description(event).version != self.description.version
@@ -59,7 +59,7 @@ class LogPlace:
     # -- how it moves ----------------------------------------------------------------
 
     def describe(self, event: Event) -> Description:
-        """A format description: what it says holds for what follows."""
+        """Read a format description, which applies to all events after it."""
         self.description = description = read_description(event)
         self._registers.checksum = description.checksum
         self._registers.server_id = event.server_id
@@ -71,7 +71,8 @@ class LogPlace:
         if event.type is EventType.ROTATE:
             to = read_rotate(event.body, event.at)
             if event.artificial and to.file == self.at.file:
-                # Where the dump begins: what was asked for counts, the field may wrap.
+                # A dump begins with this event. Its offset field may have wrapped, so the
+                # place that the dump was asked for counts.
                 return
             self._move_to(to)
         if not event.artificial:

@@ -1,4 +1,4 @@
-"""The compiled loop as Python calls it, and the arrays it works on."""
+"""The Python side of the compiled loop: the arrays that it works on, and steps by hand."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from pipeline.binlog.stream.text_buffer import TextBuffer
 from pipeline.position import Coordinates
 
 _FIRST: Final = (EventType.FORMAT_DESCRIPTION, EventType.ROTATE)
-"""Events whose checksum compiled code leaves to Python."""
+"""Events whose checksum Python verifies, not compiled code."""
 
 _TYPE_AT: Final = 4
 _PACKET_HEAD: Final = 4
-"""Length 3, number 1."""
+"""Length 3, sequence number 1."""
 
 
 class Loop:
-    """Complete transactions first in all arrays, then the one that is open."""
+    """The loop's registers and arrays, which hold the complete transactions, then the open one."""
 
     def __init__(self, offset: int, ring: Ring, maps: TableMaps, texts: TextBuffer) -> None:
         self.registers = Registers(offset)
@@ -48,7 +48,7 @@ class Loop:
         self._input = InputBytes(np.empty(0, np.uint8), 0, 0, WIRE)
 
     def scan(self, current: InputBytes) -> int:
-        """Take events of this input; one of `outcomes`."""
+        """Process events of this input; return one of `outcomes`."""
         self._input, registers = current, self.registers
         registers.at = current.at
         code = stream.scan(
@@ -69,24 +69,24 @@ class Loop:
         current.at = registers.at
         return code
 
-    # -- what it stands before -------------------------------------------------------
+    # -- the current event -----------------------------------------------------------
 
     def event(self, at: Coordinates) -> Event:
-        packet, known = self._bytes(), self.registers.checksum
+        packet, checksum = self._bytes(), self.registers.checksum
         nested = self._input.mode == NESTED
-        if not nested and (known is None or packet[_TYPE_AT] in _FIRST):
-            return read_first_event(packet, at, checksum=known)
-        return read_event(packet, at, checksum=known and not nested)
+        if not nested and (checksum is None or packet[_TYPE_AT] in _FIRST):
+            return read_first_event(packet, at, checksum=checksum)
+        return read_event(packet, at, checksum=checksum and not nested)
 
     def bind_map(self) -> None:
-        """From now on the table map at hand is known."""
-        carried = self._input.mode != NESTED and self.registers.checksum
-        packet = self._bytes(CHECKSUM_BYTES if carried else 0)
+        """Register the current table map, so that the loop handles its repetitions itself."""
+        has_checksum = self._input.mode != NESTED and self.registers.checksum
+        packet = self._bytes(CHECKSUM_BYTES if has_checksum else 0)
         table_map = read_table_map(packet, self.maps.writer)
         self.maps.bind(table_map.table_id, self.maps.add(table_map))
 
     def large_rows(self) -> Block:
-        """The row event at hand, which is larger than the ring, where it lies in the input."""
+        """Return the current row event, which is larger than the ring, as a block of the input."""
         row = self.registers.events
         return Block(self._input.data, self.ring.events[row : row + 1].copy())
 
@@ -98,28 +98,28 @@ class Loop:
         begin, size = self.registers.event_at, self.registers.event_size
         return self._input.data[begin : begin + size - without].tobytes()
 
-    # -- stepping over it ------------------------------------------------------------
+    # -- stepping over the current event ---------------------------------------------
 
     def enter(self) -> None:
-        """Step over the event in the input, not yet in the log: what it holds is read first."""
+        """Step over the event in the input, but not in the log: the events inside come first."""
         registers = self.registers
         registers.at = self._input.at = registers.next
         if self._input.mode == WIRE:
             registers.sequence += 1
 
     def leave(self, size: int) -> None:
-        """Step over so many bytes of the log, which are the open transaction's."""
+        """Step over `size` bytes of the log, which belong to the open transaction."""
         self.registers.offset += size
         self.open_row[columns.LOG_BYTES] += size
 
     def advance(self, *, artificial: bool = False) -> None:
-        """Step over the event at hand; an artificial one takes no place in the log."""
+        """Step over the current event; an artificial one occupies no bytes of the log."""
         self.enter()
         if self._input.mode != NESTED and not artificial:
             self.leave(self.registers.event_size)
 
     def pass_rows(self) -> None:
-        """Step over the row event at hand, which was put elsewhere."""
+        """Step over the current row event, which is not put into the ring."""
         flags = self._input.data[self.registers.event_at + HEADER_BYTES + 6]
         self.registers.statement += int(flags) & STATEMENT_END
         self.advance()
@@ -132,12 +132,12 @@ class Loop:
         return row
 
     def begin(self) -> Integers:
-        """Open a transaction where the log stands; its row, without an identity."""
+        """Open a transaction at the current offset; return its index row, still without GTID."""
         stream.open_transaction(self.registers.array, self.open_row)
         return self.open_row
 
     def finish(self, timestamp: int, size: int, crc32: int) -> None:
-        """The open transaction is complete; its last event is behind the loop, and has so many
-        bytes in the log."""
+        """Complete the open transaction, whose last event has `size` bytes in the log; to be called
+        after stepping over that event."""
         self.registers.event_crc = crc32
         stream.emit(self.registers.array, self.ring.transactions, timestamp, size)

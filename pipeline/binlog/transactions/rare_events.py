@@ -1,4 +1,4 @@
-"""The rare events: everything the compiled loop leaves to Python, one at a time."""
+"""The rare events, which the compiled loop hands to Python one at a time."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from pipeline.binlog.transactions.xa import PreparedTransactions
 from pipeline.errors import DamagedEvent
 from pipeline.gtid import GtidSet
 
-_OF_PREPARED: Final = frozenset(
+_XA_ACTIONS: Final = frozenset(
     {BufferAction.PREPARE, BufferAction.EMIT_PREPARED, BufferAction.FORGET_PREPARED}
 )
 _ROWS: Final = ROWS | {EventType.PARTIAL_UPDATE_ROWS}
-"""The compiled loop hands these over where their rows may be those of other tables."""
+"""The compiled loop hands these over if their rows may be stored in other tables."""
 
 
 class RareEvents:
-    """Takes rare events; `nested` is the payload that has to be read next, if any. `again`:
-    transactions that were read before."""
+    """Applies the rules to rare events. `nested`: the payload to be read next, if there is one.
+    `again`: transactions that were read before."""
 
     def __init__(
         self,
@@ -61,8 +61,8 @@ class RareEvents:
         return self.nested is None and self._loop.registers.phase is Phase.BETWEEN
 
     def take(self, event: Event) -> bool:
-        """Do what the rules say; False if complete transactions must be handed out first,
-        and the event be taken again after that."""
+        """Apply the rules to an event; return False if complete transactions have to be handed out
+        first, after which the same event is taken again."""
         if event.type is EventType.MARIADB_QUERY_COMPRESSED:
             event = plain_query(event)
         kind, query = classify(event)
@@ -73,7 +73,7 @@ class RareEvents:
         if action is BufferAction.REFUSE:
             raise refused(event, phase, kind)
         if action is BufferAction.KEEP and event.type in _ROWS:
-            return self._tell(event)
+            return self._note_elsewhere(event)
         full = action is BufferAction.BEGIN and self._transactions.full
         if self._transactions.count and (
             full or _comes_alone(action, kind) or self._log.changes_writer(event)
@@ -88,7 +88,8 @@ class RareEvents:
     def _act(
         self, action: BufferAction, event: Event, kind: EventRole, query: Query | None
     ) -> None:
-        """What comes before the step over the event, the step, and what comes after."""
+        """Carry out an action, which includes the step over the event. A transaction begins before
+        that step, so that its first byte is the event's; it ends after the step."""
         if action is BufferAction.UNPACK:
             self._enter(event, Nested(payload_pieces(event)))
             return
@@ -101,7 +102,7 @@ class RareEvents:
         if action is BufferAction.BEGIN:
             self._transactions.begin(event)
         self._loop.advance(artificial=event.artificial)
-        if self._again and action in _OF_PREPARED:
+        if self._again and action in _XA_ACTIONS:
             self._prepared.again = self._transactions.is_in(self._again)
         if query is not None:
             self._take_statement(action, event, kind, query)
@@ -112,11 +113,11 @@ class RareEvents:
         elif action is BufferAction.EMIT:
             self._emit(event)
 
-    def _tell(self, event: Event) -> bool:
-        """Rows that may be those of other tables: with them, a group begins."""
+    def _note_elsewhere(self, event: Event) -> bool:
+        """Note rows that may be stored in other tables; they have to be the first of a group."""
         if self._transactions.count:
             return False
-        self._transactions.tell(int.from_bytes(event.body[:6], "little"))
+        self._transactions.note_elsewhere(int.from_bytes(event.body[:6], "little"))
         self._loop.pass_rows()
         return True
 
@@ -149,13 +150,13 @@ class RareEvents:
                 pass
 
     def _two_phase(self, event: Event) -> bool:
-        """Whether a statement is one that MariaDB announces, or takes back."""
+        """Return whether a statement is MariaDB's START ALTER or ROLLBACK ALTER."""
         return self._loop.maps.writer.mariadb and changes_nothing_yet(event)
 
     def finish(self) -> None:
-        """All events of `nested` are read: the event that held them is done with."""
+        """Complete the compressed event, after all events inside it (`nested`) were read."""
         holder, self._holder, self.nested = self._holder, None, None
-        assert holder is not None, "what is nested stands in an event"
+        assert holder is not None, "nested events are inside an event"
         if holder.type is not EventType.TRANSACTION_PAYLOAD:
             self._loop.leave(holder.size)
             return
@@ -165,7 +166,7 @@ class RareEvents:
 
     def _enter(self, event: Event, nested: Nested) -> None:
         if self.nested is not None:
-            raise damaged("a compressed event holds another", event.at)
+            raise damaged("a compressed event contains another", event.at)
         self._loop.enter()
         self.nested, self._holder = nested, event
 
@@ -180,8 +181,9 @@ class RareEvents:
 
 
 def _comes_alone(action: BufferAction, kind: EventRole) -> bool:
-    """Statements that may change a structure, and rows that come from a file, are groups of
-    their own; with a statement that stands for rows, a group begins."""
+    """Return whether the transactions before this event have to be handed out first. A statement
+    that may change a structure and rows that come from a file are groups of their own; a
+    statement that was logged in place of rows is in the first transaction of its group."""
     if kind is EventRole.STATEMENT and action is BufferAction.KEEP:
         return True
     statement = action is BufferAction.EMIT and kind in (EventRole.STATEMENT, EventRole.CREATE)
@@ -189,9 +191,9 @@ def _comes_alone(action: BufferAction, kind: EventRole) -> bool:
 
 
 def refused(event: Event, phase: Phase, kind: EventRole) -> DamagedEvent:
-    """The error for an event that no rule allows in that phase."""
+    """Return the error for an event that no rule allows in that phase."""
     return DamagedEvent(
-        f"a {event.type.name} event stands {phase.words}, at {event.at}",
+        f"a {event.type.name} event comes {phase.words}, at {event.at}",
         hint=f"it was not recorded ({kind.words} is not expected there); start at the "
         "beginning of a transaction, or look at that place with mysqlbinlog",
     )
@@ -236,7 +238,7 @@ _XA: Final = {
 
 
 def classify(event: Event) -> tuple[EventRole, Query | None]:
-    """What an event is to the rules, and its statement if it is a QUERY."""
+    """Return an event's role, and its statement if it has one."""
     if event.type is EventType.QUERY:
         query = read_query(event)
         return classify_statement(query.text), query
@@ -254,10 +256,11 @@ def classify(event: Event) -> tuple[EventRole, Query | None]:
 
 
 def classify_statement(text: str) -> EventRole:
-    """The server writes these words itself, in this spelling, in row format."""
+    """Return a statement's role. In row format, the server writes these words itself, so that
+    their spelling is known."""
     words = text[:80].upper().split()
-    if (first := tuple(words)) in _STATEMENTS:
-        return _STATEMENTS[first]
+    if (statement := tuple(words)) in _STATEMENTS:
+        return _STATEMENTS[statement]
     match words[:2]:
         case ["XA", word] if word in _XA:
             return _XA[word]

@@ -1,7 +1,8 @@
-"""The transactions in the loop's arrays: those that are complete, until they are handed out, and
-the one that is open behind them, with what of it went into a file.
+"""The transactions in the loop's arrays: the complete ones, until they are handed out, then the
+open one, a part of which may be in a file.
 
-A transaction that is in a file comes to its end alone, so that no other is open meanwhile.
+A transaction with a part in a file is a group of its own: the loop stops at its end, so that the
+file never belongs to another one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.control import Query
 from pipeline.binlog.stream.framing import Event
 from pipeline.binlog.stream.outcomes import damaged
-from pipeline.binlog.stream.ring import Block, RowsElsewhere, TransactionGroup, packed
+from pipeline.binlog.stream.ring import Block, MergeTableRows, TransactionGroup, packed
 from pipeline.binlog.transactions.identity import IDENTITY, members, read_identity
 from pipeline.binlog.transactions.log_place import LogPlace
 from pipeline.binlog.transactions.loop import Loop
@@ -24,8 +25,8 @@ from pipeline.position import Coordinates
 
 
 class RingTransactions:
-    """In the order of the log. `sources`: the `uuid:tag` of all tagged GTIDs so far, in which the
-    index counts."""
+    """Transactions in the order of the log. `sources`: the `uuid:tag` of all tagged GTIDs so far,
+    to which the index refers by number."""
 
     def __init__(self, loop: Loop, log: LogPlace, spool: Spool) -> None:
         self.sources: list[str] = []
@@ -34,12 +35,12 @@ class RingTransactions:
         self._log = log
         self._spool = spool
         self._statements = Statements()
-        self._coming: Iterator[Block] | None = None
+        self._prepared_rows: Iterator[Block] | None = None
         self._spill: Spill | None = None
         self._savepoints: dict[str, SavedPlace] = {}
         self._saved_in = (-1, -1)
 
-    # -- those that are complete -------------------------------------------------------
+    # -- the complete ones -------------------------------------------------------------
 
     @property
     def count(self) -> int:
@@ -47,7 +48,7 @@ class RingTransactions:
 
     @property
     def bytes(self) -> int:
-        """Of their row events in the ring."""
+        """Size of their row events in the ring."""
         return self._registers.get - self._registers.ack
 
     @property
@@ -56,19 +57,19 @@ class RingTransactions:
 
     @property
     def alone(self) -> bool:
-        """Whether the newest one is a group of its own."""
-        if self._coming is not None or (self.count and self._registers.alone):
+        """True if the newest one is a group of its own."""
+        if self._prepared_rows is not None or (self.count and self._registers.alone):
             return True
         return self._statements.has(self.count - 1)
 
     def add(self, last: Event, size: int, blocks: Iterator[Block] | None = None) -> None:
-        """The open one is complete; its last event has so many bytes in the log. `blocks`: its
-        rows, if they come from elsewhere."""
-        self._coming = blocks
+        """Complete the open one, whose last event has `size` bytes in the log. `blocks`: its rows,
+        if it commits a prepared transaction."""
+        self._prepared_rows = blocks
         self._loop.finish(last.timestamp, size, last.crc32)
 
     def end_payload(self, payload: Event) -> None:
-        """The newest came out of a payload, all of which is read."""
+        """Set the newest one's end to that of the payload that it came out of."""
         size = payload.size
         self._registers.offset += size
         offset = self._registers.offset
@@ -80,7 +81,7 @@ class RingTransactions:
 
     def group(self) -> TransactionGroup:
         count, events = self.count, self._registers.complete_events
-        blocks, from_file = self._coming, True
+        blocks, from_file = self._prepared_rows, True
         if self._spill is not None and self._registers.alone:
             blocks = self._from_file(self._spill)
         elif blocks is None:
@@ -97,13 +98,13 @@ class RingTransactions:
         )
 
     def free(self) -> None:
-        """They are done with: their room is free, the open one moves up."""
+        """Free the complete ones' room; the open one moves up."""
         registers, ring = self._registers, self._loop.ring
         count, first, end = self.count, registers.complete_events, registers.events
         if self._spill is not None and registers.alone:
             self._spill.file.close()
             self._spill = None
-        self._coming = None
+        self._prepared_rows = None
         ring.events[: end - first] = ring.events[first:end]
         ring.events[: end - first, columns.TRANSACTION] -= count
         if count:
@@ -113,7 +114,7 @@ class RingTransactions:
         self._statements.drop(count)
         registers.free_complete()
 
-    # -- the open one: who it is, and what it has beside rows --------------------------
+    # -- the open one: its identity and its statements ---------------------------------
 
     def begin(self, event: Event) -> None:
         identity = read_identity(event, self.sources, self._registers.server_id)
@@ -127,27 +128,27 @@ class RingTransactions:
         return bool(members(row, self.sources, gtids)[0])
 
     def keep(self, query: Query) -> None:
-        """A statement that may change a structure is part of it."""
+        """Keep a statement that may change a structure, or was logged in place of rows."""
         self._statements.keep(self.count, query)
 
-    def tell(self, table_id: int) -> None:
-        """Rows of that table may be those of the others whose maps stand in its statement."""
+    def note_elsewhere(self, table_id: int) -> None:
+        """Note that rows of this table may be stored in the other tables of its statement."""
         maps = self._loop.maps
         table = maps.of(table_id)
-        others = frozenset(maps.beside(self._registers.statement) - {table})
+        others = frozenset(maps.tables_of(self._registers.statement) - {table})
         if others:
-            self._statements.tell(self.count, RowsElsewhere(table, others))
+            self._statements.note_elsewhere(self.count, MergeTableRows(table, others))
 
-    # -- its rows, back to a savepoint or all -------------------------------------------
+    # -- the open one: its rows, and rolling them back ----------------------------------
 
     def mark(self, name: str) -> None:
-        """A savepoint; one of the same name moves here."""
+        """Set a savepoint; an earlier one of the same name is replaced."""
         registers, texts = self._registers, self._loop.texts
         place = SavedPlace(
             blocks=self._spill.blocks if self._spill else 0,
             events=registers.events - registers.complete_events,
             put=registers.put,
-            texts=registers.texts - texts.behind(registers, self.count),
+            texts=registers.texts - texts.count_before(registers, self.count),
             text_bytes=int(self._loop.open_row[columns.TEXT_BYTES]),
         )
         places = self._places()
@@ -155,12 +156,13 @@ class RingTransactions:
         places[name] = place
 
     def drop_to(self, name: str, at: Coordinates) -> None:
-        """Forget what came after the savepoint, savepoints too; DamagedEvent if there was
-        none. `at`: where the log says so."""
+        """Drop the rows, texts and savepoints after a savepoint; DamagedEvent if it does not exist.
+        `at`: the place of the ROLLBACK TO."""
         places = self._places()
         if name not in places:
             raise damaged(
-                f"a transaction is rolled back to a savepoint {name!r} that it does not have", at
+                f"a transaction is rolled back to the savepoint {name!r}, which it does not have",
+                at,
             )
         while next(reversed(places)) != name:
             places.popitem()
@@ -170,11 +172,12 @@ class RingTransactions:
             self._spill.cut(mark.blocks, mark.events)
             self._registers.cut_open()
         else:
-            # Without events before it, the ring's sequence may have left a gap since.
+            # If no event precedes the mark, its sequence may be outdated: the ring may since have
+            # skipped the bytes before its end.
             self._registers.cut_open(mark.events, mark.put if mark.events else None)
 
     def roll_back(self) -> None:
-        """Forget its events, and its texts; it stays open."""
+        """Drop its rows and texts; it stays open."""
         self._cut_texts(0, 0)
         self._registers.cut_open()
         if self._spill is not None:
@@ -182,8 +185,8 @@ class RingTransactions:
         self._forget()
 
     def take_open(self) -> Block | Spill | None:
-        """Its events, to be kept elsewhere; it stays open, without. Its texts stay: it is the
-        transaction that the log has them in."""
+        """Take its row events out, for the caller to keep; it stays open without rows. Its texts
+        stay, because the log has them in this transaction."""
         first, end = self._registers.complete_events, self._registers.events
         block = packed(self._loop.ring.block(first, end)) if end > first else None
         if self._spill is not None and block is not None:
@@ -194,12 +197,12 @@ class RingTransactions:
         return taken
 
     def _places(self) -> dict[str, SavedPlace]:
-        """Its savepoints by name, in the order of their places. The loop tells of no end: those of
-        the transaction before are forgotten when another one asks."""
+        """Return its savepoints by name, in the order of their places. The loop does not report a
+        transaction's end, so savepoints of an earlier one are only cleared here."""
         row = self._loop.open_row
-        which = int(row[columns.FILE]), int(row[columns.BEGIN_OFFSET])
-        if which != self._saved_in:
-            self._saved_in = which
+        transaction = int(row[columns.FILE]), int(row[columns.BEGIN_OFFSET])
+        if transaction != self._saved_in:
+            self._saved_in = transaction
             self._savepoints.clear()
         return self._savepoints
 
@@ -213,19 +216,19 @@ class RingTransactions:
         self._statements.cut(self.count)
         self._registers.alone = 0
 
-    # -- its file ----------------------------------------------------------------------
+    # -- the open one: its file --------------------------------------------------------
 
     def spill(self) -> None:
-        """Move its events to a file; only when no other transaction is complete."""
+        """Move its row events to a file; only while no complete transaction is in the ring."""
         if self._spill is None:
             self._spill = Spill(self._spool.scratch())
         self._spill_ring(self._spill)
         self._registers.empty_ring()
 
     def spill_rows(self, rows: Block) -> None:
-        """Put one event, too large for the ring, behind what is in the file."""
+        """Append one event, too large for the ring, to the file."""
         self.spill()
-        assert self._spill is not None, "spill makes one"
+        assert self._spill is not None, "spill() opens the file"
         self._spill.add(rows, self._loop.maps)
 
     def _spill_ring(self, spill: Spill) -> None:
@@ -240,20 +243,20 @@ class RingTransactions:
 
 
 class Statements:
-    """Statements that may change a structure, or that stand for rows, by the row of their
-    transaction in the index: those of complete ones, then those of the open one. `elsewhere`: rows
-    that may be those of other tables, likewise."""
+    """Statements that may change a structure, or that were logged in place of rows, each with its
+    transaction's row in the index: those of complete ones, then those of the open one.
+    `elsewhere`: rows that may be stored in other tables, likewise."""
 
     def __init__(self) -> None:
         self._kept: list[tuple[int, Query]] = []
-        self._elsewhere: list[tuple[int, RowsElsewhere]] = []
+        self._elsewhere: list[tuple[int, MergeTableRows]] = []
 
     def keep(self, transaction: int, query: Query) -> None:
         self._kept.append((transaction, query))
 
-    def tell(self, transaction: int, rows: RowsElsewhere) -> None:
-        """Rows that may be those of other tables; tables without transactions keep them, whatever
-        becomes of the transaction."""
+    def note_elsewhere(self, transaction: int, rows: MergeTableRows) -> None:
+        """Note rows that may be stored in other tables. A rollback does not remove the note: the
+        tables of a MERGE table (MyISAM) have no transactions and keep the rows."""
         if (transaction, rows) not in self._elsewhere:
             self._elsewhere.append((transaction, rows))
 
@@ -261,20 +264,20 @@ class Statements:
         return any(at == transaction for at, _ in self._kept)
 
     def complete(self, transactions: int) -> tuple[tuple[int, Query], ...]:
-        """Those of the first so many."""
+        """Return the statements of the first `transactions` transactions."""
         return tuple(kept for kept in self._kept if kept[0] < transactions)
 
-    def elsewhere(self, transactions: int) -> tuple[tuple[int, RowsElsewhere], ...]:
-        """Those of the first so many."""
-        return tuple(told for told in self._elsewhere if told[0] < transactions)
+    def elsewhere(self, transactions: int) -> tuple[tuple[int, MergeTableRows], ...]:
+        """Return such rows of the first `transactions` transactions."""
+        return tuple(rows for rows in self._elsewhere if rows[0] < transactions)
 
     def cut(self, transaction: int) -> None:
-        """Forget those of the newest transaction, which is rolled back or waits, but for those
-        that stand for rows: they may have changed tables without transactions."""
+        """Drop the statements of the newest transaction, which is rolled back or prepared, except
+        those logged in place of rows: they may have changed tables without transactions."""
         self._kept = [(at, q) for at, q in self._kept if at < transaction or q.for_rows]
 
     def drop(self, transactions: int) -> None:
-        """Forget those of the first so many; the others move up."""
+        """Remove those of the first `transactions` transactions; the others move up."""
         self._kept = [(at - transactions, q) for at, q in self._kept if at >= transactions]
         later = [(at, rows) for at, rows in self._elsewhere if at >= transactions]
         self._elsewhere = [(at - transactions, rows) for at, rows in later]
@@ -282,9 +285,8 @@ class Statements:
 
 @dataclass(frozen=True, slots=True)
 class SavedPlace:
-    """A place inside the open transaction: so many blocks in its file, so many events in
-    the ring's index, the ring's sequence there, and so many statements' texts, which count so
-    many bytes."""
+    """A savepoint's place in the open transaction: the blocks in its file, its events in the ring's
+    index, the ring's sequence, and its texts and their size up to there."""
 
     blocks: int
     events: int

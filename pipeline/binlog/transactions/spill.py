@@ -1,9 +1,9 @@
 """Row events in a file: transactions larger than the ring, and prepared ones.
 
-A file is a sequence of blocks, each: numbers of table maps, events and bytes (3 x 8
-bytes, little-endian); per table map its number, its length (8 bytes each) and the whole
-event; the events' index (EVENT_COLUMNS x 8 bytes each); their bytes. Table maps are there
-because a prepared transaction is read by a later run, which never saw them.
+A file is a sequence of blocks. A block has the numbers of its table maps, events and bytes (3 x 8
+bytes, little-endian); for each table map its number, its length (8 bytes each) and the whole
+event; the events' index (EVENT_COLUMNS x 8 bytes each); their bytes. It includes the table maps
+because a later run, which has not read them, may read the rows of a prepared transaction.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a block begins, and how many of its events count."""
+    """The offset of a block, and how many of its events are still part of the transaction."""
 
     at: int
     events: int
@@ -52,99 +52,100 @@ class Spill:
         return len(self._places)
 
     def add(self, block: Block, maps: TableMaps) -> None:
-        """Append the events of a block, in three pieces: its head, its index, its bytes."""
-        whole = packed(block)
-        used = [(n, maps.known[n].raw) for n in np.unique(whole.events[:, MAP]).tolist()]
+        """Append the events of a block in three writes: head with table maps, index, bytes."""
+        gapless = packed(block)
+        used = [(n, maps.known[n].raw) for n in np.unique(gapless.events[:, MAP]).tolist()]
         self.maps.update(number for number, _ in used)
-        head = [_HEAD.pack(len(used), len(whole.events), len(whole.data))]
+        head = [_HEAD.pack(len(used), len(gapless.events), len(gapless.data))]
         head += [_MAP_HEAD.pack(number, len(raw)) + raw for number, raw in used]
-        self._places.append(_Place(self._end, len(whole.events)))
-        for piece in (b"".join(head), whole.events.tobytes(), whole.data.data):
+        self._places.append(_Place(self._end, len(gapless.events)))
+        for piece in (b"".join(head), gapless.events.tobytes(), gapless.data.data):
             self.file.write(piece)
             self._end += len(piece)
 
     def cut(self, blocks: int, events: int) -> None:
-        """Forget what was added behind so many blocks and events of the next one."""
+        """Keep only the first `blocks` blocks, and the first `events` events of the next one."""
         if blocks < len(self._places):
             self._places[blocks:] = [replace(self._places[blocks], events=events)]
 
     def read(self) -> Iterator[Block]:
-        """The blocks as they were added, one in memory at a time."""
+        """Yield the blocks as they were added, one in memory at a time."""
         for place in self._places:
             _, block = read_block(self.file, place.at)
             yield Block(block.data, block.events[: place.events])
 
 
 def read_prepared(file: EventFile, size: int, maps: TableMaps) -> Iterator[Block]:
-    """The blocks of a file that an earlier run may have written, with table maps numbered
-    as `maps` has them; it is closed at its end. The server that wrote them is of the version that
-    commits them: none is upgraded while transactions are prepared."""
+    """Yield the blocks of a file that an earlier run may have written, with table maps numbered as
+    in `maps`; close the file after the last. The writer's version is that of the server that
+    commits the rows: no server can be upgraded while transactions are prepared."""
     at = 0
     while at < size:
-        found, block = read_block(file, at)
-        numbers = {n: maps.add(replace(one, writer=maps.writer)) for n, one in found}
+        table_maps, block = read_block(file, at)
+        numbers = {n: maps.add(replace(table, writer=maps.writer)) for n, table in table_maps}
         events = block.events
         events[:, MAP] = [numbers[n] for n in events[:, MAP].tolist()]
         yield block
-        heads = sum(_MAP_HEAD.size + len(table_map.raw) for _, table_map in found)
+        heads = sum(_MAP_HEAD.size + len(table_map.raw) for _, table_map in table_maps)
         at += _HEAD.size + heads + events.nbytes + len(block.data)
     file.close()
 
 
 def tables_in(file: EventFile, size: int) -> set[TableName]:
-    at, found = 0, set[TableName]()
+    at, tables = 0, set[TableName]()
     while at < size:
-        maps, events, count, at = _read_head(file, at)
-        found.update(table_map.table for _, table_map in maps)
+        table_maps, events, count, at = _read_head(file, at)
+        tables.update(table_map.table for _, table_map in table_maps)
         at += events * EVENT_COLUMNS * 8 + count
-    return found
+    return tables
 
 
 def _read_head(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], int, int, int]:
-    """A block's table maps, how many events and bytes it has, and where those begin."""
+    """Return a block's table maps, its numbers of events and bytes, and where its index begins."""
     maps, events, count = _HEAD.unpack(file.read(at, _HEAD.size))
     at += _HEAD.size
-    found = []
+    table_maps = []
     for _ in range(maps):
         number, length = _MAP_HEAD.unpack(file.read(at, _MAP_HEAD.size))
         at += _MAP_HEAD.size
-        found.append((number, read_table_map(bytes(file.read(at, length)))))
+        table_maps.append((number, read_table_map(bytes(file.read(at, length)))))
         at += length
-    return found, events, count, at
+    return table_maps, events, count, at
 
 
 def read_block(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], Block]:
-    """The block that begins there, and its table maps by their numbers in it."""
-    found, events, count, at = _read_head(file, at)
+    """Return the block at an offset, and its table maps with their numbers in it."""
+    table_maps, events, count, at = _read_head(file, at)
     index = np.frombuffer(file.read(at, events * EVENT_COLUMNS * 8), np.int64)
     at += index.nbytes
     data = np.frombuffer(file.read(at, count), np.uint8)
     table = index.reshape(events, EVENT_COLUMNS).copy()
     places, sizes = table[:, AT], table[:, SIZE]
     inside = (places >= 0) & (sizes >= 0) & (sizes <= count) & (places <= count - sizes)
-    if not inside.all() or not np.isin(table[:, MAP], [number for number, _ in found]).all():
+    if not inside.all() or not np.isin(table[:, MAP], [number for number, _ in table_maps]).all():
         raise SegmentsLost(
-            "a file of row events does not fit its own index",
+            "the index in a file of row events does not match its bytes",
             hint="it was not recorded; run again",
         )
-    return found, Block(data, table)
+    return table_maps, Block(data, table)
 
 
 def _never(*_: object) -> NoReturn:
-    raise RuntimeError("what is only looked at is not kept")
+    raise RuntimeError("a reading that captures nothing must not write to a spool")
 
 
 class NoSpool:
+    """A spool for a reading that wants no table: nothing is ever put into it."""
+
     scratch = prepared = seal = open = discard = remove = _never
 
 
 class UnkeptSpool(Generic[T]):
-    """A spool that keeps no rows, whatever their number: `seen` looks at each block that goes
-    into a scratch file; `came_out` is told what it saw once that block comes out of it, which then
-    has no events.
+    """A spool that keeps no rows: `seen` summarises each block that is written to a scratch file,
+    and `came_out` gets that summary when the block is read again, which then has no events.
 
-    Files of earlier batches are read from `recorded`. A block counts whole, also where a
-    savepoint took back its end.
+    Files of earlier batches are read from `recorded`. A block counts as a whole, even if
+    ROLLBACK TO removed its end.
     """
 
     def __init__(
@@ -164,7 +165,7 @@ class UnkeptSpool(Generic[T]):
 
 
 class UnkeptFile(Generic[T]):
-    """`pipeline.ports.EventFile` for one `Spill`."""
+    """The `EventFile` of one `Spill`, which writes each block in three pieces."""
 
     def __init__(self, seen: Callable[[Block], T], came_out: Callable[[T], None]) -> None:
         self._seen = seen
@@ -184,7 +185,7 @@ class UnkeptFile(Generic[T]):
             self._blocks[self._begin] = self._seen(block)
 
     def read(self, at: int, count: int) -> bytes:
-        """Nothing but zeros, which is a block without events."""
+        """Return zeros only, which is a block without events."""
         if count and at in self._blocks:
             self._came_out(self._blocks[at])
         return bytes(count)
@@ -195,7 +196,7 @@ class UnkeptFile(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """One block, to be read where it lies."""
+    """One block in memory, as an `EventFile`."""
 
     pieces: tuple[bytes | memoryview, ...]
     write = _never

@@ -1,6 +1,6 @@
-"""Prepared XA transactions: row events that wait for their XA COMMIT.
+"""Prepared XA transactions, whose row events wait for their XA COMMIT.
 
-An XID is open from its prepare to its commit or rollback and may be used again then.
+An XID is open from its prepare to its commit or rollback, after which it may be used again.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from pipeline.position import Coordinates
 from pipeline.table import TableName
 
 MEMORY_BYTES: Final = 32 << 20
-"""Prepared rows are kept in memory up to this size, all together."""
+"""Total size of prepared rows up to which they are kept in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """Prepared in this capture: its events in memory or in a scratch file, or none."""
+    """A transaction prepared in this reading; its row events are in memory or in a scratch file."""
 
     at: Coordinates
     events: Block | Spill | None
@@ -38,8 +38,8 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class CommittedRows:
-    """The tables of a prepared transaction that is committed, and where it was prepared: in
-    `batch`, None for the one at hand."""
+    """The tables of a prepared transaction that was committed, where it was prepared, and the
+    `batch` that read its prepare; None for the current one."""
 
     tables: frozenset[TableName]
     prepared: Coordinates
@@ -47,7 +47,7 @@ class CommittedRows:
 
 
 class PreparedTransactions:
-    """Open XA transactions of one source. `recorded`: those of earlier batches."""
+    """The open XA transactions of one source. `recorded`: those of earlier batches."""
 
     def __init__(
         self, source: str, spool: Spool, recorded: Mapping[Xid, Prepared] | None = None
@@ -59,27 +59,28 @@ class PreparedTransactions:
         self._bytes = 0
         self.ended: list[Ended] = []
         self.passing = False
-        """What is read lies before the start: earlier batches recorded what became of it."""
+        """The log before the start is being read: earlier batches recorded its transactions."""
         self.again = False
-        """The transaction at hand was read before, and what became of it recorded."""
+        """An earlier batch recorded the current transaction."""
         self.rowless = False
-        """No rows are wanted, statements alone: what was prepared, and where, does not matter."""
+        """The reading wants statements only, so prepared rows do not matter."""
         self.seen: set[Xid] = set()
-        """All that were prepared where this looked."""
+        """All XIDs whose prepare was read."""
         self._committed: CommittedRows | None = None
 
     @property
-    def _known(self) -> bool:
+    def _ignores_rows(self) -> bool:
+        """True if prepared rows are neither kept nor missed."""
         return self.passing or self.again or self.rowless
 
     def keep(
         self, xid: Xid, at: Coordinates, events: Block | Spill | None, maps: TableMaps
     ) -> None:
-        """The transaction is prepared, its last event at `at`; a block must be packed. One
-        of the same XID was ended by a session that wrote no log."""
+        """Keep the rows of a prepared transaction, whose last event is at `at`; a block must be
+        packed. An open one of the same XID has ended without being logged and is dropped."""
         self.seen.add(xid)
         self.forget(xid)
-        if self._known:
+        if self._ignores_rows:
             _release(events)
             return
         if isinstance(events, Block) and self._bytes + len(events.data) > MEMORY_BYTES:
@@ -91,8 +92,8 @@ class PreparedTransactions:
         self._waiting[xid] = waiting
 
     def commit(self, xid: Xid, at: Coordinates, maps: TableMaps) -> Iterator[Block]:
-        """Its row events, to come out at `at`, where its XA COMMIT stands."""
-        if self._known:
+        """Return the row events of the transaction that an XA COMMIT at `at` commits."""
+        if self._ignores_rows:
             return iter(())
         waiting = self._waiting.pop(xid, None)
         if waiting is not None:
@@ -104,8 +105,8 @@ class PreparedTransactions:
             raise PreparedElsewhere(
                 f"the XA transaction {xid} is committed at {at}, but its prepare was never read",
                 hint="it was not recorded; it was prepared before this source's start: start "
-                "before that prepare, or go on behind the commit with `lockstep start-at PLACE "
-                "--reason …`, and have `lockstep verify --repair` find what it changed",
+                "before that prepare, or continue after the commit with `lockstep start-at PLACE "
+                "--reason …`, and let `lockstep verify --repair` find what it changed",
                 at=str(at),
             )
         if prepared.file is None:
@@ -117,30 +118,30 @@ class PreparedTransactions:
         return _at_commit(read_prepared(file, prepared.file.size, maps), at)
 
     def take_committed(self) -> CommittedRows | None:
-        """Whose rows the newest group has, if they are of a prepared transaction."""
+        """Return whose rows the newest group has, if it commits a prepared transaction."""
         committed, self._committed = self._committed, None
         return committed
 
     def forget(self, xid: Xid) -> None:
-        """It was rolled back; one never read changes nothing."""
+        """Drop a transaction that was rolled back; do nothing if its prepare was never read."""
         waiting = self._waiting.pop(xid, None)
         if waiting is not None:
             self._bytes -= waiting.bytes
             _release(waiting.events)
-        elif not self._known:
+        elif not self._ignores_rows:
             self._end(xid, committed=False)
 
     def seal(self, batch: int, maps: TableMaps) -> tuple[Prepared, ...]:
-        """Make what is still open durable, for the ledger to record with the batch."""
+        """Make the rows of open transactions durable, for the ledger to record with the batch."""
         sealed = []
         for number, (xid, waiting) in enumerate(self._waiting.items(), start=1):
-            kept = None
+            file = None
             if waiting.events is not None:
                 spill = Spill(self._spool.prepared(self._source, batch, number))
                 for block in _blocks(waiting):
                     spill.add(block, maps)
-                kept = self._spool.seal(spill.file)
-            sealed.append(Prepared(xid, batch, str(waiting.at), kept))
+                file = self._spool.seal(spill.file)
+            sealed.append(Prepared(xid, batch, str(waiting.at), file))
         return tuple(sealed)
 
     def _end(self, xid: Xid, *, committed: bool) -> Prepared | None:
@@ -175,7 +176,7 @@ def _blocks(waiting: _Waiting) -> Iterator[Block]:
 
 
 def _at_commit(blocks: Iterator[Block], at: Coordinates) -> Iterator[Block]:
-    """Rows are found where the commit is, and belong to the only transaction of their group."""
+    """Yield the blocks with the commit's offset, in the only transaction of their group."""
     for block in blocks:
         block.events[:, OFFSET] = at.offset
         block.events[:, TRANSACTION] = 0

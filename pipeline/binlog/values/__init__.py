@@ -1,6 +1,5 @@
-"""How each type's bytes become Arrow; one module per family.
+"""Decoders: a column's values as the log stores them → Arrow buffers, in compiled code.
 
-Belongs here: a value's bytes as the log stores them → Arrow buffers, in compiled code.
-Does not: where in a row event a value lies (`rows`), or which type a column has
-(`table_map`).
+There is one module for each family of types. `rows` finds the place of each value, `table_map` the
+type of each column.
 """

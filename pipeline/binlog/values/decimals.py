@@ -1,8 +1,8 @@
 """DECIMAL: exact numbers of up to 65 digits in a column, of up to 81 in a JSON document.
 
 Format: `bin2decimal` in MySQL's `strings/decimal.cc`: groups of nine digits in four bytes,
-big-endian, what is left over before and behind them in fewer; the first bit is set for a
-positive number, and all bits of a negative one are turned over.
+big-endian; the first and last digits, if fewer than nine, take fewer bytes. The first bit is set
+for a positive number; a negative number has all bits inverted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MINUS, _POINT, _ZERO = b"-.0"
 
 
 def decimals(column: Column, cells: Cells) -> pa.Array:
-    """DECIMAL(p,s) → decimal(p,s) up to 38 digits, else its text."""
+    """DECIMAL(p,s) → decimal(p,s) up to 38 digits, else text."""
     precision, scale = cells.layout.precision, cells.layout.scale
     kind = arrow_type(column)
     if pa.types.is_decimal(kind):
@@ -42,12 +42,12 @@ def decimals(column: Column, cells: Cells) -> pa.Array:
         buffers = [offsets, buffer]
         wrong = _texts(cells.data, cells.at, precision, scale, out, ends.view(np.int32))
     if wrong >= 0:
-        raise damaged("a decimal has a group of digits that is too large")
+        raise damaged("a DECIMAL has a group of digits that is too large")
     return pa.Array.from_buffers(kind, len(cells), [cells.validity(), *buffers])
 
 
 def _groups(precision: int, scale: int) -> Integers:
-    """(bytes, power of ten) of each group, in order."""
+    """Return (bytes, power of ten) for each group, in order."""
     whole = precision - scale
     digits = [whole % 9, *[9] * (whole // 9), *[9] * (scale // 9), scale % 9]
     return np.array([(_GROUP_BYTES[n], 10**n) for n in digits if n], np.int64)
@@ -66,8 +66,8 @@ def _stored(data: Bytes, at: int, size: int, flip: int) -> int:
 
 @kernel
 def _numbers(data: Bytes, at: Places, groups: Integers, out: Bytes) -> int:
-    """Numbers of two words. The index of a cell that is damaged, or -1."""
-    # The sign's bit is part of the first group.
+    """Write 128-bit integers; return the index of a damaged cell, or -1."""
+    # The sign bit is part of the first group.
     sign = 1 << groups[0, 0] * 8 - 1
     for i in range(len(at)):
         high = low = 0
@@ -92,22 +92,23 @@ def _numbers(data: Bytes, at: Places, groups: Integers, out: Bytes) -> int:
 
 @kernel
 def _texts(data: Bytes, at: Places, precision: int, scale: int, out: Bytes, ends: Places) -> int:
-    here, there = data.ctypes.data, out.ctypes.data
-    place = there
+    source, target = data.ctypes.data, out.ctypes.data
+    place = target
     ends[0] = 0
     for i in range(len(at)):
         if at[i] >= 0:
-            place = put_decimal(here + at[i], precision, scale, place)
+            place = put_decimal(source + at[i], precision, scale, place)
             if place < 0:
                 return i
-        ends[i + 1] = place - there
+        ends[i + 1] = place - target
     return -1
 
 
 @part
 def put_decimal(at: int, precision: int, scale: int, place: int) -> int:
-    """A decimal at an address as MySQL prints it: at least one digit before the point, all of the
-    scale behind it. The place behind the text; -1 if a group of digits is too large."""
+    """Write the decimal at address `at` to address `place` as MySQL prints it: with at least one
+    digit before the point, and `scale` digits after it. Return the address after the text; -1 if a
+    group of digits is too large."""
     flip = 0 if u8_at(at) & _POSITIVE else 0xFF
     if flip:
         put8(place, _MINUS)

@@ -1,10 +1,10 @@
-"""Numbers → decimal digits at an address that has room for them, in compiled code.
+"""Integers and doubles → decimal digits, written to an address in compiled code.
 
-A double's are the shortest decimal that reads back as the same double. They are found as in
+The digits of a double are the shortest decimal that reads back as the same double, computed as in
 Raffaello Giulietti, "The Schubfach way to render doubles" (2020): the numbers that round to a
 double fill an interval at least one and less than ten units of some power of ten wide, so that one
-of four multiples is the answer. MySQL's `dtoa` in mode 4 (strings/dtoa.cc) with room for all digits
-and Python's `repr` give the same ones.
+of four multiples is the result. MySQL's `dtoa` in mode 4 (strings/dtoa.cc) with room for all digits
+and Python's `repr` print the same digits.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pipeline.binlog.arrays.address_access import put8, put16, scaled, u8
 from pipeline.binlog.arrays.compiled import part
 
 LONGEST: Final = 34
-"""Bytes of the longest text: "-0.", 14 zeros and 17 digits."""
+"""Bytes of a double's longest text: "-0.", 14 zeros and 17 digits."""
 
 INFINITE: Final = 0x7FF
-"""The exponent's bits of infinities and NaN."""
+"""The exponent bits of infinities and NaN."""
 
 _EXPONENT_AT: Final = 52
 _HIDDEN: Final = 1 << _EXPONENT_AT
@@ -43,7 +43,7 @@ TENS: Final = np.array([10**power for power in range(19)], np.int64)
 
 @part
 def put_digits(at: int, value: int, count: int) -> None:
-    """The last `count` digits of `value` ≥ 0, zeros in front, from address `at`."""
+    """Write the last `count` digits of `value` ≥ 0, with leading zeros, at address `at`."""
     last = at + count
     while last - at >= 2:
         rest = value // 100
@@ -56,7 +56,7 @@ def put_digits(at: int, value: int, count: int) -> None:
 
 @part
 def count_digits(value: int) -> int:
-    """How many digits `value` ≥ 0 has; 1 for 0."""
+    """Return the number of digits of `value` ≥ 0; 1 for 0."""
     if value < 10000:
         if value < 100:
             return 1 if value < 10 else 2
@@ -69,9 +69,9 @@ def count_digits(value: int) -> int:
 
 @part
 def put_unsigned(at: int, value: int) -> int:
-    """The 64 bits of `value` as an unsigned number; the place behind it."""
+    """Write the 64 bits of `value` as an unsigned number; return the address after it."""
     if value < 0:
-        # Half of it is a positive number, and so are a tenth and the last digit.
+        # 2**63 or more as unsigned. Halved first, it fits a signed integer, and so does a tenth.
         tenth = (value >> 1 & 0x7FFFFFFFFFFFFFFF) // 5
         count = count_digits(tenth)
         put_digits(at, tenth, count)
@@ -83,10 +83,8 @@ def put_unsigned(at: int, value: int) -> int:
 
 
 def _powers_of_ten() -> npt.NDArray[np.int64]:
-    """The first 128 bits, rounded up, of 10**power for each power from the least.
-
-    Two columns: the upper and the lower 64 of them.
-    """
+    """Return the first 128 bits, rounded up, of each 10**power from the lowest power on, in two
+    columns: the upper and the lower 64 bits."""
     table = np.empty((_GREATEST_POWER - _LEAST_POWER + 1, 2), np.uint64)
     for row, power in enumerate(range(_LEAST_POWER, _GREATEST_POWER + 1)):
         if power < 0:
@@ -103,9 +101,9 @@ POWERS: Final = _powers_of_ten()
 
 @part
 def shortest(bits: int) -> tuple[int, int]:
-    """(digits, power): the double with these bits is ±digits·10**power, or rounds so.
+    """Return (digits, power) such that ±digits·10**power reads back as the double with these bits.
 
-    `digits` is 0 for zeros and otherwise does not end with 0. Finite doubles only.
+    `digits` is 0 for zeros and otherwise does not end with 0. For finite doubles only.
     """
     fraction, exponent = bits & (_HIDDEN - 1), bits >> _EXPONENT_AT & INFINITE
     if exponent != 0:
@@ -131,13 +129,13 @@ def shortest(bits: int) -> tuple[int, int]:
 
 @part
 def _nearest(significand: int, exponent: int) -> tuple[int, int]:
-    """(digits, power) for significand·2**exponent; zeros may stand at the end.
+    """Return (digits, power) for significand·2**exponent; `digits` may end with zeros.
 
-    Everything is counted in quarters of 10**power.
+    The variables are in quarters of 10**power.
     """
-    # The step to the next lower double is half as wide at a power of two.
+    # The gap to the next lower double is half as wide at a power of two.
     narrow = significand == _HIDDEN and exponent != _LEAST
-    # floor(log10(2**exponent)), or of three quarters of it; then floor(log2(10**-power)).
+    # floor(log10(2**exponent)), of three quarters of it if narrow; then floor(log2(10**-power)).
     power = exponent * 1262611 - 524031 >> 22 if narrow else exponent * 1262611 >> 22
     shift = exponent + (-power * 1741647 >> 19) + 1
     row = -power - _LEAST_POWER
@@ -165,9 +163,9 @@ def _nearest(significand: int, exponent: int) -> tuple[int, int]:
 
 @part
 def put_double(at: int, bits: int) -> int:
-    """The text of a finite double; the place behind it. Room for LONGEST is the caller's.
+    """Write a finite double, at most LONGEST bytes; return the address after it.
 
-    As `my_gcvt` writes it (strings/dtoa.cc), and ".0" behind what would be a whole number
+    The text is that of `my_gcvt` (strings/dtoa.cc), with ".0" after whole numbers
     (`wrapper_to_string`, sql-common/json_dom.cc).
     """
     if bits < 0:
@@ -194,7 +192,7 @@ def put_double(at: int, bits: int) -> int:
 
 @part
 def _put_with_point(at: int, digits: int, count: int, whole: int) -> None:
-    """`count` digits and a point behind the first `whole` of them."""
+    """Write `count` digits with a point after the first `whole` of them."""
     put_digits(at + 1, digits, count)
     for place in range(at, at + whole):
         put8(place, u8(place + 1))
@@ -210,7 +208,7 @@ def _put_zeros(at: int, count: int) -> int:
 
 @part
 def _put_scientific(at: int, digits: int, count: int, exponent: int) -> int:
-    """One digit, the others behind a point, and an exponent without a plus or zeros."""
+    """Write one digit, the others after a point, and an exponent without plus or leading zeros."""
     if count == 1:
         put_digits(at, digits, 1)
         at += 1

@@ -1,4 +1,4 @@
-"""Integers, YEAR, BIT, FLOAT and DOUBLE: numbers whose bytes are nearly Arrow's already.
+"""Integers, YEAR, BIT, FLOAT and DOUBLE, whose bytes in the log are nearly those of Arrow.
 
 Format: little-endian, two's complement (`Field_tiny` … `Field_longlong`); BIT is big-endian;
 YEAR is the years since 1900 in a byte, 0 for the year 0.
@@ -29,8 +29,8 @@ from pipeline.table import Column
 
 
 def integers(column: Column, cells: Cells) -> pa.Array:
-    """TINYINT to BIGINT → the least Arrow type that holds them, decimal(20,0) at the most; FLOAT →
-    float32, DOUBLE → float64: the bits as they are."""
+    """TINYINT to BIGINT → the smallest Arrow type that holds them, decimal(20,0) at most; FLOAT →
+    float32, DOUBLE → float64, by copying their bits."""
     kind = arrow_type(column)
     buffer, out = room(len(cells), kind.bit_width // 8)
     # An unsigned FLOAT is no wider than a signed one.
@@ -105,7 +105,7 @@ def _years(data: Bytes, at: Places, out: Bytes) -> None:
 
 
 def bits(column: Column, cells: Cells) -> pa.Array:
-    """BIT(1) → boolean, BIT(64) → decimal(20,0), in between int64."""
+    """BIT(1) → boolean, BIT(64) → decimal(20,0), all others → int64."""
     kind = arrow_type(column)
     number = pa.int64() if pa.types.is_boolean(kind) else kind
     buffer, out = room(len(cells), number.bit_width // 8)

@@ -3,16 +3,16 @@
 Formats, in MySQL's source: sql-common/json_binary.h, and `parse_array_or_object`,
 `parse_scalar`, `Value::element` and `Value::key` in json_binary.cc; text: `wrapper_to_string`
 and `double_quote` in json_dom.cc, `base64_encode` in mysys/base64.cc. An object or array is:
-number of elements, size in bytes, per element of an object the place and length of its key,
-per element its type and either the value itself or its place, then keys and values. Places
+number of elements, size in bytes, for each element of an object the place and length of its key,
+for each element its type and either the value itself or its place, then keys and values. Places
 count from its first byte. "Small" ones have two bytes for numbers, sizes and places, "large"
-ones four. Decimals and moments, which applications make by the million, such as
-`json_object('price', price, 'at', created_at)`, have the form of SQL's own.
+ones four. Decimals and temporal values, as in `json_object('price', price, 'at', created_at)`, are
+stored in the formats of SQL.
 
 Compiled functions take the addresses of the bytes that a value may use, `at` to `stop`, of its
-document's `end`, and of the text's `place` and `limit`. They answer the place behind the text, or
-why there is none (negative). A place that one is called with has SLACK bytes up to the limit, but
-for the few of a comma or colon.
+document's `end`, and of the text's `place` and `limit`. They return the address after the text, or
+FULL or DAMAGED, which are negative. A function may be called with fewer than SLACK bytes up to the
+limit only by the length of a comma or colon.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from pipeline.table import Column
 SMALL_OBJECT, LARGE_OBJECT, SMALL_ARRAY, LARGE_ARRAY = range(4)
 LITERAL, INT16, UINT16, INT32, UINT32, INT64, UINT64, DOUBLE, STRING = range(4, 13)
 OPAQUE: Final = 15
-"""Types of values; an opaque one is of a type that only SQL has:"""
+"""Types of values. OPAQUE is a value of an SQL type, one of these:"""
 
 TIMESTAMP, DATE, TIME, DATETIME, DECIMAL, VAR_STRING = 7, 10, 11, 12, 246, 253
 
@@ -54,30 +54,31 @@ NULL, TRUE, FALSE = range(3)
 """Literals."""
 
 LENGTH_BYTES: Final = 5
-"""At most, of a length before a string: seven bits a byte, the lowest first."""
+"""Most bytes of the length before a string: seven bits per byte, the lowest first."""
 
 MOST_PRECISION, MOST_SCALE = 81, 30
-"""Not 65: the digits before the point are counted in whole groups of nine here."""
+"""81, not 65: the digits before the point are counted in whole groups of nine."""
 
 MOST_HOURS: Final = 838
 MONTHS: Final = 13
-"""A packed date counts them: 13 * year + month."""
+"""A packed date has its month and year as 13 * year + month."""
 
 MOST_DEPTH: Final = 100
-"""Objects and arrays within one another."""
+"""Deepest nesting of objects and arrays."""
 
 TEXT_FACTOR, TEXT_EXTRA = 8, 64
-"""More than `TEXT_FACTOR * bytes + TEXT_EXTRA` of text means that values overlap, which
-makes a small document endless. What grows most is a control character, to six bytes."""
+"""A document whose text is longer than `TEXT_FACTOR * bytes + TEXT_EXTRA` is damaged: its values
+overlap, so that the text could grow without bounds. No valid byte becomes more than six bytes
+(a control character)."""
 
 SLACK: Final = 64
-"""Room that compiled code wants beyond what it writes: it stores more than it keeps."""
+"""Bytes that must be free after the text, because compiled code stores whole words."""
 
 FULL, DAMAGED = -1, -2
-"""Instead of a place: the text has no room; the bytes are no document."""
+"""Returned in place of an address: the text has no room; the bytes are not a valid document."""
 
 _LONGEST: Final = MOST_PRECISION + 3
-"""Bytes of the longest text, a decimal with sign, zero and point; a moment has 28."""
+"""Bytes of the longest text, a decimal with sign, zero and point; a temporal value has 28."""
 
 _BASE64_HEAD: Final = int.from_bytes(b'"base64:', "little")
 _BASE64_TYPE: Final = int.from_bytes(b"type", "little")
@@ -92,14 +93,14 @@ _TRUE: Final = int.from_bytes(b"true", "little")
 _FALSE: Final = int.from_bytes(b"fals", "little")
 _E: Final = ord("e")
 
-# A byte in all eight places of a word, and the bits that tell what a word holds.
+# A byte repeated in all eight places of a word, for comparing eight bytes at once.
 _ONES: Final = 0x0101010101010101
 _HIGH: Final = -0x7F7F7F7F7F7F7F80
 _CONTROLS: Final = 0x20 * _ONES
 _QUOTES: Final = _QUOTE * _ONES
 _BACKSLASHES: Final = _BACKSLASH * _ONES
 
-# What follows the backslash for a control character; 0 where it is a number.
+# The letter after the backslash for a control character; 0 if it is written as \u00XX.
 _LETTERS: Final = dict(zip(b"\b\t\n\f\r", b"btnfr", strict=True))
 ESCAPES: Final = np.array([_LETTERS.get(code, 0) for code in range(32)])
 _UNICODE: Final = int.from_bytes(b"\\u00", "little")
@@ -109,7 +110,7 @@ _DONE: Final = 0
 
 
 def documents(column: Column, cells: Cells) -> pa.Array:
-    """JSON → its text, byte for byte what SELECT prints."""
+    """JSON → its text, byte for byte as SELECT prints it."""
     places, offsets, _ = spans(column, cells)
     lengths = np.diff(np.frombuffer(offsets, np.int32)).astype(np.int64)
     lengths[places < 0] = -1
@@ -117,18 +118,17 @@ def documents(column: Column, cells: Cells) -> pa.Array:
 
 
 _MOST_BYTES: Final = (1 << 31) - 1
-"""What the offsets of an Arrow string array can count."""
+"""Most bytes that the offsets of an Arrow string array can address."""
 
 
 def json_array(
     data: Bytes, at: Integers, length: Integers, *, bare_doubles: bool = False
 ) -> pa.Array:
-    """The documents `data[at[i] : at[i] + length[i]]` as strings; NULL where length < 0.
+    """Return the documents `data[at[i] : at[i] + length[i]]` as strings; NULL where length < 0.
     `bare_doubles`: as in `Layout`.
 
-    An empty document is the JSON null. DamagedEvent if one is not what the format
-    demands; TableError if one holds bytes that are not UTF-8, or if all have more than
-    2 GiB of text. Text has at most some eight times as many bytes as documents.
+    An empty document is the JSON null. DamagedEvent if a document is malformed; TableError if one
+    has bytes that are not UTF-8, or if their texts have more than 2 GiB together.
     """
     text = _Text(len(at), int(np.maximum(length, 0).sum()))
     stack = np.empty(_STACK_BYTES, np.uint8)
@@ -143,14 +143,14 @@ def json_array(
             text.grow()
         else:
             raise DamagedEvent(
-                f"value {index} is not a JSON document",
-                hint="it was not recorded; run again, and if that fails, look at the source's "
-                "column with check table",
+                f"value {index} of a JSON column is not a valid document",
+                hint="it was not recorded; run again, and if that fails, run CHECK TABLE on the "
+                "source's table",
             )
 
 
 class _Text:
-    """Arrow's buffers of a string array: offsets, and bytes that grow."""
+    """The buffers of an Arrow string array, whose bytes can grow."""
 
     def __init__(self, count: int, document_bytes: int) -> None:
         self._count = count
@@ -164,7 +164,7 @@ class _Text:
     def grow(self) -> None:
         if len(self.out) == _MOST_BYTES:
             raise TableError(
-                "JSON documents that were changed together have more than 2 GiB of text",
+                "JSON documents of one batch have more than 2 GiB of text",
                 hint="exclude the table, or change fewer rows per statement",
             )
         self._bytes.resize(min(2 * len(self.out), _MOST_BYTES))
@@ -180,7 +180,7 @@ class _Text:
             array.validate(full=True)
         except pa.ArrowInvalid as error:
             raise TableError(
-                "a JSON document holds text that is not UTF-8",
+                "a JSON document has text that is not UTF-8",
                 hint="correct the document on the source, or exclude the table",
             ) from error
         return array
@@ -197,30 +197,31 @@ def _write(
     stack: Bytes,
     bare_doubles: bool,
 ) -> tuple[int, int, int]:
-    """Documents from `first` on; why it ended, at which one, and bytes written before it."""
-    here, there, frames = data.ctypes.data, out.ctypes.data, stack.ctypes.data
+    """Write the documents from `first` on. Return why it ended, at which document, and the number
+    of bytes written before that one."""
+    source, target, frames = data.ctypes.data, out.ctypes.data, stack.ctypes.data
     place = int(offsets[first])
     for index in range(first, len(at)):
         size = length[index]
         if size > 0:
             if at[index] < 0 or size > len(data) - at[index]:
                 return DAMAGED, index, place
-            begin, to = here + at[index], there + place
+            begin, to = source + at[index], target + place
             most = TEXT_FACTOR * size + TEXT_EXTRA
-            # Only text longer than `most` can come to a limit so far behind it.
+            # Only a text longer than `most` can reach this limit, unless the buffer ends first.
             limit = to + min(most + 4 * SLACK, len(out) - place)
             end = _document(begin, begin + size, to, limit, frames, bare_doubles)
             if end == FULL:
-                return (FULL if limit == there + len(out) else DAMAGED), index, place
+                return (FULL if limit == target + len(out) else DAMAGED), index, place
             if end < 0:
                 return end, index, place
             if end - to > most:
                 return DAMAGED, index, place
-            place = end - there
+            place = end - target
         elif size == 0:
             if len(out) - place < SLACK:
                 return FULL, index, place
-            put32(there + place, _NULL)
+            put32(target + place, _NULL)
             place += 4
         offsets[index + 1] = place
     return _DONE, len(at), place
@@ -232,9 +233,9 @@ _COMMA: Final = int.from_bytes(b", ", "little")
 _COLON: Final = int.from_bytes(b": ", "little")
 _BRACE, _END_BRACE, _BRACKET, _END_BRACKET = b"{}[]"
 
-# An open object or array, eight bytes each: its first byte, the one behind its entries and
-# the one behind it; elements to come, and whether none came yet; the next entries of a key
-# (0 in an array) and of a value; bytes of a number.
+# A frame for each open object or array, with eight bytes for: its first byte, the byte after its
+# entries, the byte after it; the elements left, and 1 before the first one; the next entries of a
+# key (0 in an array) and of a value; the width of its numbers.
 _BASE, _BODY, _STOP, _LEFT, _FIRST, _KEY, _VALUE, _WIDTH = range(0, 64, 8)
 _FRAME: Final = 64
 
@@ -243,10 +244,9 @@ _STACK_BYTES: Final = MOST_DEPTH * _FRAME
 
 @part
 def _document(begin: int, end: int, place: int, limit: int, stack: int, bare_doubles: bool) -> int:
-    """The text of the document from address `begin` to `end`, which is not empty.
+    """Write the text of the document from address `begin` to `end`, which is not empty, at `place`.
 
-    Written at `place`, up to `limit`; the place behind it, or FULL or DAMAGED.
-    `stack` has _STACK_BYTES to work with. `bare_doubles`: as in `Layout`.
+    `stack` has _STACK_BYTES for the frames. `bare_doubles`: as in `Layout`.
     """
     if limit - place < SLACK:
         return FULL
@@ -291,7 +291,7 @@ def _number(at: int, width: int) -> int:
 
 @part
 def _open(kind: int, at: int, stop: int, frame: int) -> bool:
-    """Fill the frame for the object or array from `at`; whether it fits before `stop`."""
+    """Fill the frame of the object or array at `at`; return whether it ends before `stop`."""
     width = 4 if kind in (LARGE_OBJECT, LARGE_ARRAY) else 2
     if stop - at < 2 * width:
         return False
@@ -314,7 +314,7 @@ def _open(kind: int, at: int, stop: int, frame: int) -> bool:
 
 @part
 def _key(frame: int, end: int, place: int, limit: int) -> int:
-    """The next key and its colon; the place behind them, or why there are none."""
+    """Write the next key and its colon."""
     entry, width = i64(frame + _KEY), i64(frame + _WIDTH)
     at, length = i64(frame + _BASE) + _number(entry, width), u16(entry + width)
     if at < i64(frame + _BODY) or length > i64(frame + _STOP) - at:
@@ -329,10 +329,8 @@ def _key(frame: int, end: int, place: int, limit: int) -> int:
 
 @part
 def _element(frame: int) -> tuple[int, int, int]:
-    """(type, first byte, the one behind what it may use) of the next element.
-
-    No type that there is if its place is wrong.
-    """
+    """Return (type, first byte, end of the bytes it may use) of the next element; the type is
+    _NO_TYPE if its place is invalid."""
     entry, width, stop = i64(frame + _VALUE), i64(frame + _WIDTH), i64(frame + _STOP)
     put64(frame + _VALUE, entry + 1 + width)
     kind = u8(entry)
@@ -348,7 +346,7 @@ def _element(frame: int) -> tuple[int, int, int]:
 def _scalar(
     kind: int, at: int, stop: int, end: int, place: int, limit: int, bare_doubles: bool
 ) -> int:
-    """A value of any type but objects and arrays. `bare_doubles`: as in `Layout`."""
+    """Write a value of any type except objects and arrays. `bare_doubles`: as in `Layout`."""
     room = stop - at
     if kind == STRING:
         first, length = _counted(at, stop)
@@ -398,7 +396,7 @@ def _literal(place: int, which: int) -> int:
 
 @part
 def _counted(at: int, stop: int) -> tuple[int, int]:
-    """(first byte, length) of what follows its length; a negative length if it ends too late."""
+    """Read a length; return (first byte after it, length), a negative length if it is invalid."""
     length = shift = 0
     while at < stop and shift < 7 * LENGTH_BYTES:
         byte = u8(at)
@@ -412,7 +410,7 @@ def _counted(at: int, stop: int) -> tuple[int, int]:
 
 @part
 def _opaque(at: int, stop: int, end: int, place: int, limit: int) -> int:
-    """A type of SQL's, a length, and the value."""
+    """Write an opaque value: its SQL type, its length, and its bytes."""
     if at == stop:
         return DAMAGED
     first, length = _counted(at + 1, stop)
@@ -436,9 +434,9 @@ def _string(at: int, length: int, end: int, place: int, limit: int) -> int:
     while at < last:
         count = min(last - at, 8)
         word = i64(at) if end - at >= 8 else _word(at, count)
-        # Flags of bytes behind the string leave at the word's upper end.
+        # The shift removes the flags of bytes after the string.
         if _special(word) << 64 - 8 * count == 0:
-            # Bytes behind the string are written over by what follows it.
+            # Bytes after the string are stored too, and overwritten by the text that follows.
             put64(place, word)
             place += count
         else:
@@ -460,9 +458,9 @@ def _word(at: int, count: int) -> int:
 
 @part
 def _special(word: int) -> int:
-    """Zero if none of the word's bytes needs an escape.
+    """Return zero if none of the word's bytes needs an escape.
 
-    The lowest bit that is set is the highest of the first such byte.
+    Otherwise the lowest bit that is set is the highest bit of the first such byte.
     """
     quotes, backslashes = word ^ _QUOTES, word ^ _BACKSLASHES
     controls = word - _CONTROLS & ~word
@@ -471,7 +469,7 @@ def _special(word: int) -> int:
 
 @part
 def _escaped(place: int, word: int, count: int) -> int:
-    """The word's first `count` bytes, with escapes."""
+    """Write the word's first `count` bytes, with escapes."""
     for at in range(count):
         byte = word >> 8 * at & 0xFF
         if byte >= 0x20 and byte != _QUOTE and byte != _BACKSLASH:
@@ -500,7 +498,7 @@ def _longest(kind: int, length: int) -> int:
 
 @part
 def _of_sql(kind: int, at: int, length: int, place: int) -> int:
-    """Room for `_longest` is the caller's."""
+    """Write a value of an SQL type; the caller has checked that there is room for `_longest`."""
     if kind == DECIMAL:
         return _decimal(at, length, place)
     if kind not in (DATE, TIME, DATETIME, TIMESTAMP):
@@ -517,7 +515,8 @@ def _of_sql(kind: int, at: int, length: int, place: int) -> int:
 
 @part
 def _moment(kind: int, packed: int, place: int) -> int:
-    """Bits: year and month (by 13), day 5, hour 5 (10 for TIME), minute 6, second 6, micro 24."""
+    """Write a temporal value. Its bits: year and month (13 * year + month), day 5, hour 5 (10 for
+    TIME), minute 6, second 6, microsecond 24."""
     if packed < 0:
         put8(place, _MINUS)
         place += 1
@@ -559,7 +558,7 @@ def _moment(kind: int, packed: int, place: int) -> int:
 
 @part
 def _decimal(at: int, length: int, place: int) -> int:
-    """Precision, scale, and the number as a column has it."""
+    """Write a decimal: precision 1, scale 1, and the number in the format of a column."""
     if length < 3:
         return DAMAGED
     precision, scale = u8(at), u8(at + 1)
@@ -576,7 +575,7 @@ _decimal_size: Final = part(decimal_size)
 
 @part
 def _base64(kind: int, at: int, length: int, place: int) -> int:
-    """`"base64:type15:…"`, in lines of 76 letters."""
+    """Write `"base64:type15:…"`, in lines of 76 letters."""
     put64(place, _BASE64_HEAD)
     put32(place + 8, _BASE64_TYPE)
     place += 12

@@ -1,7 +1,8 @@
-"""ENUM and SET: numbers in the log, their members' names in the table's structure.
+"""ENUM and SET: the log has numbers, the table's structure has the members' names.
 
-Format: ENUM is a member's index from 1 in one or two bytes, 0 the empty value that an
-invalid one became; SET is a bit per member in one to eight bytes, both little-endian.
+Format: an ENUM is a member's index from 1 in one or two bytes, 0 for the empty string that MySQL
+stores in place of an invalid value; a SET is a bit for each member in one to eight bytes. Both are
+little-endian.
 """
 
 from __future__ import annotations
@@ -15,57 +16,60 @@ from pipeline.binlog.arrays.array_access import Bytes, u8
 from pipeline.binlog.arrays.cells import Cells, Places, room
 from pipeline.binlog.arrays.compiled import kernel
 from pipeline.binlog.stream.ring import Integers
-from pipeline.binlog.text.twins import is_own_number, may_stray
+from pipeline.binlog.text.twins import is_canonical_number, may_stray
 from pipeline.errors import TableError
 from pipeline.table import Column
 
 
 def enums(column: Column, cells: Cells) -> pa.Array:
-    """ENUM → the member's name, '' for index 0."""
+    """Return the member's name of each ENUM, '' for index 0."""
     numbers = _numbers(cells)
     names = pa.array(["", *column.members], pa.string())
     if len(numbers) and int(numbers.max()) >= len(names):
         raise _unknown(column)
     if cells.keyed and may_stray(column):
-        _note(cells, numbers, [n for n in range(len(names)) if not is_own_number(column, n)])
+        ambiguous = [n for n in range(len(names)) if not is_canonical_number(column, n)]
+        _note_ambiguous(cells, numbers, ambiguous)
     return names.take(_indexes(cells, numbers))
 
 
 def sets(column: Column, cells: Cells) -> pa.Array:
-    """SET → names in the order of the definition, with commas between."""
+    """Return the names of each SET in the order of the definition, separated by commas."""
     numbers = _numbers(cells)
-    distinct, which = np.unique(numbers, return_inverse=True)
-    known = len(column.members)
+    distinct, number_of = np.unique(numbers, return_inverse=True)
     texts = []
     for number in (int(value) & (1 << 64) - 1 for value in distinct):
-        if number >> known:
+        if number >> len(column.members):
             raise _unknown(column)
         texts.append(_listed(m for bit, m in enumerate(column.members) if number >> bit & 1))
     if cells.keyed and may_stray(column):
-        several = [n for n, value in enumerate(distinct) if not is_own_number(column, int(value))]
-        _note(cells, which.astype(np.int64), several)
-    return pa.array(texts, pa.string()).take(_indexes(cells, which.astype(np.int64)))
+        ambiguous = [
+            n for n, value in enumerate(distinct) if not is_canonical_number(column, int(value))
+        ]
+        _note_ambiguous(cells, number_of.astype(np.int64), ambiguous)
+    return pa.array(texts, pa.string()).take(_indexes(cells, number_of.astype(np.int64)))
 
 
 def _listed(members: Iterable[str]) -> str:
-    """As `Field_set::val_str` of MySQL's source: no comma before anything was printed."""
+    """Join names as `Field_set::val_str` of MySQL's source does: there is no comma as long as the
+    text is empty, so a leading member '' leaves no trace."""
     text = ""
     for member in members:
         text = f"{text},{member}" if text else member
     return text
 
 
-def _note(cells: Cells, numbers: Integers, others: Sequence[int]) -> None:
-    """`others`: numbers whose text is another number's."""
-    if others:
-        found = np.flatnonzero(np.isin(numbers, others) & (cells.at >= 0))
-        cells.astray = int(found[0]) if len(found) else -1
+def _note_ambiguous(cells: Cells, numbers: Integers, ambiguous: Sequence[int]) -> None:
+    """Note the first cell with one of the numbers `ambiguous`, whose text is another number's."""
+    if ambiguous:
+        images = np.flatnonzero(np.isin(numbers, ambiguous) & (cells.at >= 0))
+        cells.ambiguous = int(images[0]) if len(images) else -1
 
 
 def _unknown(column: Column) -> TableError:
     return TableError(
         f"column {column.name!r} holds a member that its {column.type.upper()} does not have",
-        hint="the log and the table's structure disagree; report this log to us",
+        hint="report this log to us",
     )
 
 

@@ -1,12 +1,12 @@
 """CHAR to LONGTEXT, BINARY to LONGBLOB, GEOMETRY and VECTOR: bytes with a length before them.
 
-Text is stored in the column's character set. UTF-8 is copied and proven, sets of one byte
-per character are translated by a table in compiled code, the others by `charsets`, value by
-value. BINARY(n) is logged without its trailing zero bytes and gets them back.
+Text is stored in the column's character set. UTF-8 is copied and validated, single-byte sets are
+converted by a table in compiled code, and all other sets by `charsets`, value by value. BINARY(n)
+is logged without its trailing zero bytes, which are added again.
 
-A geometry is stored as its SRID (4 bytes) and WKB; we give EWKB, the form PostGIS made common:
-where the SRID is not 0, the flag 0x20000000 in the type and the SRID behind it. A VECTOR is its
-floats, 4 bytes each.
+A geometry is stored as its SRID (4 bytes) and WKB; the output is EWKB, the format of PostGIS: if
+the SRID is not 0, the type has the flag 0x20000000 and the SRID follows it. A VECTOR is its floats,
+4 bytes each.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pipeline.binlog.arrays.compiled import kernel, part
 from pipeline.binlog.stream.outcomes import damaged
 from pipeline.binlog.stream.ring import Integers
 from pipeline.binlog.text.charsets import single_byte, text_decoder
-from pipeline.binlog.text.twins import UNKNOWN, WITH_UNKNOWN, comes_back, has_twins
+from pipeline.binlog.text.twins import UNKNOWN, WITH_UNKNOWN, has_twins, is_canonical
 from pipeline.errors import TableError
 from pipeline.table import Column
 
@@ -39,13 +39,13 @@ _GEOMETRY_HEAD: Final = 9
 
 
 def texts(column: Column, cells: Cells) -> pa.Array:
-    """CHAR, VARCHAR, TEXT → string; bytes that are no text of the column's set: TableError.
-    Notes what does not come back, in a key, and what has no character."""
+    """CHAR, VARCHAR, TEXT → string; TableError for bytes that are not valid in the column's set.
+    Notes ambiguous values of a key, and the number of values with undefined characters."""
     charset = column.charset or "utf8mb4"
     array = _read(column, cells, charset)
     if has_twins(charset):
         if cells.keyed:
-            cells.astray = _astray(column, cells, charset)
+            cells.ambiguous = _first_ambiguous(column, cells, charset)
         if charset in WITH_UNKNOWN:
             cells.unknown = pc.sum(pc.match_substring(array, UNKNOWN)).as_py() or 0
     return array
@@ -73,13 +73,13 @@ def binaries(column: Column, cells: Cells) -> pa.Array:
 
 def _undecodable(column: Column) -> TableError:
     return TableError(
-        f"column {column.name!r} holds bytes that are no {column.charset} text",
+        f"column {column.name!r} holds bytes that are not valid in {column.charset}",
         hint="correct those rows in the source, or exclude the table",
     )
 
 
 def spans(column: Column, cells: Cells, pad: int = 0) -> tuple[Integers, pa.Buffer, int]:
-    """Per image the place of its bytes; Arrow's offsets; the bytes in all."""
+    """Return the place of each image's bytes, Arrow's offsets, and the total number of bytes."""
     places = np.empty(len(cells), np.int64)
     offsets, ends = room(len(cells) + 1, 4)
     size = -cells.layout.size
@@ -133,7 +133,8 @@ def _copy(data: Bytes, places: Integers, size: int, ends: Places, out: Bytes) ->
 
 @cache
 def _table(charset: str) -> Integers | None:
-    """Per byte: how many bytes of UTF-8 it is, and those, the first lowest; 0 for none."""
+    """Return for each byte the length of its character in UTF-8, 0 if it has none, and these bytes
+    as a little-endian integer; None for a multi-byte set."""
     characters = single_byte(charset)
     if characters is None:
         return None
@@ -177,7 +178,7 @@ def _ascii(data: Bytes, at: int, length: int) -> bool:
 def _measure(
     data: Bytes, places: Integers, size: int, table: Integers, plain: bool, ends: Places
 ) -> int:
-    """Set the ends of the translated values; their bytes in all, or -1 for no text."""
+    """Set the ends of the converted values; return their total length, or -1 if one is invalid."""
     total = 0
     for i in range(len(places)):
         place = places[i]
@@ -218,17 +219,17 @@ def _translate(
 def _decoded(column: Column, cells: Cells, charset: str) -> pa.Array:
     decode = text_decoder(charset)
     try:
-        read = [None if one is None else decode(one) for one in _values(column, cells)]
+        texts = [None if value is None else decode(value) for value in _values(column, cells)]
     except UnicodeDecodeError as error:
         raise _undecodable(column) from error
-    return pa.array(read, pa.string())
+    return pa.array(texts, pa.string())
 
 
-def _astray(column: Column, cells: Cells, charset: str) -> int:
-    """The first image whose value does not come back, or -1."""
-    back = comes_back(charset)
+def _first_ambiguous(column: Column, cells: Cells, charset: str) -> int:
+    """Return the first image whose value another value has as its text too, or -1."""
+    canonical = is_canonical(charset)
     values = enumerate(_values(column, cells))
-    return next((at for at, one in values if one is not None and not back(one)), -1)
+    return next((at for at, value in values if value is not None and not canonical(value)), -1)
 
 
 def _values(column: Column, cells: Cells) -> Iterator[bytes | None]:
@@ -244,7 +245,7 @@ def geometries(column: Column, cells: Cells) -> pa.Array:
     ends = np.frombuffer(offsets, np.int32)
     buffer, out = room(total, 1)
     if not _geometries(cells.data, places, ends, out):
-        raise damaged("a geometry ends within its head")
+        raise damaged("a GEOMETRY value ends within its header")
     return pa.Array.from_buffers(pa.binary(), len(cells), [cells.validity(), offsets, buffer])
 
 

@@ -1,7 +1,7 @@
-"""Which type is decoded where.
+"""The table from type names to decoders.
 
-A column's type name (as `table_map` gives it) leads to the function that makes its cells an
-Arrow array of the type that `schema.types` names; a test holds the two tables together.
+Each type name of `table_map` has a function that turns a column's cells into an Arrow array, of the
+type that `schema.types` gives; a test checks that both tables agree.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""DATE, DATETIME, TIMESTAMP and TIME, with all fractions, in the present and the old form.
+"""DATE, DATETIME, TIMESTAMP and TIME, with all fractions, in the present and the old format.
 
 Format: `my_datetime_packed_from_binary` and its kin in MySQL's `mysys/my_time.cc` (packed,
-big-endian, offset by half their range; a fraction in one byte per two digits); the forms
+big-endian, offset by half their range; a fraction in one byte per two digits); the formats
 before 5.6 (`Field_newdate`, `Field_datetime`, `Field_timestamp`, `Field_time`) are decimal
-numbers. A date that has a zero for its year, month or day exists in MySQL alone: it becomes NULL
-and is counted. One that no calendar has (February 31) quarantines the table.
+numbers. A zero or partial date (year, month or day is 0) exists in MySQL only: it becomes NULL and
+is counted. An invalid date (February 31) raises a TableError, which quarantines the table.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pipeline.table import Column
 _GOOD, _SOFT, _WRONG, _BROKEN = range(4)
 _DAY: Final = 86_400_000_000
 _OLD: Final = frozenset({7, 11, 12})
-"""Type codes of the forms before MySQL 5.6."""
+"""Type codes of the formats before MySQL 5.6."""
 
 
 def dates(column: Column, cells: Cells) -> pa.Array:
@@ -62,12 +62,13 @@ def timestamps(column: Column, cells: Cells) -> pa.Array:
     return pa.Array.from_buffers(kind, len(cells), [cells.validity(), buffer])
 
 
-def _finish(column: Column, cells: Cells, found: tuple[int, int]) -> None:
-    cells.softened, worst = found
+def _finish(column: Column, cells: Cells, outcome: tuple[int, int]) -> None:
+    """Store the number of values that became NULL; raise the error for the worst value."""
+    cells.softened, worst = outcome
     if worst == _WRONG:
         raise TableError(
-            f"column {column.name!r} holds a date that no calendar has",
-            hint="the source allows invalid dates; correct them, or exclude the table",
+            f"column {column.name!r} holds an invalid date, such as February 31",
+            hint="correct those rows in the source, or exclude the table",
         )
     if worst == _BROKEN:
         raise damaged(f"a {column.type} has an hour, minute or second that does not exist")
@@ -90,7 +91,7 @@ def _quality(year: int, month: int, day: int) -> int:
 
 @part
 def _days(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01 in the Gregorian calendar, years from 1."""
+    """Return the days since 1970-01-01 in the Gregorian calendar, for years from 1 on."""
     if month <= 2:
         year -= 1
         month += 12
@@ -120,7 +121,7 @@ def _dates(data: Bytes, at: Places, out: Bytes) -> tuple[int, int]:
 
 @part
 def _fraction(data: Bytes, at: int, scale: int) -> int:
-    """Microseconds of a fraction of so many digits."""
+    """Return the microseconds of a fraction with `scale` digits."""
     if scale == 0:
         return 0
     if scale <= 2:
@@ -132,7 +133,7 @@ def _fraction(data: Bytes, at: int, scale: int) -> int:
 
 @kernel
 def _datetimes(data: Bytes, at: Places, old: bool, scale: int, out: Bytes) -> tuple[int, int]:
-    """The old form is YYYYMMDDhhmmss as a number of eight bytes, little-endian."""
+    """Decode values; the old format is YYYYMMDDhhmmss as a number of eight bytes, little-endian."""
     soft = worst = 0
     for i in range(len(at)):
         value = 0
@@ -164,8 +165,8 @@ def _datetimes(data: Bytes, at: Places, old: bool, scale: int, out: Bytes) -> tu
 
 @kernel
 def _timestamps(data: Bytes, at: Places, old: bool, scale: int, out: Bytes) -> tuple[int, int]:
-    """Seconds since the epoch, big-endian (the old form little-endian); all zero is the
-    zero date."""
+    """Decode values: seconds since the epoch, big-endian (little-endian in the old format). All
+    zeros are the zero date."""
     soft = worst = 0
     for i in range(len(at)):
         value = 0
@@ -188,13 +189,13 @@ def times(column: Column, cells: Cells) -> pa.Array:
     buffer, out = room(len(cells), _TIME_BYTES + 1 + scale)
     offsets, ends = room(len(cells) + 1, 4)
     old = cells.layout.code in _OLD
-    found = _times(cells.data, cells.at, old, scale, out, ends.view(np.int32))
-    _finish(column, cells, (0, found))
+    worst = _times(cells.data, cells.at, old, scale, out, ends.view(np.int32))
+    _finish(column, cells, (0, worst))
     return pa.Array.from_buffers(pa.string(), len(cells), [cells.validity(), offsets, buffer])
 
 
 _TIME_BYTES: Final = 11
-"""-838:59:59, and a fourth digit that only damaged bytes could need."""
+"""Length of "-838:59:59", and one byte of reserve."""
 
 
 @part
@@ -206,7 +207,7 @@ def _two(out: Bytes, at: int, value: int) -> int:
 
 @part
 def _packed_time(data: Bytes, at: int, scale: int) -> int:
-    """hours << 36 | minutes << 30 | seconds << 24 | microseconds, with its sign."""
+    """Return hours << 36 | minutes << 30 | seconds << 24 | microseconds, with the value's sign."""
     if scale > 4:
         return (b24(data, at) << 24 | b24(data, at + 3)) - 0x800000000000
     whole = b24(data, at) - 0x800000
@@ -224,7 +225,7 @@ def _packed_time(data: Bytes, at: int, scale: int) -> int:
 
 @kernel
 def _times(data: Bytes, at: Places, old: bool, scale: int, out: Bytes, ends: Places) -> int:
-    """The worst that was found."""
+    """Write the texts; return _BROKEN at the first value that is no time, else _GOOD."""
     total = 0
     ends[0] = 0
     for i in range(len(at)):
