@@ -1,5 +1,5 @@
-"""MySQL: connections, the binlog dump, the server's facts, consistent reads.
+"""MySQL: connections, binlog dumps, the server's facts and structures, consistent reads.
 
-The only room that knows PyMySQL, which does TCP, TLS, authentication, packets and SQL. What the
-log's bytes mean is decided in `pipeline.binlog`.
+This is the only package that uses PyMySQL, which does TCP, TLS, authentication, packets and SQL.
+`pipeline.binlog` decodes the log.
 """

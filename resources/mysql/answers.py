@@ -1,8 +1,8 @@
-"""One statement's answer in the binary protocol, received as it comes. Behind the last
-packet the connection is its owner's again; if the rest is left, it is nobody's.
+"""One statement's answer in the binary protocol, as a stream of bytes. After the last packet the
+connection can be used again; if the rest is abandoned, the connection is closed.
 
-A server answers a prepared statement with numbers and moments as they are, where it prints each
-for any other one. Definitions, a few packets, are read by PyMySQL.
+A server sends the values of a prepared statement in binary form, whereas it prints those of any
+other statement. PyMySQL reads the definitions of columns, which are a few packets.
 
 Protocol: MySQL manual, "COM_STMT_PREPARE", "COM_STMT_EXECUTE", "COM_STMT_CLOSE".
 """
@@ -28,30 +28,30 @@ _PREPARED: Final = struct.Struct("<xIHH")
 """A zero byte, the statement's number 4, its columns 2, its parameters 2."""
 
 _RUN: Final = struct.Struct("<IBI")
-"""The statement's number 4, no cursor 1, once 4."""
+"""The statement's number 4, flags 1 (no cursor), iteration count 4 (always 1)."""
 
 _UNSIGNED: Final = 0x20
 
 
 class ReadingCursor(SSCursor):
-    """An unbuffered cursor that can also hand out an answer's packets; one answer at a time."""
+    """An unbuffered cursor that also returns answers in the binary protocol, one at a time."""
 
     answer: Answer | None = None
 
     def ask(self, statement: str) -> Answer:
-        """The answer to a statement without parameters, whose first packets are read.
-        `pymysql.MySQLError` where the server refuses it."""
+        """Run a statement without parameters and return its answer, whose definitions are read.
+        `pymysql.MySQLError` if the server refuses it."""
         connection: Any = self.connection
         self.answer = Answer(connection, statement)
         return self.answer
 
 
 class Answer:
-    """`definitions`: of its columns. `sequence`: the number of the packet that comes first. `left`:
-    it was closed before its end."""
+    """The answer to one statement. `definitions`: those of its columns. `sequence`: the number of
+    the first row's packet. `left`: it was closed before its end."""
 
     def __init__(self, connection: pymysql.Connection[Cursor], statement: str) -> None:
-        # PyMySQL has no public call for a command of one's own, nor for its socket.
+        # PyMySQL has no public call for other commands, nor for its socket.
         stream: Any = connection
         self._stream = stream
         self._stream._execute_command(_PREPARE, statement)
@@ -76,8 +76,8 @@ class Answer:
         ]
 
     def pieces(self) -> Iterator[Received]:
-        """The packets' bytes, cut anywhere; a silent peer is a TimeoutError within the
-        connection's read timeout. A piece is good until the next is asked for."""
+        """Yield the packets' bytes in pieces that may end anywhere; TimeoutError if none arrive
+        within the connection's read timeout. A piece is valid until the next one is requested."""
         read_ahead = self._stream._rfile.peek()
         first = np.frombuffer(self._stream._rfile.read(len(read_ahead)), np.uint8).copy()
         yield Received(first, 0, len(first))
@@ -85,19 +85,19 @@ class Answer:
             yield from self._receiver.received()
 
     def finish(self) -> None:
-        """Its last packet was received: the connection is its owner's again."""
+        """Stop receiving after the last packet; the connection can be used again."""
         if self._receiver is not None:
             self._receiver.stop()
             self._receiver = None
 
     def forget(self) -> None:
-        """The server keeps the statement no longer. It answers nothing to that; one that ended
-        the session meanwhile keeps nothing either."""
+        """Let the server drop the prepared statement, to which it sends no answer. An error means
+        that the session has ended, and the statement with it."""
         with suppress(pymysql.MySQLError, OSError):
             self._stream._execute_command(_CLOSE, struct.pack("<I", self._number))
 
     def leave(self) -> bool:
-        """Whether its rest is not wanted: then the connection is gone."""
+        """Close the connection if the answer was not read to its end; return whether it was so."""
         if self._receiver is None:
             return False
         self._receiver.close()

@@ -1,5 +1,5 @@
-"""A table's rows in parts, each in one consistent read between two marks: chunks of its key, rows
-that a condition holds for, and rows by their keys.
+"""Parts of a table's rows, each in one consistent read between two marks: chunks of its key, the
+rows that a condition selects, and rows by their keys.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ select table_schema, table_name, {what} from information_schema.tables
  where table_rows is not null and {where}
 """
 _FRESH: Final = "set session information_schema_stats_expiry = 0"
-"""MySQL keeps what it told of a table for a day."""
+"""MySQL caches a table's statistics for a day."""
 
 
 def next_bound(cursor: Cursor, schema: TableSchema, after: Bound | None, rows: int) -> Bound | None:
-    """The last of the `rows` rows behind `after`; None where no more than so many are left,
-    or the table has no key that this server cuts it by. `cursor` is of a prepared session.
+    """Return the key of the last of the `rows` rows after `after`; None if at most that many are
+    left, or if the table has no key by which this server can cut it.
 
     The server reads as many entries of the key as the chunk has rows, about a microsecond each
-    where they are in memory (0.09 s of 100,000 rows, whose reading takes 1.6 s). InnoDB keeps the
-    rows in the primary key: they are in memory then when the chunk is read.
+    if they are in memory (0.09 s for 100,000 rows, whose reading takes 1.6 s). InnoDB stores the
+    rows in the primary key, so they are in memory when the chunk is read next.
     """
     key = chunk_key(schema)
     if not key or (only_on_mysql(schema) and read_dialect(cursor).mariadb):
@@ -65,11 +65,11 @@ def next_bound(cursor: Cursor, schema: TableSchema, after: Bound | None, rows: i
     _require_cut_by(schema, Range(after=after))
     cursor.execute(
         f"select {', '.join(asked(schema))} from {quoted_table(schema.name)} "
-        f"{followed(schema)} where {where(Range(after=after))} "
+        f"{index_hint(schema)} where {where(Range(after=after))} "
         f"order by {order(key)} limit 2 offset {rows - 1}"
     )
-    found = cursor.fetchall()
-    return bound_of(schema, found[0]) if len(found) > 1 else None
+    last_rows = cursor.fetchall()
+    return bound_of(schema, last_rows[0]) if len(last_rows) > 1 else None
 
 
 @contextmanager
@@ -93,30 +93,30 @@ def open_chunk(
                 schema,
                 exact=exact,
                 where=condition,
-                along=followed(schema),
-                rows_alone=True,
+                along=index_hint(schema),
+                rows_only=True,
             )
         yield replace(snapshot, batches=read.excusing(snapshot.batches))
 
 
-def followed(schema: TableSchema) -> str:
-    """The words that have a statement follow the key that the table is cut by; none for none."""
+def index_hint(schema: TableSchema) -> str:
+    """Return the index hint for the key by which the table is cut; "" if there is none."""
     index = chunk_index(schema)
     return "" if index is None else f"force index ({quoted(index.name)})"
 
 
 def estimated(cursor: Cursor, tables: Collection[TableName], what: str) -> dict[TableName, int]:
-    """See `pipeline.ports.SourceServer.estimated_rows`; `what`: a column of
-    information_schema.tables."""
+    """See `pipeline.ports.SourceServer.estimated_rows`; `what` is the column of
+    information_schema.tables to return."""
     with suppress(pymysql.MySQLError):  # MariaDB has no such setting
         cursor.execute(_FRESH)
     wanted = frozenset(tables)
-    found = ask(cursor, _ESTIMATES.replace("{what}", what), scopes_of(wanted))
-    return {table: int(rows) for table, (rows,) in found if table in wanted}
+    estimates = ask(cursor, _ESTIMATES.replace("{what}", what), scopes_of(wanted))
+    return {table: int(rows) for table, (rows,) in estimates if table in wanted}
 
 
 def _require_cut_by(schema: TableSchema, rows: Range) -> None:
-    """`StructureMoved` where the bounds are those of another key."""
+    """Raise `StructureMoved` if the bounds belong to another key."""
     key = chunk_key(schema)
     if rows.columns not in ((), key):
         by = ", ".join(key) or "nothing"
@@ -125,8 +125,8 @@ def _require_cut_by(schema: TableSchema, rows: Range) -> None:
 
 _ROWS, _FILTERED = "rows", "filtered"
 
-_ASKED: Final = 1_000
-"""Keys in one statement."""
+_MOST_KEYS: Final = 1_000
+"""Most keys in one statement."""
 
 
 def estimated_where(settings: ConnectionSettings, table: TableName, condition: Condition) -> int:
@@ -136,7 +136,7 @@ def estimated_where(settings: ConnectionSettings, table: TableName, condition: C
         connection.cursor() as cursor,
         explained(settings, table),
     ):
-        return _estimated(cursor, table, condition)
+        return _estimate(cursor, table, condition)
 
 
 @contextmanager
@@ -155,7 +155,7 @@ def open_condition(
         watched(settings, cursor, schema.name, rule) as read,
     ):
         with read.excused(), explained(settings, schema.name, structure.names):
-            _estimated(cursor, schema.name, condition)
+            _estimate(cursor, schema.name, condition)
             rows = take(settings, cursor, schema, where=f"({condition.text})")
 
         def by_keys(asked: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -170,18 +170,18 @@ def _by_keys(
     read: Watched,
     schema: TableSchema,
     structure: TableStructure,
-    asked: pa.RecordBatch,
+    keys_asked: pa.RecordBatch,
 ) -> Iterator[pa.RecordBatch]:
-    names = asked.schema.names
+    names = keys_asked.schema.names
     columns = tuple(column for column in structure.columns if column.name in names)
     keys = replace(structure, columns=columns, primary_key=tuple(names))
     with read.excused(), explained(settings, schema.name, keys.names):
-        for at in range(0, asked.num_rows, _ASKED):
-            where = point_condition(schema, asked.slice(at, _ASKED))
+        for at in range(0, keys_asked.num_rows, _MOST_KEYS):
+            where = point_condition(schema, keys_asked.slice(at, _MOST_KEYS))
             yield from select_rows(cursor, keys, where=where)
 
 
-def _estimated(cursor: Cursor, table: TableName, condition: Condition) -> int:
+def _estimate(cursor: Cursor, table: TableName, condition: Condition) -> int:
     try:
         cursor.execute(f"explain select * from {quoted_table(table)} where ({condition.text})")
         names = [str(column[0]).lower() for column in cursor.description or ()]
@@ -189,13 +189,14 @@ def _estimated(cursor: Cursor, table: TableName, condition: Condition) -> int:
     except pymysql.MySQLError as error:
         if meaning_of(number_of(error)) is not Meaning.REFUSED:
             raise
-        said = told(number_of(error), text_of(error), names_of(table, ()))
+        message = told(number_of(error), text_of(error), names_of(table, ()))
         raise ConditionRefused(
-            f"{table} cannot be asked for rows by that condition: {said}", hint=HINT
+            f"{table}: the server refuses the condition: {message}", hint=HINT
         ) from error
     return sum(int(float(row.get(_ROWS) or 0) * _share(row.get(_FILTERED))) for row in rows)
 
 
 def _share(filtered: object) -> float:
-    """Of the rows that are looked at, those that the condition leaves; MariaDB says nothing."""
+    """Return the share of the examined rows that the condition selects; 1 on MariaDB, which does
+    not estimate it."""
     return 1.0 if filtered is None else float(str(filtered)) / 100

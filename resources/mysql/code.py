@@ -1,8 +1,9 @@
-"""Triggers and views as the server has them, and the base tables of its system database.
+"""Triggers and views of a server, and the base tables of its system database.
 
-information_schema shows a trigger to accounts with TRIGGER on its table, and the query of a view to
-those with SHOW VIEW and SELECT on it; whoever has less sees no trigger, and no word says so (MySQL
-manual, "The INFORMATION_SCHEMA TRIGGERS Table"; tried on MySQL 5.7 to 9.7 and MariaDB).
+information_schema shows a trigger only to accounts with TRIGGER on its table, and the query of a
+view only to accounts with SHOW VIEW and SELECT on it. For other accounts triggers are missing
+without any error (MySQL manual, "The INFORMATION_SCHEMA TRIGGERS Table"; measured on MySQL 5.7 to
+9.7 and MariaDB).
 """
 
 from __future__ import annotations
@@ -40,49 +41,50 @@ _SYSTEM_TABLES: Final = f"""
 select table_name from information_schema.tables
  where table_schema = '{SYSTEM}' and table_type = 'BASE TABLE' order by table_name
 """
-_NO_QUERY: Final = "the account may not see its query"
+_NO_QUERY: Final = "the account may not see the view's query"
 
 
 def read_all_code(
     cursor: Cursor, databases: Iterable[str], dialect: Dialect
 ) -> Mapping[str, DatabaseCode]:
-    """What each of the databases has, and the system's own where the account sees a table of it."""
+    """Return the triggers and views of each database, and those of the system database if the
+    account sees a table of it."""
     databases = list(databases)
-    wanted = {*databases, SYSTEM}
+    visible_databases = {*databases, SYSTEM}
     triggers, views = defaultdict[str, list[Trigger]](list), defaultdict[str, list[View]](list)
-    for database, name, events, of, table, body, modes in _asked(cursor, _TRIGGERS):
-        if database not in wanted:
+    for database, name, events, of, table, body, modes in _rows(cursor, _TRIGGERS):
+        if database not in visible_databases:
             continue
         code = read_code(body, _context(dialect, database, modes), selects=False)
-        told = tuple(word.strip() for word in str(events).upper().split(","))
-        triggers[database].append(Trigger(name, TableName(of, table), told, code))
-    for database, name, query in _asked(cursor, _VIEWS):
-        if database not in wanted:  # `sys` has a hundred
+        event_names = tuple(word.strip() for word in str(events).upper().split(","))
+        triggers[database].append(Trigger(name, TableName(of, table), event_names, code))
+    for database, name, query in _rows(cursor, _VIEWS):
+        if database not in visible_databases:  # the views of `sys` are a hundred
             continue
         context = _context(dialect, database, "")
         if query:
             code = read_code(query, context, selects=True)
         else:
-            code = _shown(cursor, TableName(database, name), context)
+            code = _shown_view(cursor, TableName(database, name), context)
         views[database].append(View(name, code))
     cursor.execute("show grants")
     grants = read_grants(tuple(str(line) for row in cursor.fetchall() for line in row))
-    found = {
+    codes = {
         name: DatabaseCode(
             tuple(triggers[name]) if covers(grants, "TRIGGER", TableName(name, "")) else None,
             tuple(views[name]),
         )
         for name in databases
     }
-    if system := tuple(str(name) for (name,) in _asked(cursor, _SYSTEM_TABLES)):
-        # No server lets anybody make a trigger on a table of this database.
-        found[SYSTEM] = DatabaseCode((), tuple(views[SYSTEM]), system)
-    return found
+    if system := tuple(str(name) for (name,) in _rows(cursor, _SYSTEM_TABLES)):
+        # No server allows triggers on tables of this database.
+        codes[SYSTEM] = DatabaseCode((), tuple(views[SYSTEM]), system)
+    return codes
 
 
-def _shown(cursor: Cursor, view: TableName, context: StatementContext) -> RowCode:
-    """A view whose query information_schema keeps from the account, as older servers do from all
-    but its definer; SHOW CREATE VIEW may show it."""
+def _shown_view(cursor: Cursor, view: TableName, context: StatementContext) -> RowCode:
+    """Return the code of a view whose query information_schema does not show to the account; older
+    servers show it to its definer only. SHOW CREATE VIEW may show it."""
     try:
         cursor.execute(f"show create view {quoted_table(view)}")
     except pymysql.MySQLError as error:
@@ -94,7 +96,7 @@ def _shown(cursor: Cursor, view: TableName, context: StatementContext) -> RowCod
     )
 
 
-def _asked(cursor: Cursor, question: str) -> Iterable[tuple[Any, ...]]:
+def _rows(cursor: Cursor, question: str) -> Iterable[tuple[Any, ...]]:
     cursor.execute(question)
     return cursor.fetchall()
 

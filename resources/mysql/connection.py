@@ -1,9 +1,9 @@
-"""Connections to MySQL, the session variables they begin with, and what the server's errors mean.
+"""Connections to MySQL, the variables of their sessions, and the meaning of the server's errors.
 
-A session begins with copies of the server's global variables, and `init_connect` may have changed
-those. Each variable that can cut, change or refuse an answer of ours is in the table. A few stay as
-the server has them, because the value of a virtual column may depend on them, and we read it as
-other sessions do: `default_week_format`, `div_precision_increment`, `lc_time_names`,
+A session begins with copies of the server's global variables, which `init_connect` may change. Each
+variable that could cut off, change or refuse an answer is set by `WANTED`. A few stay as the server
+has them, because the value of a virtual column may depend on them and has to be read as other
+sessions read it: `default_week_format`, `div_precision_increment`, `lc_time_names`,
 `block_encryption_mode`, MariaDB's `old_mode`, and some words of `sql_mode`. None of our statements
 depends on these.
 
@@ -43,8 +43,8 @@ _NO_BINLOG = 1381
 _TLS_REQUIRED = 3159
 
 _OLD_TLS: Final = (
-    "the server speaks TLS 1.1 at most, which OpenSSL refuses on this machine",
-    "upgrade the server (MySQL speaks TLS 1.2 in all of 8.0, and since 5.7.28), or lay an "
+    "the server supports TLS 1.1 at most, which OpenSSL refuses on this machine",
+    "upgrade the server (MySQL supports TLS 1.2 in all of 8.0, and since 5.7.28), or set up an "
     "encrypted tunnel to it and set tls = 'off' with tls_force = true",
 )
 _TLS_SIGNS: Final = (
@@ -54,21 +54,21 @@ _TLS_SIGNS: Final = (
     ("WRONG_VERSION_NUMBER", *_OLD_TLS),
     (
         "server doesn't support it",
-        "the server has no certificate and speaks no TLS",
-        "give the server a certificate (ssl_cert, ssl_key), or lay an encrypted tunnel to it and "
-        "set tls = 'off' with tls_force = true",
+        "the server has no certificate and does not support TLS",
+        "give the server a certificate (ssl_cert, ssl_key), or set up an encrypted tunnel to it "
+        "and set tls = 'off' with tls_force = true",
     ),
 )
-"""What an error of the driver's or of OpenSSL's contains, what it means, and a hint."""
+"""A part of an error of the driver or of OpenSSL, its meaning, and a hint."""
 
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
-"""Seconds of silence until the system asks, and between its questions; how many."""
+"""Seconds of silence before the first keepalive probe, and between probes; number of probes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
-    """How to reach one server. `tls`: "verify" (certificate and name are checked),
-    "required" (encrypted, unchecked) or "off". Times in seconds."""
+    """The address and account of a server. `tls`: "verify" (certificate and name are verified),
+    "required" (encrypted, unverified) or "off". Timeouts are in seconds."""
 
     host: str
     port: int
@@ -85,7 +85,7 @@ class ConnectionSettings:
 
 @contextmanager
 def connect(settings: ConnectionSettings, **options: Any) -> Iterator[pymysql.Connection[Cursor]]:
-    """A connection, closed at the end; failures inside come out as `pipeline.errors`."""
+    """Yield a connection and close it at the end; errors are raised as `pipeline.errors`."""
     with translated(settings):
         connection = open_connection(settings, **options)
         try:
@@ -96,10 +96,11 @@ def connect(settings: ConnectionSettings, **options: Any) -> Iterator[pymysql.Co
 
 
 def open_connection(
-    settings: ConnectionSettings, *, also: str = "", **options: Any
+    settings: ConnectionSettings, *, extra: str = "", **options: Any
 ) -> pymysql.Connection[Cursor]:
-    """A connection whose session has the variables of `SessionStart`: UTC, autocommit, utf8mb4, no
-    limits. `also`: more assignments, each after a comma. The caller closes it and translates."""
+    """Return a connection whose session has the variables of `WANTED`: UTC, autocommit, utf8mb4, no
+    limits. `extra`: more assignments, each after a comma. The caller closes the connection, and
+    wraps its use in `translated`."""
     connection: pymysql.Connection[Cursor] = _Connection(
         host=settings.host,
         port=settings.port,
@@ -115,7 +116,7 @@ def open_connection(
     )
     greeting: Any = connection  # a call without types
     try:
-        _start(settings, greeting.get_server_info()).begin(connection, also)
+        _start(settings, greeting.get_server_info()).begin(connection, extra)
     except BaseException:
         if connection.open:
             connection.close()
@@ -124,8 +125,8 @@ def open_connection(
 
 
 class _Connection(pymysql.Connection):
-    """PyMySQL sets the character set by a statement of its own, which `SessionStart` does with the
-    other variables."""
+    """A connection without PyMySQL's statement for the character set, which `SessionStart` sets
+    together with the other variables."""
 
     def set_character_set(self, charset: str, collation: str | None = None) -> None:
         return
@@ -133,13 +134,13 @@ class _Connection(pymysql.Connection):
 
 @cache
 def _start(_settings: ConnectionSettings, _version: str) -> SessionStart:
-    """One in a process for each account at each server, as long as that says it is the same."""
+    """Return the `SessionStart` of an account at a server of a version, one in each process."""
     return SessionStart()
 
 
 def wait_long(connection: pymysql.Connection[Cursor]) -> None:
-    """From here on the server may be silent as long as it likes, as it is while it adds up a table
-    or looks for rows without an index; the system asks whether it is there at all."""
+    """Remove the read timeout, for statements whose first row may take long, such as a sum over a
+    table. TCP keepalive then detects a dead server."""
     stream: Any = connection  # no public call for either
     stream._read_timeout = None
     stream._sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -149,7 +150,7 @@ def wait_long(connection: pymysql.Connection[Cursor]) -> None:
 
 
 def cut(connection: pymysql.Connection[Cursor]) -> None:
-    """Whoever waits for its answer, in another thread, has lost the connection."""
+    """Shut the socket down: another thread that waits for an answer loses its connection."""
     stream: Any = connection
     with suppress(OSError, AttributeError):  # it is closed
         stream._sock.shutdown(socket.SHUT_RDWR)
@@ -158,21 +159,21 @@ def cut(connection: pymysql.Connection[Cursor]) -> None:
 def _tls(settings: ConnectionSettings) -> dict[str, Any]:
     if settings.tls == "off":
         return {"ssl_disabled": True}
-    checked = settings.tls != "required"
-    authorities = settings.tls_ca or (ssl.get_default_verify_paths().cafile if checked else None)
+    verified = settings.tls != "required"
+    authorities = settings.tls_ca or (ssl.get_default_verify_paths().cafile if verified else None)
     changed = Path(authorities).stat().st_mtime_ns if authorities else 0
-    return {"ssl": _context(settings.tls_ca, changed, checked=checked)}
+    return {"ssl": _context(settings.tls_ca, changed, checked=verified)}
 
 
 @cache
-def _context(authorities: str | None, _changed: int, *, checked: bool) -> ssl.SSLContext:
-    """Made once a process for each file of certificates as it is: to read the system's takes much
-    longer than to connect. None of them are read where nothing is checked."""
-    if checked or authorities:
+def _context(authorities: str | None, _changed: int, *, verified: bool) -> ssl.SSLContext:
+    """Return a context, cached for each state of the certificate file: reading the system's
+    certificates takes much longer than connecting. Without verification none are read."""
+    if verified or authorities:
         context = ssl.create_default_context(cafile=authorities)
     else:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if not checked:
+    if not verified:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
@@ -180,7 +181,7 @@ def _context(authorities: str | None, _changed: int, *, checked: bool) -> ssl.SS
 
 @contextmanager
 def translated(settings: ConnectionSettings) -> Iterator[None]:
-    """Driver and socket errors → `pipeline.errors`, the original as the cause."""
+    """Raise errors of the driver and socket as `pipeline.errors`, with the original as cause."""
     try:
         yield
     except LockstepError:
@@ -194,7 +195,7 @@ def translated(settings: ConnectionSettings) -> Iterator[None]:
 
 
 def number_of(error: pymysql.MySQLError) -> int:
-    """An error's number; 0 where the driver gave none."""
+    """Return an error's number; 0 if the driver gave none."""
     return error.args[0] if error.args and isinstance(error.args[0], int) else 0
 
 
@@ -236,7 +237,7 @@ def _meaning(settings: ConnectionSettings, error: pymysql.MySQLError) -> Lockste
         case Meaning.REFUSED:
             return SourceRefused(
                 f"MySQL at {settings.host}:{settings.port} refuses a query: {told(number, text)}",
-                hint="fix what the server complains of, then run again",
+                hint="fix the problem that the server reports, then run again",
             )
 
 
@@ -258,7 +259,7 @@ def _tls_refused(settings: ConnectionSettings, error: BaseException) -> TlsRefus
         ((why, hint) for sign, why, hint in _TLS_SIGNS if sign in text),
         (
             text,
-            "give the server's CA as tls_ca, or set tls = 'required' (encrypted, unchecked), or "
+            "set tls_ca to the server's CA, or set tls = 'required' (encrypted, unverified), or "
             "'off' on the loopback",
         ),
     )
@@ -272,7 +273,7 @@ def _tls_refused(settings: ConnectionSettings, error: BaseException) -> TlsRefus
 def _unavailable(settings: ConnectionSettings, text: str) -> SourceUnavailable:
     return SourceUnavailable(
         f"MySQL at {settings.host}:{settings.port} cannot be reached: {text}",
-        hint="check that the server runs and that host and port are right, then run again",
+        hint="check that the server runs and that host and port are correct, then run again",
     )
 
 
@@ -368,12 +369,12 @@ class SessionStart:
     def __init__(self) -> None:
         self._statement: str | None = None
 
-    def begin(self, connection: pymysql.Connection[Cursor], also: str) -> None:
-        """Set all variables, and `also`: assignments for this session alone. `ServerSettings` if a
+    def begin(self, connection: pymysql.Connection[Cursor], extra: str) -> None:
+        """Set all variables, and `extra`: assignments for this session only. `ServerSettings` if a
         variable has another value and the account may not set it."""
         with connection.cursor() as cursor:
-            if self._statement is None or not _accepted(cursor, self._statement + also):
-                self._statement = _learned(cursor, also)
+            if self._statement is None or not _accepted(cursor, self._statement + extra):
+                self._statement = _learned(cursor, extra)
         driver: Any = connection  # no public attribute for it
         if driver.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS:
             connection.rollback()  # init_connect began it
@@ -391,22 +392,22 @@ def _accepted(cursor: Cursor, statement: str) -> bool:
     return True
 
 
-def _learned(cursor: Cursor, also: str) -> str:
+def _learned(cursor: Cursor, extra: str) -> str:
     """Return the statement for this server, once it has set the variables of this session."""
     cursor.execute(_FIRST)
     cursor.execute(_SHOW)
-    found = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
-    _require_packets(found.get("max_allowed_packet"))
-    kept = [mode for mode in _MODES if mode in found.get("sql_mode", "").upper().split(",")]
+    variables = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
+    _require_packets(variables.get("max_allowed_packet"))
+    modes = [mode for mode in _MODES if mode in variables.get("sql_mode", "").upper().split(",")]
     wanted = {
-        "sql_mode": f"'{','.join(kept)}'",
-        **{name: value for name, value in WANTED.items() if name in found},
+        "sql_mode": f"'{','.join(modes)}'",
+        **{name: value for name, value in WANTED.items() if name in variables},
     }
-    if not _accepted(cursor, _setting(wanted) + also):
+    if not _accepted(cursor, _setting(wanted) + extra):
         wanted = {
-            name: value for name, value in wanted.items() if _is_set(cursor, name, value, found)
+            name: value for name, value in wanted.items() if _is_set(cursor, name, value, variables)
         }
-        cursor.execute(_setting(wanted) + also)
+        cursor.execute(_setting(wanted) + extra)
     return _setting(wanted)
 
 
@@ -414,17 +415,17 @@ def _setting(wanted: Mapping[str, str]) -> str:
     return "set session " + ", ".join(f"{name} = {value}" for name, value in wanted.items())
 
 
-def _is_set(cursor: Cursor, name: str, value: str, found: Mapping[str, str]) -> bool:
+def _is_set(cursor: Cursor, name: str, value: str, variables: Mapping[str, str]) -> bool:
     """Set a variable; return False if the account may not, and the value is the wanted one."""
     try:
         cursor.execute(_setting({name: value}))
     except pymysql.MySQLError as error:
         if meaning_of(number_of(error)) not in _REFUSED:
             raise
-        if _plain(found[name]) == _plain(value):
+        if _plain(variables[name]) == _plain(value):
             return False
         raise ServerSettings(
-            f"{name} is {found[name]!r}, and the account may not set it for its sessions: "
+            f"{name} is {variables[name]!r}, and the account may not set it for its sessions: "
             f"{told(number_of(error), str(error.args[-1]), (name,))}",
             hint=f"set global {name} = {value}; (and put it into the server's configuration)",
         ) from error
@@ -444,7 +445,7 @@ def _plain(value: str) -> str:
 def _require_packets(shown: str | None) -> None:
     if shown is None or int(shown) < LEAST_PACKET:
         raise ServerSettings(
-            f"max_allowed_packet is {shown}: statements of ours are longer than that",
+            f"max_allowed_packet is {shown}, which is too small for Lockstep's statements",
             hint=f"set global max_allowed_packet = {1 << 26}; (and put it into the server's "
             "configuration)",
         )

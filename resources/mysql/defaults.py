@@ -1,8 +1,9 @@
-"""What columns have by default, asked of the server itself.
+"""The values of columns' defaults, computed by the server.
 
-`default(t.c)` needs the right to SELECT alone. Joined to nothing a table answers without a row,
-but for columns that are NOT NULL: those are asked of its first row, and an empty table has no
-answer. It is today's default: the log tells whether it was the same at some place.
+`default(t.c)` needs only SELECT. For a nullable column it is selected through an outer join that
+matches nothing, so that no row is read. For a NOT NULL column it is selected from the table's first
+row; for an empty table there is no answer. The result is the present default: the log decides
+whether it was the same at another place.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from resources.mysql.select import quoted, quoted_table
 
 _SESSION: Final = "set session lock_wait_timeout = 1"
 _ENGINES: Final = frozenset({"innodb", "myisam", "aria", "rocksdb"})
-"""Others may ask elsewhere for their tables."""
+"""Other engines may fetch their tables from another server."""
 
 _FLOATS: Final = frozenset({"float", "double"})
 _BYTES: Final = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
@@ -30,7 +31,7 @@ _TEXTS: Final = frozenset(
     {"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"}
 )
 _TABLES_AT_ONCE: Final = 40
-"""Each is opened as often as it has columns that are asked for."""
+"""Most tables in one statement, which opens each as often as it has such columns."""
 
 _CLIENT_ERRORS: Final = range(2000, 3000)
 
@@ -42,8 +43,8 @@ class _Question:
 
 
 def with_values(cursor: Cursor, tables: Sequence[TableSchema]) -> tuple[TableSchema, ...]:
-    """The tables with the values of constants that only the server can tell. One that it does
-    not answer for, to this account or at this moment, stays as it is written."""
+    """Return the tables with the values of those defaults that only the server can compute. A
+    default stays as it is written if the server gives no value to this account, or at present."""
     questions = [
         [_Question(table.name, column) for column in table.columns if _is_asked(column)]
         for table in tables
@@ -53,23 +54,27 @@ def with_values(cursor: Cursor, tables: Sequence[TableSchema]) -> tuple[TableSch
     if not questions:
         return tuple(tables)
     cursor.execute(_SESSION)
-    told: dict[tuple[TableName, str], str] = {}
+    defaults: dict[tuple[TableName, str], str] = {}
     for first in range(0, len(questions), _TABLES_AT_ONCE):
-        some = [
-            question for many in questions[first : first + _TABLES_AT_ONCE] for question in many
+        batch = [
+            question
+            for of_table in questions[first : first + _TABLES_AT_ONCE]
+            for question in of_table
         ]
-        told.update(_answers(cursor, some))
-    return tuple(_told(table, told) for table in tables)
+        defaults.update(_answers(cursor, batch))
+    return tuple(_with_defaults(table, defaults) for table in tables)
 
 
 def _is_asked(column: ColumnSchema) -> bool:
     return isinstance(column.default, WrittenDefault)
 
 
-def _told(table: TableSchema, told: Mapping[tuple[TableName, str], str]) -> TableSchema:
+def _with_defaults(
+    table: TableSchema, defaults: Mapping[tuple[TableName, str], str]
+) -> TableSchema:
     columns = (
-        replace(column, default=LiteralDefault(told[table.name, column.name]))
-        if (table.name, column.name) in told
+        replace(column, default=LiteralDefault(defaults[table.name, column.name]))
+        if (table.name, column.name) in defaults
         else column
         for column in table.columns
     )
@@ -79,9 +84,9 @@ def _told(table: TableSchema, told: Mapping[tuple[TableName, str], str]) -> Tabl
 def _answers(
     cursor: Cursor, questions: Sequence[_Question]
 ) -> Iterator[tuple[tuple[TableName, str], str]]:
-    """Asked together, and in halves where the server refuses one of them."""
+    """Yield the values that the server gives. If it refuses the statement, each half is tried."""
     try:
-        cursor.execute(f"select {', '.join(map(_asked, questions))}")
+        cursor.execute(f"select {', '.join(map(_subquery, questions))}")
     except pymysql.MySQLError as error:
         if not error.args or error.args[0] in _CLIENT_ERRORS or not error.args[0]:
             raise
@@ -96,12 +101,12 @@ def _answers(
             yield (question.table, question.column.name), text
 
 
-def _asked(question: _Question) -> str:
+def _subquery(question: _Question) -> str:
     default = _selected(question.column, f"default(t.{quoted(question.column.name)})")
     table = quoted_table(question.table)
     if question.column.nullable:
         return f"(select {default} from (select 1) z left join {table} t on false)"
-    # NULL stands for the row that is not there, in a column that cannot be NULL.
+    # A NULL then means that the table is empty, since the column itself cannot be NULL.
     return f"(select {default} from {table} t limit 1)"
 
 
@@ -118,7 +123,7 @@ def _selected(column: ColumnSchema, default: str) -> str:
 
 
 def _text(column: ColumnSchema, answer: Any) -> str | None:
-    """As `LiteralDefault` has it; None for an answer that is no value of the type."""
+    """Return the value in the form of `LiteralDefault`; None if it is not one of the type."""
     kind = column.type
     if kind in _FLOATS:
         return repr(float(answer))

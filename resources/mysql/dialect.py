@@ -1,4 +1,4 @@
-"""Which product and version a server is, where statements have to differ."""
+"""A server's product and version, on which some statements depend."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID over a PyMySQL connection, which never
-reconnects: a second stream would begin somewhere else.
+"""COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID over a PyMySQL connection. It never reconnects: a second
+stream would begin at another place.
 
 Protocol: MySQL manual, "COM_BINLOG_DUMP", "COM_BINLOG_DUMP_GTID", "Binlog Network Stream".
 """
@@ -26,7 +26,7 @@ _COM_BINLOG_DUMP: Final = 0x12
 _COM_BINLOG_DUMP_GTID: Final = 0x1E
 _NON_BLOCK: Final = 0x01
 _ANNOTATE_ROWS: Final = 0x02
-"""MariaDB leaves events out otherwise, and counted offsets would not fit the log."""
+"""Without this flag MariaDB leaves events out, so that offsets could not be counted."""
 
 _THROUGH_GTID: Final = 0x04
 _COMMAND = struct.Struct("<IHI")
@@ -35,22 +35,22 @@ MAX_OFFSET: Final = 0xFFFFFFFF
 """The offset of COM_BINLOG_DUMP has 32 bits."""
 
 SERVER_IDS: Final = range(1 << 31, (1 << 31) + (1 << 24))
-"""What dumps call themselves, each anew. MariaDB ends a dump when another one with the same id
-begins, and where the older one has just been left (measured on 10.11), may answer neither.
-Server ids people give to servers are small; ours lie above."""
+"""The server ids of dumps, a random one for each. MariaDB ends a dump when another with the same id
+begins, and may answer neither if the older one was just abandoned (measured on 10.11). They are
+above the ids that people give to servers."""
 
 _SESSION = (
     ", @source_binlog_checksum = 'CRC32', @master_binlog_checksum = 'CRC32', "
     "@source_heartbeat_period = {heartbeat}, @master_heartbeat_period = {heartbeat}, "
     "@replica_uuid = '{id}', @slave_uuid = '{id}', @mariadb_slave_capability = 4"
 )
-"""Checksums as the log has them; a sign of life while the server skips events; an identity
-of our own, so that the server does not take this dump for a reconnecting replica and end
-another one; and MariaDB's own events as they are."""
+"""Checksums as in the log; heartbeats while the server skips events; a random UUID, so that the
+server does not take this dump for a reconnecting replica and end another dump; MariaDB's own events
+unchanged."""
 
 
 class MySqlDump:
-    """One dump: opened by iterating, ended by `close`."""
+    """One dump: iterating opens it, `close` ends it."""
 
     def __init__(
         self,
@@ -71,9 +71,9 @@ class MySqlDump:
         with translated(self._settings):
             beat = int(self._settings.read_timeout / 3 * 1_000_000_000)
             dumping = _SESSION.format(id=uuid.uuid4(), heartbeat=beat)
-            connection = self._connection = open_connection(self._settings, also=dumping)
-            # PyMySQL has no public call for a command of one's own, nor for its socket;
-            # nothing is buffered, because the answer to the statement above was read whole.
+            connection = self._connection = open_connection(self._settings, extra=dumping)
+            # PyMySQL has no public call for other commands, nor for its socket. Its buffer is
+            # empty here, because the answer to the last statement was read completely.
             stream: Any = connection
             stream._execute_command(self._code, self._command)
             stream._sock.settimeout(self._settings.read_timeout)
@@ -81,7 +81,7 @@ class MySqlDump:
             yield from self._receiver.received()
 
     def close(self) -> None:
-        """Drop the connection; the server notices at its next write."""
+        """Drop the connection; the server notices that at its next write."""
         if self._receiver is not None:
             self._receiver.close()
             self._receiver = None
@@ -92,14 +92,14 @@ class MySqlDump:
 
 
 def own_server_id() -> int:
-    """One of `SERVER_IDS`, for one dump."""
+    """Return one of `SERVER_IDS` at random."""
     return SERVER_IDS[secrets.randbelow(len(SERVER_IDS))]
 
 
 def by_offset(start: Coordinates, server_id: int) -> tuple[int, bytes]:
-    """COM_BINLOG_DUMP from a place whose offset has 32 bits; ValueError for another."""
+    """Return COM_BINLOG_DUMP from a place; ValueError if its offset has more than 32 bits."""
     if start.offset > MAX_OFFSET:
-        raise ValueError(f"{start} lies beyond 4 GiB")
+        raise ValueError(f"{start} is beyond 4 GiB")
     name = str(start.file).encode()
     return _COM_BINLOG_DUMP, _COMMAND.pack(
         start.offset, _NON_BLOCK | _ANNOTATE_ROWS, server_id
@@ -107,18 +107,19 @@ def by_offset(start: Coordinates, server_id: int) -> tuple[int, bytes]:
 
 
 def by_wide_offset(start: Coordinates, server_id: int) -> tuple[int, bytes]:
-    """COM_BINLOG_DUMP_GTID with a file, an offset of 64 bits and no set: nothing is skipped.
-    Servers take it with gtid_mode=ON only."""
+    """Return COM_BINLOG_DUMP_GTID with a file, an offset of 64 bits and an empty set, so that no
+    transaction is skipped. Servers accept it with gtid_mode=ON only."""
     return _COM_BINLOG_DUMP_GTID, _gtid_command(str(start.file), start.offset, b"", server_id)
 
 
 def after_set(executed: GtidSet, server_id: int) -> tuple[int, bytes]:
-    """COM_BINLOG_DUMP_GTID of every transaction that is not in the set."""
+    """Return COM_BINLOG_DUMP_GTID for every transaction that is not in the set."""
     return _COM_BINLOG_DUMP_GTID, _gtid_command("", 4, encoded(executed), server_id)
 
 
 def _gtid_command(file: str, offset: int, data: bytes, server_id: int) -> bytes:
-    """flags 2, server id 4, length of the name 4, name, offset 8, length of the set 4, set."""
+    """Return the command: flags 2, server id 4, length of the name 4, name, offset 8, length of the
+    set 4, set."""
     name = file.encode()
     flags = _NON_BLOCK | (_THROUGH_GTID if data else 0)
     data = data or bytes(8)

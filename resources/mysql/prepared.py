@@ -1,4 +1,4 @@
-"""XA transactions that are prepared on a server now: XA RECOVER."""
+"""The XA transactions that are prepared on a server: XA RECOVER."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from pymysql.cursors import Cursor
 from pipeline.batch import Xid
 
 _NOT_ALLOWED = 1401
-"""ER_XAER_RMERR: MySQL wants XA_RECOVER_ADMIN."""
+"""ER_XAER_RMERR: the account lacks XA_RECOVER_ADMIN on MySQL."""
 
 
 def prepared_if_told(cursor: Cursor) -> frozenset[Xid] | None:
-    """All of them; None where the account may not ask (the preflight tells of that)."""
+    """Return the prepared transactions; None if the account may not list them, which the preflight
+    reports."""
     try:
         cursor.execute("xa recover convert xid")
     except pymysql.err.ProgrammingError:
@@ -29,26 +30,26 @@ def prepared_if_told(cursor: Cursor) -> frozenset[Xid] | None:
 
 
 def committed_count(cursor: Cursor) -> int | None:
-    """XA COMMITs that were begun since the server started; None where it does not count them."""
+    """Return the number of XA COMMITs since the server started; None if it does not count them."""
     cursor.execute("show global status like 'com_xa_commit'")
     row = cursor.fetchone()
     return None if row is None else int(row[1])
 
 
 def _from_hex(format_id: int, first: int, second: int, data: str) -> Xid:
-    """`data` is 0x and both parts' bytes, one behind the other."""
+    """Return the XID for `data`, which is 0x and the bytes of gtrid and bqual."""
     content = bytes.fromhex(data.removeprefix("0x"))
     return Xid(format_id, content[:first], content[first : first + second])
 
 
 def _from_text(format_id: int, text: str) -> Xid:
-    """`X'6774',X'6271',7`, or quoted as it is where every character can be shown."""
-    parts = [_part(one) for one in text.split(",")]
+    """Return the XID for `X'6774',X'6271',7`; parts that are printable are quoted as text."""
+    parts = [_bytes(part) for part in text.split(",")]
     gtrid, bqual = parts[0], parts[1] if len(parts) > 1 else b""
     return Xid(format_id, gtrid, bqual)
 
 
-def _part(text: str) -> bytes:
+def _bytes(text: str) -> bytes:
     stripped = text.strip()
     if stripped[:2].upper() == "X'":
         return bytes.fromhex(stripped[2:-1])

@@ -1,4 +1,4 @@
-"""Whether an account may see and read whole tables, and which GRANT is missing."""
+"""The check that an account may see and read whole tables, and the GRANT that is missing."""
 
 from __future__ import annotations
 

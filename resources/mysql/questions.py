@@ -1,7 +1,7 @@
-"""The session in which a server is asked short questions, kept from one question to the next.
+"""A pool of at most one idle session, in which short queries run.
 
-A run asks a dozen times, and a handshake takes longer than most answers, with TLS above all. A
-session is only used again soon, by nobody else at a time, and while the server keeps it.
+A run has a dozen of them, and a handshake takes longer than most of their answers, particularly
+with TLS. An idle session is used again only for a few seconds, and only if the server still has it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from pymysql.cursors import Cursor
 from resources.mysql.connection import ConnectionSettings, open_connection, translated
 
 Idle: TypeAlias = "deque[tuple[pymysql.Connection[Cursor], float]]"
-"""Sessions that nobody uses, and since when, by the monotonic clock."""
+"""Idle sessions, and since when they are idle, by the monotonic clock."""
 
 KEPT_SECONDS: Final = 10.0
-"""After that an account's privileges, or whoever answers at that address, may be others."""
+"""Longest time that a session is kept idle. Later, the account's privileges, or the server at this
+address, may be others."""
 
 
 class Questions:
-    """Sessions for one question after the other, at most one of them idle; for several threads,
-    each of which has a session of its own while it asks."""
+    """Sessions for one query after another, at most one of them idle. Threads may share it: each
+    query has a session of its own."""
 
     def __init__(self, settings: Callable[[], ConnectionSettings]) -> None:
         self._settings = settings
@@ -37,11 +38,11 @@ class Questions:
 
     @contextmanager
     def cursor(self) -> Iterator[Cursor]:
-        """A session's cursor, for questions that leave the session as they found it. Where one of
-        them fails the session is closed. Failures come out as `pipeline.errors`."""
+        """Yield a cursor for queries that do not change the session. If one fails, the session is
+        closed; errors are raised as `pipeline.errors`."""
         settings = self._settings()
         with translated(settings):
-            connection = self._kept() or open_connection(settings)
+            connection = self._reusable() or open_connection(settings)
             try:
                 with connection.cursor() as cursor:
                     yield cursor
@@ -51,10 +52,10 @@ class Questions:
             self._keep(connection)
 
     def close(self) -> None:
-        """Close the idle session; the next question opens another one."""
+        """Close the idle session; the next query opens another."""
         _close_all(self._idle)
 
-    def _kept(self) -> pymysql.Connection[Cursor] | None:
+    def _reusable(self) -> pymysql.Connection[Cursor] | None:
         with suppress(IndexError):
             connection, since = self._idle.pop()
             if monotonic() - since < KEPT_SECONDS and _is_silent(connection):
@@ -74,11 +75,12 @@ def _close_all(idle: Idle) -> None:
 
 
 def _is_silent(connection: pymysql.Connection[Cursor]) -> bool:
-    """A server says nothing unasked, but that it closes the session."""
+    """Return whether there is nothing to read. A server sends nothing unasked, except that it
+    closes the session."""
     driver: Any = connection  # no public call for its socket
-    at_hand = select.poll()
-    at_hand.register(driver._sock, select.POLLIN)
-    return not at_hand.poll(0)
+    readable = select.poll()
+    readable.register(driver._sock, select.POLLIN)
+    return not readable.poll(0)
 
 
 def _close(connection: pymysql.Connection[Cursor]) -> None:

@@ -1,4 +1,4 @@
-"""One consistent read of a table, of some of its columns or of some of its rows."""
+"""A consistent read of a table, of some of its columns, or of some of its rows."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ from resources.mysql.connection import (
 from resources.mysql.dialect import read_dialect
 from resources.mysql.privileges import may_not_be_read
 from resources.mysql.select import quoted_table
-from resources.mysql.taking import Taking, moved, require_built
+from resources.mysql.taking import MarkedRead, moved, require_built
 from resources.mysql.warnings import keep_warnings
 from resources.mysql.watcher import watched
 
 _LOST: Final = frozenset({0, 2006, 2013, 2055})
-"""CR_SERVER_GONE_ERROR, CR_SERVER_LOST, CR_SERVER_LOST_EXTENDED; 0 of the driver: no session."""
+"""CR_SERVER_GONE_ERROR, CR_SERVER_LOST, CR_SERVER_LOST_EXTENDED; the driver's 0 for a closed
+session."""
 
 _MOVED: Final = frozenset({1049, 1054, 1146, 1176, 1412})
 """ER_BAD_DB_ERROR, ER_BAD_FIELD_ERROR, ER_NO_SUCH_TABLE, ER_KEY_DOES_NOT_EXITS,
@@ -46,9 +47,9 @@ ER_TABLE_DEF_CHANGED."""
 
 @contextmanager
 def reading(settings: ConnectionSettings, *, patient: bool = False) -> Iterator[ReadingCursor]:
-    """An unbuffered cursor in a session that may read whole tables. Rows that were not
-    fetched are left behind: the connection goes without them. `patient`: for statements whose first
-    row may come late, under a watcher (`watcher.watched`)."""
+    """Yield an unbuffered cursor in a session of its own. Rows that were not fetched at the end are
+    discarded together with the connection. `patient`: the first row may take long; use it with a
+    watcher (`watcher.watched`)."""
     with translated(settings):
         connection = open_connection(settings)
         cursor = connection.cursor(ReadingCursor)
@@ -62,7 +63,8 @@ def reading(settings: ConnectionSettings, *, patient: bool = False) -> Iterator[
 
 
 def has_no_row(cursor: Cursor, table: TableName) -> bool:
-    """False too where the server refuses to read it, as it does with a table that is gone."""
+    """Return whether a table is empty; False also if the server refuses to read it, as it does for
+    a dropped table."""
     try:
         cursor.execute(f"select 1 from {quoted_table(table)} limit 1")
     except pymysql.MySQLError as error:
@@ -99,39 +101,40 @@ def take(
     exact: bool = False,
     where: str | None = None,
     along: str = "",
-    rows_alone: bool = False,
+    rows_only: bool = False,
 ) -> TableSnapshot:
-    """A snapshot that is open as long as the session of `cursor`, one of `reading`. `where`: a
-    condition in complete SQL, for those rows only, which are found `along` an index, in SQL.
-    `rows_alone`: as in `require_built`."""
-    whole = row_structure(table) if isinstance(table, TableSchema) else table
-    key = key_columns(table) if isinstance(table, TableSchema) else frozenset(whole.primary_key)
-    read = _narrowed(whole, columns)
+    """Open a snapshot, which lasts as long as the session of `cursor`, one of `reading`. `where`: a
+    condition in complete SQL for the rows to read, with `along` as its index hint.
+    `rows_only`: as in `require_built`."""
+    structure = row_structure(table) if isinstance(table, TableSchema) else table
+    key = key_columns(table) if isinstance(table, TableSchema) else frozenset(structure.primary_key)
+    read = _narrowed(structure, columns)
     schema = arrow_schema(read)
     with (
         connect(settings) as asking,
         asking.cursor() as questions,
-        explained(settings, whole.name, whole.names),
+        explained(settings, structure.name, structure.names),
     ):
-        taking = Taking(cursor, questions, read, read_dialect(questions), key, where, along)
-        opened = taking.exactly() if exact else taking.once()
-        require_built(questions, table, whole, rows_alone=rows_alone)
+        marked = MarkedRead(cursor, questions, read, read_dialect(questions), key, where, along)
+        opened = marked.exactly() if exact else marked.once()
+        require_built(questions, table, structure, rows_only=rows_only)
     low, high = opened.marks.low, opened.marks.high
     return TableSnapshot(
-        table=whole.name,
+        table=structure.name,
         schema=schema,
         low=low.at,
         high=high.at,
         low_set=low.executed,
         high_set=high.executed,
         exact=opened.exact,
-        batches=_told(settings, whole, opened.batches),
+        batches=_with_errors(settings, structure, opened.batches),
         prepared=opened.marks.prepared,
     )
 
 
 def _narrowed(structure: TableStructure, columns: Sequence[str] | None) -> TableStructure:
-    """The key and these columns, in the table's order; ValueError for one it lacks."""
+    """Return the structure with the key and these columns only, in the table's order; ValueError
+    for a column that it lacks."""
     if columns is None:
         return structure
     wanted = {*columns, *structure.primary_key}
@@ -145,46 +148,50 @@ def _narrowed(structure: TableStructure, columns: Sequence[str] | None) -> Table
 def explained(
     settings: ConnectionSettings, table: TableName, columns: Sequence[str] = ()
 ) -> Iterator[None]:
-    """As `translated`, for statements about one table: what an error packet says of it is a
-    TableError, in the server's own words."""
+    """Translate errors as `translated` does, for statements about one table: an error about that
+    table becomes a TableError with the server's text."""
     with translated(settings):
         try:
             yield
         except pymysql.MySQLError as error:
             names = names_of(table, columns)
-            about = _about(settings, table, number_of(error), text_of(error), names)
+            about = _table_error(settings, table, number_of(error), text_of(error), names)
             if about is None:
                 raise
             raise about from error
         except UnicodeDecodeError as error:
             raise TableError(
-                "the source sent text that is not in the character set it says",
+                "the source sent text that is not UTF-8",
                 hint="correct those rows in the source, or exclude the table",
             ) from error
 
 
-def _about(
+def _table_error(
     settings: ConnectionSettings, table: TableName, number: int, text: str, names: frozenset[str]
 ) -> StructureMoved | TableError | None:
-    """What an error means for the table; None where it is about more than that."""
+    """Return the error for the table; None if the server's error is not about this table only."""
     if number in _MOVED:
         return moved(table, text)
-    said = told(number, text, names)
+    message = told(number, text, names)
     match meaning_of(number):
         case Meaning.BUSY:
             return TableBusy(
-                f"it could not be read now: {said}", hint="the next run tries it again"
+                f"the table could not be read now: {message}", hint="the next run tries it again"
             )
         case Meaning.PRIVILEGE:
-            return may_not_be_read(settings, table, f"the account may not read it: {said}")
+            return may_not_be_read(
+                settings, table, f"the account may not read the table: {message}"
+            )
         case Meaning.REFUSED:
-            cure = LIMITS.get(number, "fix what it complains of")
-            return TableError(f"MySQL refuses to read it: {said}", hint=f"{cure} at the source")
+            cure = LIMITS.get(number, "fix the problem that it reports")
+            return TableError(
+                f"MySQL refuses to read the table: {message}", hint=f"{cure} at the source"
+            )
         case _:
             return None
 
 
-def _told(
+def _with_errors(
     settings: ConnectionSettings, table: TableStructure, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     with explained(settings, table.name, table.names):
@@ -192,7 +199,7 @@ def _told(
 
 
 def _leave(connection: pymysql.Connection[Any], cursor: ReadingCursor) -> None:
-    """PyMySQL would read a result to its end before it closes."""
+    """Close the session without reading the rest of a result, as PyMySQL would."""
     if cursor.answer is not None and cursor.answer.leave():
         return
     stream: Any = connection

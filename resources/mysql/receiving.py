@@ -1,7 +1,7 @@
-"""A socket read ahead of its reader, into a few buffers that are used again.
+"""A thread that reads a socket ahead of its consumer, into a few buffers that are used again.
 
-The one thread of a dump, or of an answer that is read as it comes, lets the socket's copy run
-beside the decoding, which holds no lock of Python's, and stops by itself when all buffers are full.
+Copying from the socket runs in parallel to decoding, which releases the GIL, and pauses when all
+buffers are full (backpressure).
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ BUFFER_BYTES: Final = 1 << 20
 BUFFERS: Final = 6
 _HALF: Final = BUFFER_BYTES // 2
 _RESET: Final = struct.pack("ii", 1, 0)
-"""Linger for no second: what was not sent or read is thrown away (socket(7))."""
+"""SO_LINGER of 0 seconds: closing the socket discards its data and resets the connection
+(socket(7))."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What is received: its name in messages; free bytes before each piece; how many
-    milliseconds a piece that is not half full waits for more."""
+    """A kind of stream: its name in messages; free bytes before each piece; milliseconds for which
+    a piece that is not half full waits for more."""
 
     name: str
     headroom: int
@@ -44,23 +45,23 @@ class Stream:
 
 DUMP: Final = Stream("log", HEADROOM, 0)
 ANSWER: Final = Stream("answer", 0, 2)
-"""A table's rows come as fast as the server makes them: in few large pieces, then."""
+"""A server sends a table's rows as it reads them; waiting a little gives fewer, larger pieces."""
 
 
 class _Stopped(Exception):
-    """Nobody wants the rest."""
+    """The consumer has stopped reading."""
 
 
 class Receiver:
-    """Reads `sock` until it is closed; its timeout bounds every wait for a silent peer."""
+    """Reads `sock` until it is closed; the socket's timeout bounds every wait for data."""
 
     def __init__(self, sock: socket.socket, stream: Stream = DUMP) -> None:
         self._sock = sock
         self._stream = stream
         self._wake, self._waker = os.pipe()
-        self._at_hand = select.poll()  # unlike `select`, for any number of open files
-        self._at_hand.register(sock, select.POLLIN)
-        self._at_hand.register(self._wake, select.POLLIN)
+        self._readable = select.poll()  # `select` would fail with file descriptors above 1023
+        self._readable.register(sock, select.POLLIN)
+        self._readable.register(self._wake, select.POLLIN)
         self._free: queue.SimpleQueue[npt.NDArray[np.uint8] | None] = queue.SimpleQueue()
         self._full: queue.SimpleQueue[Received | BaseException] = queue.SimpleQueue()
         for _ in range(BUFFERS):
@@ -70,27 +71,27 @@ class Receiver:
         )
 
     def received(self) -> Iterator[Received]:
-        """What comes, in order; what went wrong is raised behind what came before it."""
+        """Yield the pieces in order; an error is raised after the pieces before it."""
         self._thread.start()
         while True:
-            got = self._full.get()
-            if isinstance(got, BaseException):
-                raise got
-            yield got
-            self._free.put(got.data)
+            piece = self._full.get()
+            if isinstance(piece, BaseException):
+                raise piece
+            yield piece
+            self._free.put(piece.data)
 
     def close(self) -> None:
-        """End the connection's reading; the thread is gone when this returns. Closing the
-        socket resets the connection then, so that a server that waits to send the rest ends
-        its dump at once. Otherwise it may wait for minutes, and keep its log files."""
+        """End the thread, and let closing the socket reset the connection: a server that waits to
+        send the rest then ends its dump at once. Otherwise it might wait for minutes, during which
+        it cannot purge its log files."""
         with suppress(OSError):
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self._sock.shutdown(socket.SHUT_RDWR)
         self.stop()
 
     def stop(self) -> None:
-        """End the reading, and leave the connection as it is: for whoever has read to the end of
-        what the server sends unasked. The thread is gone when this returns."""
+        """End the thread, and leave the connection usable: for callers that have read the whole
+        answer."""
         if self._waker < 0:
             return
         self._free.put(None)
@@ -105,18 +106,18 @@ class Receiver:
         try:
             while (data := self._free.get()) is not None:
                 self._full.put(self._fill(data))
-        except BaseException as error:  # noqa: BLE001 - raised where the bytes are wanted
+        except BaseException as error:  # noqa: BLE001 - raised in the consumer's thread
             self._full.put(error)
 
     def _fill(self, data: npt.NDArray[np.uint8]) -> Received:
-        """At least half a buffer, unless the socket has less at hand."""
+        """Fill at least half of the buffer, or as much as arrives in time."""
         view, begin = data.data, self._stream.headroom
         self._require_bytes()
         at = begin
         while True:
             count = self._sock.recv_into(view[at:])
             if count == 0 and at > begin:
-                # A server closes behind its last packet; whoever reads that one stops.
+                # A server may close the connection after its last packet, where the reader stops.
                 return Received(data, begin, at)
             if count == 0:
                 raise SourceUnavailable(
@@ -124,20 +125,20 @@ class Receiver:
                     hint="run again; if that fails, look at the server's error log",
                 )
             at += count
-            if at - begin >= _HALF or not self._comes(self._stream.patience):
+            if at - begin >= _HALF or not self._wait(self._stream.patience):
                 return Received(data, begin, at)
 
     def _require_bytes(self) -> None:
-        """TimeoutError if none come in time."""
+        """Wait for bytes; TimeoutError if none arrive in time."""
         seconds = self._sock.gettimeout()
-        if not self._comes(None if seconds is None else int(seconds * 1000)):
+        if not self._wait(None if seconds is None else int(seconds * 1000)):
             raise TimeoutError("timed out")
 
-    def _comes(self, milliseconds: int | None) -> bool:
-        """Whether something is at hand within that time, be it the end."""
+    def _wait(self, milliseconds: int | None) -> bool:
+        """Return whether bytes, or the end of the stream, arrive within that time."""
         if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
             return True
-        found = self._at_hand.poll(milliseconds)
-        if any(file == self._wake for file, _ in found):
+        ready = self._readable.poll(milliseconds)
+        if any(file == self._wake for file, _ in ready):
             raise _Stopped
-        return bool(found)
+        return bool(ready)

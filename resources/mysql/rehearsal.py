@@ -1,8 +1,7 @@
-"""Compiles the engine before it is needed.
+"""Compilation of the decoders in advance, so that the first run does not wait for the compiler.
 
-A made log with one table of every type is read once, and an answer to a SELECT with a column
-of every type, so that the first run does not wait for the compiler. `lockstep setup` calls it;
-without it the first run does the same, later.
+A synthetic log with a table of every type is read once, and a synthetic answer to a SELECT with a
+column of every type. `lockstep setup` calls this; otherwise the first run compiles the code itself.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ _COLUMNS: Final[tuple[tuple[Column, int, bytes], ...]] = (
     (Column("", "vector"), 242, b"\x04"),
     (Column("", "json"), 245, b"\x04"),
 )
-"""One of each way to decode: column, type code and metadata."""
+"""One column for each decoder of the log: column, type code and metadata."""
 
 _RESULT: Final[tuple[tuple[Column, Definition], ...]] = (
     (Column("", "tinyint"), Definition(1, False, 4)),
@@ -74,14 +73,14 @@ _RESULT: Final[tuple[tuple[Column, Definition], ...]] = (
     (Column("", "geometry"), Definition(255, False, 40)),
     (Column("", "vector"), Definition(242, False, 40)),
 )
-"""One of each way to read: column and how a result defines it."""
+"""One column for each decoder of results: column and its definition in the result."""
 
 _EMPTY_OBJECT: Final = b"\x05\x00\x00\x00" + b"\x00\x00\x00\x04\x00"
 _START: Final = Coordinates(LogFile("binlog", 1), FIRST_OFFSET)
 
 
 def rehearse() -> None:
-    """Read the made log; whatever is not compiled yet is compiled and kept."""
+    """Read the synthetic log and answer, so that all decoders are compiled and cached."""
     buffer = TransactionBuffer(_START, wants=lambda _: True, spool=NoSpool())
     structure = TableStructure(
         TableName("rehearsal", "every_type"),
@@ -105,16 +104,16 @@ def rehearse() -> None:
 
 
 def _rehearse_result() -> None:
-    """A row of NULLs, and the packet behind it."""
+    """Read a row of NULLs and the last packet."""
     nulls = b"\0" + b"\xff" * ((len(_RESULT) + 9) // 8)
-    made = bytes([len(nulls), 0, 0, 0]) + nulls + b"\x05\0\0\1\xfe\0\0\2\0"
-    piece = Received(np.frombuffer(made, np.uint8).copy(), 0, len(made))
+    packets = bytes([len(nulls), 0, 0, 0]) + nulls + b"\x05\0\0\1\xfe\0\0\2\0"
+    piece = Received(np.frombuffer(packets, np.uint8).copy(), 0, len(packets))
     columns, definitions = zip(*_RESULT, strict=True)
     list(ResultBatches(columns, definitions, [piece], sequence=0))
 
 
 def _wire() -> bytes:
-    """The log's packets: a format description, a statement, a row."""
+    """Return the log's packets: a format description, a statement, a row."""
     count = len(_COLUMNS)
     codes = bytes(code for _, code, _ in _COLUMNS)
     metadata = b"".join(data for _, _, data in _COLUMNS)

@@ -1,10 +1,10 @@
-"""A replica that rows are read from, while the log comes from the source itself.
+"""A replica from which rows are read, while the log comes from the source itself.
 
-A place of the source's log says nothing about a replica; a set of GTIDs does. So the source is
-asked for a place of its log, and then for the set of what it has committed, which holds all before
-that place. Once the replica has executed that set, whatever it shows has all before the place, in
-whichever order its workers commit. And nothing that it shows can be behind the end of the source's
-log, if that is asked for afterwards: it came from there.
+Places in the source's log mean nothing on a replica, but GTIDs do. So first a place of the source's
+log is read, then the set of GTIDs that the source has executed, which includes all before that
+place. Once the replica has executed that set, its rows have every change before the place, in
+whichever order its workers commit. The end of the source's log, read afterwards, is after
+everything that the replica shows, since that came from the source.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from resources.mysql.watermarks import Watermark, high_mark, low_mark, read_valu
 
 _FILTERS: Final = re.compile(r"Replicate_(Do|Ignore|Wild|Rewrite)_\w+")
 _WAITS: Final = 1
-"""Seconds of one wait."""
+"""Seconds that one statement waits for GTIDs."""
 
 
 class Replica:
-    """`at` follows `source`. Safe from threads: what is remembered is good whoever asked for it."""
+    """Reads from `at`, a replica of `source`. Threads may share it: its marks hold for all."""
 
     def __init__(self, source: ConnectionSettings, at: ConnectionSettings) -> None:
-        self._source, self._at = source, at
+        self._source, self._replica = source, at
         self._marks: dict[tuple[TableName, Coordinates], Watermark] = {}
 
     @contextmanager
@@ -51,7 +51,7 @@ class Replica:
     ) -> Iterator[TableSnapshot]:
         """See `pipeline.ports.SourceServer.chunk`."""
         low = self._caught_up(schema.name, since)
-        with open_chunk(self._at, schema, rows, most_seconds=most_seconds) as read:
+        with open_chunk(self._replica, schema, rows, most_seconds=most_seconds) as read:
             high = self._end()
             yield replace(
                 read,
@@ -70,46 +70,47 @@ class Replica:
         self._caught_up(schema.name, since)
         names = [column.name for column in schema.columns]
         with (
-            connect(self._at) as connection,
+            connect(self._replica) as connection,
             connection.cursor() as cursor,
-            explained(self._at, schema.name, names),
+            explained(self._replica, schema.name, names),
         ):
             return next_bound(cursor, schema, after, rows)
 
     def load(self) -> SourceLoad:
-        """What it has to do, and how late it is."""
-        with connect(self._at) as connection, connection.cursor() as cursor:
+        """Return the replica's load and lag."""
+        with connect(self._replica) as connection, connection.cursor() as cursor:
             return source_load(cursor)
 
     def state(self) -> ReadReplica:
-        """Whether it may be read, however late it is."""
+        """Return whether the replica may be read from, whatever its lag."""
         try:
             with (
-                connect(self._source) as ours,
-                connect(self._at) as theirs,
-                ours.cursor() as source,
-                theirs.cursor() as replica,
+                connect(self._source) as source_connection,
+                connect(self._replica) as replica_connection,
+                source_connection.cursor() as source,
+                replica_connection.cursor() as replica,
             ):
                 self._require_followed(source, replica)
                 self._require_nothing_more(source, replica)
         except LockstepError as error:
-            return ReadReplica(_name(self._at), error.message, error.hint)
-        return ReadReplica(_name(self._at))
+            return ReadReplica(_name(self._replica), error.message, error.hint)
+        return ReadReplica(_name(self._replica))
 
     def _end(self) -> Watermark:
         with connect(self._source) as connection, connection.cursor() as cursor:
             return high_mark(cursor, read_dialect(cursor))
 
     def _caught_up(self, table: TableName, since: Coordinates | None) -> Watermark:
-        """A place of the source's log, not before `since`, before which the replica lacks nothing.
-        `TableBusy` while it does; `ServerSettings` where it may not be read at all."""
-        if since is not None and (known := self._marks.get((table, since))) is not None:
-            return known
+        """Return a place of the source's log, not before `since`, up to which the replica has
+        executed everything. `TableBusy` if it does not in time; `ServerSettings` if it may not be
+        read from at all."""
+        if since is not None and (mark := self._marks.get((table, since))) is not None:
+            return mark
         with (
-            connect(self._source) as ours,
-            connect(self._at) as theirs,
-            ours.cursor() as source,
-            theirs.cursor() as replica,
+            connect(self._source) as source_connection,
+            connect(self._replica) as replica_connection,
+            source_connection.cursor() as source,
+            replica_connection.cursor() as replica,
         ):
             self._require_followed(source, replica)
             low = low_mark(source, read_dialect(source))
@@ -121,16 +122,16 @@ class Replica:
         return low
 
     def _require_followed(self, source: Cursor, replica: Cursor) -> None:
-        for cursor, settings in ((source, self._source), (replica, self._at)):
+        for cursor, settings in ((source, self._source), (replica, self._replica)):
             if read_dialect(cursor).mariadb:
                 raise ServerSettings(
                     f"tables are read from a replica of MySQL only: {_name(settings)} is a MariaDB",
-                    hint="remove read_from: tables are read from the source itself then",
+                    hint="remove read_from, so that tables are read from the source itself",
                 )
             if read_value(cursor, _MODE) != "ON":
                 raise ServerSettings(
                     f"tables cannot be read from a replica without MySQL's GTIDs: {_name(settings)}"
-                    " has none",
+                    " has gtid_mode off",
                     hint="set gtid_mode = ON on both servers, or remove read_from",
                 )
         with DictCursor(replica.connection) as asking:
@@ -139,8 +140,8 @@ class Replica:
                 for name, value in row.items():
                     if value and _FILTERS.fullmatch(name):
                         raise ServerSettings(
-                            f"tables cannot be read from {_name(self._at)}: it leaves out a part "
-                            f"of what it replicates ({name})",
+                            f"tables cannot be read from {_name(self._replica)}: it leaves out a "
+                            f"part of what it replicates ({name})",
                             hint="name a replica without filters as read_from, or remove it",
                         )
 
@@ -150,22 +151,23 @@ class Replica:
             if replica.fetchone() in ((0,), ("0",)):
                 return
         raise TableBusy(
-            f"{_name(self._at)}, a replica, has not executed what the source had "
+            f"the replica {_name(self._replica)} has not executed what the source had executed "
             f"{REPLICA.seconds:g} s ago",
-            hint="see whether it replicates; the next run reads on",
+            hint="check that it replicates; the next run continues reading",
         )
 
     def _require_nothing_more(self, source: Cursor, replica: Cursor) -> None:
-        """What is written on a replica alone is in no log that is read."""
+        """Raise ServerSettings if the replica has transactions of its own, which are in no log that
+        is read."""
         for _ in COMMITTED.tries():
-            theirs = _executed(replica)
-            source.execute("select gtid_subtract(%s, @@global.gtid_executed)", (theirs,))
-            [(more,)] = source.fetchall()
-            if not more:
+            executed = _executed(replica)
+            source.execute("select gtid_subtract(%s, @@global.gtid_executed)", (executed,))
+            [(extra,)] = source.fetchall()
+            if not extra:
                 return
         raise ServerSettings(
-            f"tables cannot be read from {_name(self._at)}: it has transactions that the source "
-            f"lacks ({more})",
+            f"tables cannot be read from {_name(self._replica)}: it has transactions that the "
+            f"source lacks ({extra})",
             hint="rebuild it, with super_read_only = ON, or name another replica as read_from",
         )
 

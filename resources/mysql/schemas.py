@@ -1,12 +1,12 @@
-"""Tables and databases as the server has them now, in full, from information_schema.
+"""Tables and databases of a server at present, from information_schema.
 
-The questions are asked one after the other, and tables come and go between them: one that
-has no columns any more is left out. What an account may not see is not there. Of a table on which
-it has privileges on single columns, information_schema shows only these: such a table is not taken
-for what is shown of it (`ReadTables.unread`).
+The queries run one after another, and a table may be dropped between them: it is left out if it has
+no columns any more. information_schema leaves out what the account may not see. Of a table on which
+the account has privileges on single columns it shows only these columns, so such a table is not
+returned but reported (`ReadTables.unread`).
 
-MariaDB shows the actions of foreign keys in information_schema to accounts with more than SELECT
-only; SHOW CREATE TABLE shows them to whoever may see the table, and is asked where need be.
+MariaDB's information_schema shows the actions of foreign keys only to accounts with more than
+SELECT. SHOW CREATE TABLE shows them to every account that may see the table, and is used instead.
 
 Source: the MySQL manual, "The INFORMATION_SCHEMA COLUMNS Table"; MariaDB documentation,
 "Information Schema COLUMNS Table": it prints every default as an expression.
@@ -74,27 +74,29 @@ _ROW_FORMAT: Final = re.compile(r"row_format=(\w+)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ReadTables:
-    """`unread`: tables that are there and that the account may not read as a whole, each with
-    what it lacks, in words."""
+    """The tables read. `unread`: existing tables that the account may not read as a whole, each
+    with what it lacks, in words."""
 
     tables: tuple[TableSchema, ...]
     unread: Mapping[TableName, str]
 
 
 def read_whole_tables(cursor: Cursor, names: Collection[TableName] | None = None) -> ReadTables:
-    """As `read_schemas`, of tables of which no column is hidden from the account."""
+    """Read tables as `read_schemas` does, but leave out those with a column that the account does
+    not see."""
     tables, unread = _read(cursor, names)
     hidden = frozenset(hidden_in_part(cursor, [table.name for table in tables]))
-    unread |= dict.fromkeys(hidden, "the account has privileges on columns of it, not on the table")
+    unread |= dict.fromkeys(hidden, "the account has privileges on columns of the table only")
     return ReadTables(tuple(table for table in tables if table.name not in hidden), unread)
 
 
 def read_schemas(
     cursor: Cursor, names: Collection[TableName] | None = None, *, foreign_keys: bool = True
 ) -> tuple[TableSchema, ...]:
-    """Every base table, system databases left out, or those of `names` that there are, unless a
-    column that is shown may not be read; without their `foreign_keys` if nobody needs them. For a
-    table that was known before: whether columns are hidden is not asked."""
+    """Read every base table outside of the system databases, or those of `names` that exist, except
+    tables with a visible column that the account may not read; without foreign keys if
+    `foreign_keys` is False. It does not check whether the account sees all columns: use it for
+    tables that were read as a whole before."""
     return _read(cursor, names, foreign_keys=foreign_keys)[0]
 
 
@@ -110,7 +112,7 @@ def _read(
     keys = _keys(cursor, scopes, dialect, hashing if dialect.mariadb else set())
     references = read_foreign_keys(cursor, scopes, dialect) if foreign_keys else {}
     unread = {
-        name: f"the account may not read {', '.join(refused[name])} of it"
+        name: f"the account may not read {', '.join(refused[name])} of the table"
         for name in tables
         if name in refused and (wanted is None or name in wanted)
     }
@@ -135,8 +137,8 @@ def _read(
 
 
 def read_databases(cursor: Cursor) -> tuple[DatabaseSchema, ...]:
-    """Every database this account sees, with its triggers and views; of the system's, the one that
-    may have tables of a managed service."""
+    """Read every database that the account sees, with its triggers and views. Of the system
+    databases it includes only the one in which managed services keep tables."""
     cursor.execute(_DATABASES)
     rows = [
         (name, utf8(charset) or "", utf8(collation) or "")
@@ -177,8 +179,8 @@ def _columns(
 ) -> tuple[
     dict[TableName, list[ColumnSchema]], dict[TableName, list[int]], dict[TableName, list[str]]
 ]:
-    """The tables' columns, the places that the server counts for them, from 1, and the names of
-    those that the account may not read."""
+    """Return the tables' columns, their ordinal positions, and the names of the columns that the
+    account may not read."""
     question = _COLUMNS.replace("SRID", "srs_id" if dialect.mysql_from(8, 0, 3) else "null")
     columns: dict[TableName, list[ColumnSchema]] = {}
     ordinals: dict[TableName, list[int]] = {}
@@ -203,12 +205,13 @@ def _hidden(
 def _keys(
     cursor: Cursor, scopes: Sequence[Scope], dialect: Dialect, hashing: Collection[TableName]
 ) -> dict[TableName, list[KeySchema]]:
-    """`hashing`: tables whose HASH keys are those that no B-tree can hold."""
+    """Return the tables' keys. `hashing`: tables whose engine has HASH keys only for keys that are
+    too long for a B-tree."""
     question = _KEYS.replace("HIDDEN", _invisible(dialect)).replace(
         "EXPRESSION", _expression(dialect)
     )
     parts: dict[TableName, dict[tuple[Any, ...], list[KeyPart]]] = {}
-    for table, (name, many, kind, hidden, column, prefix, order, printed) in ask(
+    for table, (name, non_unique, kind, hidden, column, prefix, order, printed) in ask(
         cursor, question, scopes
     ):
         words = kind.lower() if kind in ("FULLTEXT", "SPATIAL") else None
@@ -219,7 +222,7 @@ def _keys(
             None if printed is None else unescaped(printed),
             order == "D",
         )
-        usual = "index" if int(many) else "unique"
+        usual = "index" if int(non_unique) else "unique"
         hashed = kind == "HASH" and table in hashing
         word = words or ("primary" if name == "PRIMARY" else usual)
         key = (name, word, hidden == "YES", hashed)
@@ -234,14 +237,15 @@ def _keys(
 
 
 def _invisible(dialect: Dialect) -> str:
-    """Indexes that the optimizer passes over: INVISIBLE, or IGNORED since MariaDB 10.6."""
+    """Return the expression for whether the optimizer ignores an index: INVISIBLE, or IGNORED since
+    MariaDB 10.6."""
     if dialect.mysql_from(8, 0, 0):
         return "if(is_visible = 'YES', 'NO', 'YES')"
     return "ignored" if dialect.mariadb and dialect.version >= 100_600 else "'NO'"
 
 
 def _expression(dialect: Dialect) -> str:
-    """Functional key parts came with MySQL 8.0.13."""
+    """Return the expression for a functional key part, which MySQL has since 8.0.13."""
     return "expression" if dialect.mysql_from(8, 0, 13) else "null"
 
 
@@ -266,7 +270,7 @@ _ESCAPED: Final = re.compile(r"''|\\(.)", re.DOTALL)
 _CONTROLS: Final = {"0": "\0", "n": "\n", "r": "\r"}
 _TEXTS: Final = re.compile(r"(text|blob)$", re.IGNORECASE)
 _NOT_PRINTED: Final = ExpressionDefault("…")
-"""MySQL 8.0.15 does not print the expression that a TEXT or BLOB has for its default."""
+"""The default of a TEXT or BLOB whose expression MySQL 8.0.15 does not print."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,9 +294,9 @@ class ListedColumn:
 
 
 def read_column(listed: ListedColumn, *, mariadb: bool) -> ColumnSchema:
-    """The column in the model's words. On MariaDB, columns whose form in the log does not tell
-    their width have another type: times and dates as they were kept before 10.1.2 are "old …".
-    MySQL's log tells the old form from the new one."""
+    """Return the column in terms of the model. On MariaDB, temporal columns in the format before
+    10.1.2, whose width is not in the log, have the type "old …". MySQL's log tells the old format
+    from the new one."""
     kind, full, extra = listed.data_type.lower(), _text(listed.column_type), listed.extra or ""
     if kind == "geometrycollection" and not mariadb:
         kind = "geomcollection"  # its name before MySQL 8.0.11
@@ -315,7 +319,7 @@ def read_column(listed: ListedColumn, *, mariadb: bool) -> ColumnSchema:
         int(rounded[2]) if rounded else listed.scale if decimal else None,
         unsigned=number and " unsigned" in full,
         zerofill=number and " zerofill" in full,
-        # Of ENUM and SET the set `binary` is not shown.
+        # For ENUM and SET, information_schema has no character set if it is `binary`.
         charset=utf8(listed.charset) or ("binary" if members else None),
         collation=utf8(listed.collation) or ("binary" if members else None),
         members=members,
@@ -334,14 +338,14 @@ def read_column(listed: ListedColumn, *, mariadb: bool) -> ColumnSchema:
 
 
 def utf8(name: str | None) -> str | None:
-    """`utf8` is what servers before 8.0.30 call utf8mb3."""
+    """Replace `utf8`, the name of utf8mb3 before 8.0.30."""
     return None if name is None else re.sub(r"^utf8(?=_|$)", "utf8mb3", name)
 
 
 def read_members(column_type: str) -> tuple[str, ...]:
-    """The members in `enum('a','it''s')`, escaped as `append_unescaped` (`sql/unireg.cc`)
-    does: quotes doubled, backslash before NUL, newline, carriage return and itself. MySQL
-    prints x'…' for bytes that are no text: U+FFFD stands for those."""
+    """Return the members in `enum('a','it''s')`, which are escaped by `append_unescaped`
+    (`sql/unireg.cc`): quotes are doubled; NUL, newline, carriage return and backslash have a
+    backslash before them. MySQL prints x'…' for bytes that are not valid: these become U+FFFD."""
     return tuple(
         bytes.fromhex(text).decode("utf-8", "replace") if hexed else _ESCAPED.sub(_plain, text)
         for hexed, text in _QUOTED.findall(column_type)
@@ -358,8 +362,8 @@ def _text(value: Any) -> str:
 
 
 def unescaped(expression: str) -> str:
-    """MySQL prints expressions as a client would have to escape them in a string."""
-    return _BACKSLASHED.sub(lambda found: _CONTROLS.get(found[1], found[1]), expression)
+    """Remove the backslashes from an expression, which MySQL prints as if inside a string."""
+    return _BACKSLASHED.sub(lambda match: _CONTROLS.get(match[1], match[1]), expression)
 
 
 def _length(listed: ListedColumn, kind: str, full: str) -> int | None:
@@ -379,7 +383,7 @@ def _default(listed: ListedColumn, *, mariadb: bool) -> Default | None:
         return _NOT_PRINTED if marked and _TEXTS.search(listed.data_type) else None
     text = _text(listed.default)
     if not mariadb:
-        # MySQL 5.7 does not mark the one expression that it has, in columns of moments alone.
+        # MySQL 5.7 does not mark CURRENT_TIMESTAMP, its only expression, as an expression.
         moment = listed.data_type.lower() in _MOMENTS and _NOW.fullmatch(text) is not None
         return _printed_expression(unescaped(text)) if marked or moment else LiteralDefault(text)
     if text.upper() == "NULL":
@@ -389,14 +393,14 @@ def _default(listed: ListedColumn, *, mariadb: bool) -> Default | None:
 
 
 def _constant(text: str) -> str | None:
-    """The literal that an expression of MariaDB is, as text; None for any other."""
+    """Return the text of an expression of MariaDB that is a literal; None for any other."""
     if match := _STRING.fullmatch(text):
         return _ESCAPED.sub(_plain, match[1])
     return text if _NUMBER.fullmatch(text) or _CODED.fullmatch(text) else None
 
 
 def _printed_expression(text: str) -> ExpressionDefault:
-    """CURRENT_TIMESTAMP in one form, every other expression as the server prints it."""
+    """Return an expression: CURRENT_TIMESTAMP in one spelling, others as the server prints them."""
     match = _NOW.fullmatch(text.strip())
     if match is None:
         return ExpressionDefault(text)
@@ -431,7 +435,7 @@ Actions = dict[tuple[TableName, str], tuple[str, str]]
 def read_foreign_keys(
     cursor: Cursor, scopes: Sequence[Scope], dialect: Dialect
 ) -> dict[TableName, tuple[ForeignKey, ...]]:
-    """Those of each table that has any, by name."""
+    """Return the foreign keys of each table that has some."""
     columns: dict[tuple[TableName, str], list[tuple[str, TableName, str]]] = {}
     for table, (name, column, database, parent, referenced) in ask(cursor, _REFERENCES, scopes):
         of_key = columns.setdefault((table, name), [])
@@ -446,16 +450,16 @@ def read_foreign_keys(
     }
     _add_hidden(cursor, sorted({t for t, name in columns if (t, name) not in actions}), actions)
     none = "NO ACTION" if dialect.mysql_from(8, 0, 0) else "RESTRICT"
-    found: dict[TableName, list[ForeignKey]] = {}
+    keys_of: dict[TableName, list[ForeignKey]] = {}
     for (table, name), parts in columns.items():
         own, (parent, *_), referenced = zip(*parts, strict=True)
-        acts = actions.get((table, name), (none, none))
-        found.setdefault(table, []).append(ForeignKey(name, own, parent, referenced, *acts))
-    return {table: tuple(keys) for table, keys in found.items()}
+        rules = actions.get((table, name), (none, none))
+        keys_of.setdefault(table, []).append(ForeignKey(name, own, parent, referenced, *rules))
+    return {table: tuple(keys) for table, keys in keys_of.items()}
 
 
 def _add_hidden(cursor: Cursor, tables: Sequence[TableName], actions: Actions) -> None:
-    """What SHOW CREATE TABLE says of the actions; nothing of a table that is gone."""
+    """Add the actions that SHOW CREATE TABLE prints; none for a table that was dropped."""
     for table in tables:
         try:
             cursor.execute(f"show create table {quoted_table(table)}")

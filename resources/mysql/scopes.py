@@ -1,7 +1,7 @@
-"""What a question to information_schema is about: all there is, or some tables of a database.
+"""Conditions for queries on information_schema: all tables, or some tables of a database.
 
-The names are literals: MySQL before 8.0 and MariaDB open each table that a condition does not rule
-out by its name.
+The conditions have the names as literals, because MySQL before 8.0 and MariaDB open every table
+that no literal name excludes.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from pipeline.table import TableName
 from pipeline.tables import SYSTEM_DATABASES
 
 AT_ONCE: Final = 200
-"""Tables of a database that one question names at most."""
+"""Most tables that one query names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Some tables of one database, or all but the system's (`database` None)."""
+    """Some tables of one database, or all outside of the system databases (`database` None)."""
 
     database: str | None = None
     tables: tuple[str, ...] = ()
 
     def condition(self, schema: str, name: str) -> tuple[str, tuple[str, ...]]:
-        """SQL over those two columns, and its values."""
+        """Return the SQL condition over these two columns, and its parameters."""
         if self.database is None:
             return f"{schema} not in ({_marks(SYSTEM_DATABASES)})", tuple(sorted(SYSTEM_DATABASES))
         condition = f"{schema} = %s and {name} in ({_marks(self.tables)})"
@@ -41,23 +41,23 @@ def _marks(values: Collection[str]) -> str:
 
 
 def scopes_of(names: Collection[TableName] | None) -> tuple[Scope, ...]:
-    """The scopes that together are these tables; None is all there is.
+    """Return scopes that together are these tables; None means all tables.
 
-    MariaDB takes two literals for one that differ only in case or accents, though two tables have
-    those names: such names are asked for one by one.
+    MariaDB treats literals as equal that differ only in case or accents, even if two tables have
+    these names. Such names get a scope each.
     """
     if names is None:
         return (Scope(),)
     spellings = Counter(map(_folded, set(names)))
     scopes = []
     for database, of_database in groupby(sorted(set(names)), lambda name: name.database):
-        alike, others = list[str](), list[str]()
+        alike, distinct = list[str](), list[str]()
         for name in of_database:
-            alone = name.name.isascii() and spellings[_folded(name)] == 1
-            (others if alone else alike).append(name.name)
+            is_distinct = name.name.isascii() and spellings[_folded(name)] == 1
+            (distinct if is_distinct else alike).append(name.name)
         scopes += [
-            Scope(database, tuple(others[first : first + AT_ONCE]))
-            for first in range(0, len(others), AT_ONCE)
+            Scope(database, tuple(distinct[first : first + AT_ONCE]))
+            for first in range(0, len(distinct), AT_ONCE)
         ]
         scopes += [Scope(database, (name,)) for name in alike]
     return tuple(scopes)
@@ -74,7 +74,8 @@ def ask(
     schema: str = "table_schema",
     name: str = "table_name",
 ) -> Iterator[tuple[TableName, tuple[Any, ...]]]:
-    """Each row's table, its first two columns, and the rest. `question` has `{where}`."""
+    """Yield each row's table, from its first two columns, and the rest of the row. `question` has
+    `{where}` for the condition over the columns `schema` and `name`."""
     for scope in scopes:
         where, values = scope.condition(schema, name)
         cursor.execute(question.format(where=where), values)

@@ -145,8 +145,8 @@ def _checked(
     try:
         for batch in _until_left(answer, batches, structure.name):
             for place, column in enumerate(raw, start=width):
-                shown = batch.column(structure.names.index(column.name))
-                require_text(column, shown, batch.column(place), keyed=column.name in key)
+                printed = batch.column(structure.names.index(column.name))
+                require_text(column, printed, batch.column(place), keyed=column.name in key)
             rows = batch.select(range(width)) if raw else batch
             _refuse_softened(rows, key)
             yield rows

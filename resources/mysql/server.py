@@ -1,9 +1,8 @@
-"""One MySQL server as a port: facts, tables, structures, dumps, consistent reads.
+"""A MySQL server as the port `SourceServer`: facts, tables, structures, dumps, consistent reads.
 
-No question about structures is in a snapshot: in REPEATABLE READ MySQL shows the structure of
-before an ALTER. Those about current structures wait no longer than a few seconds for whoever
-alters a table: what could not be looked at is missing from MariaDB's answer, and from that of
-MySQL before 8.0.
+Structures are never read in a snapshot: in REPEATABLE READ MySQL would show them as before an
+ALTER. Queries for current structures wait for at most a few seconds for a session that alters a
+table; MariaDB, and MySQL before 8.0, leave a table out that they could not open in that time.
 """
 
 from __future__ import annotations
@@ -90,10 +89,9 @@ where index_name = 'PRIMARY' and {where} order by table_schema, table_name, seq_
 
 
 class MySqlServer:
-    """`pipeline.ports.SourceServer`. The questions of every run share a session while they follow
-    each other; a dump, a read of rows and all that changes its session has one of its own.
-    `standby`: it is asked if the first one cannot be reached. `read_from`: a replica that chunks of
-    tables are read from."""
+    """`pipeline.ports.SourceServer`. Short queries share a session (`Questions`); dumps, reads of
+    rows, and queries that change the session have their own. `standby`: the server to use if the
+    first one cannot be reached. `read_from`: a replica from which chunks of tables are read."""
 
     def __init__(
         self,
@@ -102,15 +100,16 @@ class MySqlServer:
         standby: ConnectionSettings | None = None,
         read_from: ConnectionSettings | None = None,
     ) -> None:
-        self._both = settings, standby
+        self._servers = settings, standby
         self._read_from = read_from
         self._questions = Questions(lambda: self._settings)
 
     @cached_property
     def _settings(self) -> ConnectionSettings:
-        """Those of the server that answers first. It is asked from then on: a run never changes its
-        server half-way. If neither answers, the error is the first one's."""
-        primary, standby = self._both
+        """The settings of the primary, or of the standby if only that answers. The choice is made
+        once: a run never changes its server halfway. If neither answers, the primary's error is
+        raised."""
+        primary, standby = self._servers
         if standby is None:
             return primary
         try:
@@ -129,24 +128,25 @@ class MySqlServer:
         return None if at is None else Replica(self._settings, at)
 
     def close(self) -> None:
-        """End the session that is kept for questions; the next one opens another."""
+        """Close the idle session; the next query opens another."""
         self._questions.close()
 
     @contextmanager
     def _asking(self) -> Iterator[Cursor]:
-        """The cursor of a session of its own, for questions that change it."""
+        """Yield a cursor in a session of its own, for queries that change the session."""
         with connect(self._settings) as connection, connection.cursor() as cursor:
             yield cursor
 
     def _reading(self) -> ConnectionSettings:
-        """For the sessions of a read. None is kept beside them: an account may have few."""
+        """Return the settings for the sessions of a read. The idle session is closed first, because
+        an account may be limited to few sessions."""
         self._questions.close()
         return self._settings
 
     def facts(self) -> ServerFacts:
         with self._questions.cursor() as cursor:
             facts = read_facts(cursor, f"{self._settings.host}:{self._settings.port}")
-        return replace(facts, standby=self._settings is self._both[1])
+        return replace(facts, standby=self._settings is self._servers[1])
 
     def survey(self) -> Survey:
         survey = take_survey(self._settings)
@@ -186,16 +186,16 @@ class MySqlServer:
 
     def structure(self, table: TableName) -> TableStructure:
         with self._asking() as cursor:
-            read = read_whole_tables(cursor, [table])
-            structures = _row_structures(read)
-            if not structures and table not in read.unread:
+            tables_read = read_whole_tables(cursor, [table])
+            structures = _row_structures(tables_read)
+            if not structures and table not in tables_read.unread:
                 with explained(self._settings, table):
                     require_gone(cursor, table)
-        if table in read.unread:
-            raise may_not_be_read(self._settings, table, read.unread[table])
+        if table in tables_read.unread:
+            raise may_not_be_read(self._settings, table, tables_read.unread[table])
         if not structures:
             raise NothingMatches(
-                f"the source has no table {table}, or none that is captured",
+                f"the source has no table {table}, or one that cannot be captured",
                 hint=f"correct the name, or exclude {table}",
             )
         return structures[0]
@@ -335,7 +335,7 @@ class MySqlServer:
 
 
 def _row_structures(read: ReadTables) -> list[TableStructure]:
-    """Ordinary tables alone, as `MySqlServer.tables` lists them."""
+    """Return the structures of ordinary tables only, as `MySqlServer.tables` lists them."""
     return [row_structure(table) for table in read.tables if not table.system_versioned]
 
 
@@ -367,33 +367,33 @@ _CLOCK = "select utc_timestamp(6)"
 
 
 def read_facts(cursor: Cursor, address: str) -> ServerFacts:
-    """One round of questions; `ServerSettings` where the server has no log. `address`: host and
-    port, to be printed."""
-    found = _settings(cursor)
-    if found.get("log_bin", "").upper() != "ON":
+    """Read the server's facts; `ServerSettings` if it has no binary log. `address`: host and port,
+    for the message."""
+    settings = _settings(cursor)
+    if settings.get("log_bin", "").upper() != "ON":
         raise ServerSettings(
             f"{address} writes no binary log",
             hint="set log_bin in the server's configuration and restart it",
         )
-    mariadb = "mariadb" in found["version"].lower()
+    mariadb = "mariadb" in settings["version"].lower()
     executed = read_value(cursor, _BINLOG_STATE if mariadb else _EXECUTED)
     binlogs = _binlogs(cursor)
     head = read_head(cursor)
     purged = _first_list(cursor, binlogs) if mariadb else read_value(cursor, _PURGED)
     clock = datetime.fromisoformat(read_value(cursor, _CLOCK)).replace(tzinfo=UTC)
     life = _life(cursor, clock)
-    server_id = found["server_id"]
+    server_id = settings["server_id"]
     return ServerFacts(
-        server_uuid=found.get("server_uuid") or f"server-id:{server_id}",
+        server_uuid=settings.get("server_uuid") or f"server-id:{server_id}",
         server_id=int(server_id),
-        version=found["version"],
+        version=settings["version"],
         flavour="mariadb" if mariadb else "mysql",
-        gtid_mode="ON" if mariadb else found.get("gtid_mode", "OFF"),
+        gtid_mode="ON" if mariadb else settings.get("gtid_mode", "OFF"),
         gtid_executed=executed,
         gtid_purged=purged,
         binlogs=binlogs,
         head=head,
-        settings=found,
+        settings=settings,
         read_at=clock,
         life=life,
     )
@@ -409,20 +409,20 @@ def _settings(cursor: Cursor) -> dict[str, str]:
 
 def _life(cursor: Cursor, clock: datetime) -> ServerLife | None:
     cursor.execute("show global status where variable_name in ('uptime', 'com_reset')")
-    found = {name.lower(): int(value) for name, value in cursor.fetchall()}
-    uptime, resets = found.get("uptime"), found.get("com_reset")
+    status = {name.lower(): int(value) for name, value in cursor.fetchall()}
+    uptime, resets = status.get("uptime"), status.get("com_reset")
     if uptime is None or resets is None:
         return None
     return ServerLife(clock - timedelta(seconds=uptime), resets)
 
 
 def _first_list(cursor: Cursor, binlogs: tuple[BinlogSize, ...]) -> str:
-    """What MariaDB executed before its oldest log file: the list at that file's head."""
+    """Return the GTIDs that MariaDB executed before its oldest log file, from that file's head."""
     if not binlogs:
         return ""
     cursor.execute("show binlog events in %s limit 5", (str(binlogs[0].file),))
-    found = [row[5] for row in cursor.fetchall() if row[2] == "Gtid_list"]
-    return found[0].strip("[]") if found else ""
+    lists = [row[5] for row in cursor.fetchall() if row[2] == "Gtid_list"]
+    return lists[0].strip("[]") if lists else ""
 
 
 def _binlogs(cursor: Cursor) -> tuple[BinlogSize, ...]:
@@ -446,13 +446,13 @@ def read_baseline(cursor: Cursor, names: Collection[TableName] | None = None) ->
 
 
 def require_gone(cursor: Cursor, table: TableName) -> None:
-    """The server's own error where a table is there that information_schema does not show: to
-    an account that may not read it, and of a table that cannot be opened."""
-    _opens(cursor, f"select 1 from {quoted_table(table)} limit 0")
+    """Raise the server's error for a table that exists although information_schema does not show
+    it: the account may not read it, or the server cannot open it."""
+    _can_open(cursor, f"select 1 from {quoted_table(table)} limit 0")
 
 
-def _opens(cursor: Cursor, question: str) -> bool:
-    """Ask for no row of a table; whether there is one of that name."""
+def _can_open(cursor: Cursor, question: str) -> bool:
+    """Select no row of a table; return whether the table exists, or raise the server's error."""
     try:
         cursor.execute(question)
     except pymysql.MySQLError as error:
@@ -464,7 +464,7 @@ def _opens(cursor: Cursor, question: str) -> bool:
 
 _BRIEFLY: Final = "set session lock_wait_timeout = 3"
 _FRESH: Final = "set session transaction isolation level read committed"
-"""Each question sees what is committed then, as outside of a transaction."""
+"""Each statement sees what is committed when it starts, as outside of a transaction."""
 
 _VIEW: Final = (
     "select 1 from information_schema.tables where table_schema = %s and table_name = %s "
@@ -481,18 +481,19 @@ def read_current(cursor: Cursor, tables: Collection[TableName]) -> CurrentSchema
 
 
 def is_view(cursor: Cursor, name: TableName) -> bool:
-    """Return whether a view, or a sequence of MariaDB, that the account sees has that name."""
+    """Return whether the account sees a view, or a sequence of MariaDB, of that name."""
     cursor.execute(_VIEW, (name.database, name.name))
     return cursor.fetchone() is not None
 
 
 def read_locked(cursor: Cursor, table: TableName) -> CurrentSchemas:
-    """See `pipeline.ports.SourceServer.locked_schema`. The lock is the one of any SELECT in a
-    transaction: until it ends, nobody alters the table (MySQL manual, "Metadata Locking")."""
+    """See `pipeline.ports.SourceServer.locked_schema`. The lock is the metadata lock of any SELECT
+    in a transaction: until that ends, nobody can alter the table (MySQL manual, "Metadata
+    Locking")."""
     for statement in (_BRIEFLY, _FRESH, "start transaction read only"):
         cursor.execute(statement)
-    # All columns, so that an account which may read some of them gets an error.
-    if not _opens(cursor, f"select * from {quoted_table(table)} limit 0"):
+    # All columns, so that an account that may read only some of them gets an error.
+    if not _can_open(cursor, f"select * from {quoted_table(table)} limit 0"):
         return CurrentSchemas({}, read_head(cursor), _server(cursor))
     return read_current(cursor, [table])
 
@@ -517,15 +518,15 @@ select table_schema, table_name, table_comment
 
 
 def read_table_comments(cursor: Cursor, tables: Collection[TableName]) -> dict[TableName, str]:
-    """Those without one are left out."""
-    found = ask(cursor, _TABLE_COMMENTS, scopes_of(tables))
-    return {table: comment for table, (comment,) in found if table in tables}
+    """Return the comments of those tables that have one."""
+    rows = ask(cursor, _TABLE_COMMENTS, scopes_of(tables))
+    return {table: comment for table, (comment,) in rows if table in tables}
 
 
 def read_comments(cursor: Cursor, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
-    """By table and column; those without one are left out."""
-    found: dict[TableName, dict[str, str]] = {}
+    """Return the comments of columns that have one, by table and column."""
+    comments: dict[TableName, dict[str, str]] = {}
     for table, (column, comment) in ask(cursor, _COMMENTS, scopes_of(tables)):
         if table in tables:
-            found.setdefault(table, {})[column] = comment
-    return found
+            comments.setdefault(table, {})[column] = comment
+    return comments

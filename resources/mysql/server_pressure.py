@@ -1,4 +1,4 @@
-"""What a server has to do at a moment: threads, connections, how far it lags behind."""
+"""A server's present load: running threads, connections, and replication lag."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pymysql.cursors import Cursor, DictCursor
 from pipeline.snapshot.pace import SourceLoad
 
 _REPLICA: Final = ("show replica status", "show all slaves status", "show slave status")
-"""MySQL since 8.0.22, MariaDB with all its sources, and older ones."""
+"""For MySQL since 8.0.22, for MariaDB with several sources, for older servers."""
 
-_BEHIND: Final = frozenset({"seconds_behind_source", "seconds_behind_master"})
+_LAG: Final = frozenset({"seconds_behind_source", "seconds_behind_master"})
 
 
 def source_load(cursor: Cursor) -> SourceLoad:
@@ -26,29 +26,29 @@ def source_load(cursor: Cursor) -> SourceLoad:
     row = cursor.fetchone()
     return SourceLoad(
         threads_running=status.get("threads_running", 0),
-        replica_lag=max(_behind(cursor), default=None),
+        replica_lag=max(_lags(cursor), default=None),
         connections=status.get("threads_connected", 0),
         max_connections=0 if row is None else int(row[0]),
     )
 
 
-def _behind(cursor: Cursor) -> Iterator[float]:
-    """Seconds, of each source that this server replicates from and that it tells of."""
+def _lags(cursor: Cursor) -> Iterator[float]:
+    """Yield the replication lag in seconds for each source of this server, if it is known."""
     for question in _REPLICA:
         with DictCursor(cursor.connection) as asking:
             try:
                 asking.execute(question)
             except pymysql.MySQLError as error:
-                if error.args[0] not in _UNTOLD:
+                if error.args[0] not in _REFUSED:
                     raise
                 continue
             for row in asking.fetchall():
                 for name, value in row.items():
-                    if name.lower() in _BEHIND and value is not None:
+                    if name.lower() in _LAG and value is not None:
                         yield float(value)
             return
 
 
-_UNTOLD: Final = frozenset({1044, 1064, 1142, 1227})
+_REFUSED: Final = frozenset({1044, 1064, 1142, 1227})
 """ER_DBACCESS_DENIED_ERROR, ER_PARSE_ERROR, ER_TABLEACCESS_DENIED_ERROR,
 ER_SPECIFIC_ACCESS_DENIED_ERROR."""

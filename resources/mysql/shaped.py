@@ -1,14 +1,13 @@
-"""A server of which nothing is handed out that the settings hide.
+"""A server whose rows and structures are shaped by the settings: it returns nothing that they hide.
 
-Rows are shaped where they become Arrow, structures lose the values of hidden columns, and of a
-table with a shape `structure` is the one that the lake shows. What MySQL would sum or hash itself
-is read and hashed here, since it knows nothing of shapes. The log is not shaped here: its decoder
-does that (`pipeline.runs.capturing.image_decoder`).
+Batches of rows are shaped, structures lose the values of hidden columns, and the `structure` of a
+table with a shape is the one in the lake. Sums and hashes of such tables are computed here, since
+MySQL knows nothing of shapes. The log's decoder shapes the log
+(`pipeline.runs.capturing.image_decoder`).
 
-Where the chunks of a table end is kept in the ledger. Of a table whose key is hashed, or of which
-rows are left out, that is a value which nobody may see: it is encrypted with AES-256-GCM under a
-key that is derived from the privacy key, and opened here. Where the settings have none, a table of
-which rows are left out is not cut.
+The ledger keeps the bounds of a table's chunks. If the table's key is hashed, or rows are left out,
+a bound may be a value that must stay hidden: it is encrypted with AES-256-GCM by a key derived from
+the privacy key. Without a privacy key, such a table is not cut into chunks.
 """
 
 from __future__ import annotations
@@ -47,8 +46,9 @@ from resources.mysql.watermarks import read_value
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """A table with a shape, as the server has it at this moment."""
+class _ShapedTable:
+    """A table with a shape: its present structure on the server, the structure that it has in the
+    lake, and the shaper from one to the other."""
 
     schema: TableSchema
     shown: TableStructure
@@ -56,14 +56,14 @@ class _Seen:
 
 
 def hides_bounds(schema: TableSchema, shaper: Shaper) -> bool:
-    """Whether the key of a row may be a value that is not shown. Of several UNIQUE keys chunks may
-    be cut by another one than rows are told apart by."""
+    """Return whether a bound of a chunk may be a hidden value. If a table has several UNIQUE keys,
+    the key of its chunks may differ from the key of its rows, so both count."""
     keys = {*merge_key(schema), *row_key(schema)}
     return shaper.hides(keys) or not shaper.takes_all
 
 
 class ShapedServer(MySqlServer):
-    """`pipeline.ports.SourceServer`, through the shapes of a source's tables."""
+    """`pipeline.ports.SourceServer` with the shapes of a source's tables applied."""
 
     def __init__(
         self,
@@ -79,8 +79,8 @@ class ShapedServer(MySqlServer):
     # -- structures --------------------------------------------------------------------------
 
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
-        found = super().baseline(names)
-        return replace(found, tables=tuple(map(self._shaping.redacted, found.tables)))
+        original = super().baseline(names)
+        return replace(original, tables=tuple(map(self._shaping.redacted, original.tables)))
 
     def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
         return self._redacted(super().current_schemas(tables))
@@ -88,17 +88,17 @@ class ShapedServer(MySqlServer):
     def locked_schema(self, table: TableName) -> CurrentSchemas:
         return self._redacted(super().locked_schema(table))
 
-    def _redacted(self, found: CurrentSchemas) -> CurrentSchemas:
-        tables = {name: self._shaping.redacted(schema) for name, schema in found.tables.items()}
-        return replace(found, tables=tables)
+    def _redacted(self, original: CurrentSchemas) -> CurrentSchemas:
+        tables = {name: self._shaping.redacted(schema) for name, schema in original.tables.items()}
+        return replace(original, tables=tables)
 
     def structure(self, table: TableName) -> TableStructure:
-        found = super().structure(table)
-        seen = self._seen(table)
-        return found if seen is None else seen.shown
+        original = super().structure(table)
+        current = self._shaped_table(table)
+        return original if current is None else current.shown
 
     def structures(self) -> list[TableStructure]:
-        """Of a table whose settings cannot be followed, its own."""
+        """Return all structures; a table whose settings cannot be applied keeps its own."""
         with self._asking() as cursor:
             tables = read_whole_tables(cursor).tables
         return [self._shown(schema) for schema in tables if not schema.system_versioned]
@@ -111,21 +111,21 @@ class ShapedServer(MySqlServer):
         return row_structure(schema) if shape is None else shape.structure
 
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
-        """Those of hidden columns may tell of their values."""
-        found = super().comments(tables)
-        for table, of_columns in found.items():
+        """Return the comments except those of hidden columns, which may reveal their values."""
+        comments = super().comments(tables)
+        for table, of_columns in comments.items():
             rules = self._shaping.rules_of(table)
             for name in [*of_columns] if rules is not None else ():
                 if self._shaping.hides_column(table, name):
                     del of_columns[name]
-        return found
+        return comments
 
     def table_comments(self, tables: Collection[TableName]) -> dict[TableName, str]:
-        """That of a table with a shape may tell of what it hides."""
-        found = super().table_comments(tables)
+        """Return the comments except those of tables with a shape: they may reveal its values."""
+        comments = super().table_comments(tables)
         return {
             table: comment
-            for table, comment in found.items()
+            for table, comment in comments.items()
             if self._shaping.rules_of(table) is None
         }
 
@@ -133,9 +133,11 @@ class ShapedServer(MySqlServer):
 
     @contextmanager
     def rows(self, structure: TableStructure) -> Iterator[Iterator[pa.RecordBatch]]:
-        seen = self._as_shown(structure)
-        with super().rows(structure if seen is None else row_structure(seen.schema)) as batches:
-            yield batches if seen is None else _shaped(seen.shaper, batches)
+        current = self._as_shown(structure)
+        with super().rows(
+            structure if current is None else row_structure(current.schema)
+        ) as batches:
+            yield batches if current is None else _shaped(current.shaper, batches)
 
     @contextmanager
     def snapshot(
@@ -145,17 +147,17 @@ class ShapedServer(MySqlServer):
         *,
         exact: bool = False,
     ) -> Iterator[TableSnapshot]:
-        seen = self._seen(table.name)
-        if seen is None:
+        current = self._shaped_table(table.name)
+        if current is None:
             with super().snapshot(table, columns, exact=exact) as snapshot:
                 yield snapshot
             return
-        self._require(seen, table)
-        shaper, read = seen.shaper, columns
+        self._require(current, table)
+        shaper, read = current.shaper, columns
         if columns is not None:
-            shaper = seen.shaper.of([*columns, *row_structure(seen.schema).primary_key])
+            shaper = current.shaper.of([*columns, *row_structure(current.schema).primary_key])
             read = shaper.asked
-        with super().snapshot(seen.schema, read, exact=exact) as snapshot:
+        with super().snapshot(current.schema, read, exact=exact) as snapshot:
             yield _shaped_snapshot(shaper, snapshot)
 
     def next_bound(
@@ -166,15 +168,15 @@ class ShapedServer(MySqlServer):
         *,
         since: Coordinates | None = None,
     ) -> Bound | None:
-        seen = self._seen(schema.name)
-        if seen is None or not hides_bounds(seen.schema, seen.shaper):
+        current = self._shaped_table(schema.name)
+        if current is None or not hides_bounds(current.schema, current.shaper):
             return super().next_bound(schema, after, rows, since=since)
         if self._shaping.key is None:
             return None
         seal = _Seal(schema.name, self._shaping.key)
         after = None if after is None else seal.opened(after)
-        found = super().next_bound(schema, after, rows, since=since)
-        return None if found is None else seal.sealed(found)
+        bound = super().next_bound(schema, after, rows, since=since)
+        return None if bound is None else seal.sealed(bound)
 
     @contextmanager
     def chunk(
@@ -186,26 +188,28 @@ class ShapedServer(MySqlServer):
         most_seconds: float = PIECE_SECONDS,
         since: Coordinates | None = None,
     ) -> Iterator[TableSnapshot]:
-        seen = self._seen(schema.name)
-        if seen is not None:
-            self._require(seen, schema)
-            rows = self._opened(seen, rows)
+        current = self._shaped_table(schema.name)
+        if current is not None:
+            self._require(current, schema)
+            rows = self._opened(current, rows)
         with super().chunk(
-            schema if seen is None else seen.schema,
+            schema if current is None else current.schema,
             rows,
             exact=exact,
             most_seconds=most_seconds,
             since=since,
         ) as snapshot:
-            yield snapshot if seen is None else _shaped_snapshot(seen.shaper, snapshot)
+            yield snapshot if current is None else _shaped_snapshot(current.shaper, snapshot)
 
-    def _opened(self, seen: _Seen, rows: Range) -> Range:
-        if rows.whole or not hides_bounds(seen.schema, seen.shaper):
+    def _opened(self, current: _ShapedTable, rows: Range) -> Range:
+        if rows.whole or not hides_bounds(current.schema, current.shaper):
             return rows
         if self._shaping.key is None:
-            raise moved(seen.schema.name, "no key opens the bounds of its chunks")
-        seal = _Seal(seen.schema.name, self._shaping.key)
-        ends = (None if one is None else seal.opened(one) for one in (rows.after, rows.through))
+            raise moved(current.schema.name, "no key opens the bounds of its chunks")
+        seal = _Seal(current.schema.name, self._shaping.key)
+        ends = (
+            None if bound is None else seal.opened(bound) for bound in (rows.after, rows.through)
+        )
         return Range(*ends)
 
     @contextmanager
@@ -216,90 +220,94 @@ class ShapedServer(MySqlServer):
         *,
         most_seconds: float = PIECE_SECONDS,
     ) -> Iterator[ConditionSnapshot]:
-        seen = self._seen(schema.name)
-        if seen is None:
-            with super().rows_where(schema, condition, most_seconds=most_seconds) as found:
-                yield found
+        current = self._shaped_table(schema.name)
+        if current is None:
+            with super().rows_where(schema, condition, most_seconds=most_seconds) as snapshot:
+                yield snapshot
             return
-        self._require(seen, schema)
-        if hides_bounds(seen.schema, seen.shaper):
-            # Of keys alone nobody can tell whether their rows are taken.
+        self._require(current, schema)
+        if hides_bounds(current.schema, current.shaper):
+            # A key alone does not say whether its row is taken.
             raise TableError(
-                "its key is hashed or rows are left out of it: single rows cannot be read again",
-                hint=f"`lockstep reload {schema.name} --from source --reason …` reads all of it",
+                "the table's key is hashed or rows are left out, so that single rows cannot be "
+                "read again",
+                hint=f"read the whole table by `lockstep reload {schema.name} --from source "
+                "--reason …`",
             )
-        with super().rows_where(seen.schema, condition, most_seconds=most_seconds) as found:
-            yield ConditionSnapshot(_shaped_snapshot(seen.shaper, found.rows), found.by_keys)
+        with super().rows_where(current.schema, condition, most_seconds=most_seconds) as snapshot:
+            yield ConditionSnapshot(
+                _shaped_snapshot(current.shaper, snapshot.rows), snapshot.by_keys
+            )
 
-    # -- what a comparison asks ----------------------------------------------------------------
+    # -- comparisons ---------------------------------------------------------------------------
 
     def row_sum(self, structure: TableStructure) -> SourceSum:
-        seen = self._as_shown(structure)
-        if seen is None:
+        current = self._as_shown(structure)
+        if current is None:
             return super().row_sum(structure)
-        hasher, total = self._hasher(seen), RowSum()
-        with self._read(seen) as (marks, batches):
+        hasher, total = self._hasher(current), RowSum()
+        with self._read(current) as (marks, batches):
             for batch in batches:
                 total += hasher.summed(batch)
         return SourceSum(total, marks)
 
     @contextmanager
     def row_hashes(self, structure: TableStructure) -> Iterator[SourceHashes]:
-        seen = self._as_shown(structure)
-        if seen is None:
+        current = self._as_shown(structure)
+        if current is None:
             with super().row_hashes(structure) as hashes:
                 yield hashes
             return
-        hasher = self._hasher(seen)
-        with self._read(seen) as (marks, batches):
+        hasher = self._hasher(current)
+        with self._read(current) as (marks, batches):
             pairs = ((hasher.keys(batch), hasher.rows(batch)) for batch in batches)
             yield SourceHashes(marks, pairs)
 
     def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> ComparedRows:
-        seen = self._as_shown(structure)
-        if seen is None:
+        current = self._as_shown(structure)
+        if current is None:
             return super().rows_by_hash(structure, keys)
-        hasher = self._hasher(seen)
-        wanted = np.array(sorted(keys), np.uint64)
-        with self._read(seen) as (marks, batches):
-            found = [
-                batch.filter(pa.array(np.isin(hasher.keys(batch), wanted))) for batch in batches
+        hasher = self._hasher(current)
+        hashes = np.array(sorted(keys), np.uint64)
+        with self._read(current) as (marks, batches):
+            parts = [
+                batch.filter(pa.array(np.isin(hasher.keys(batch), hashes))) for batch in batches
             ]
-        return ComparedRows(marks, pa.Table.from_batches(found, hasher.schema))
+        return ComparedRows(marks, pa.Table.from_batches(parts, hasher.schema))
 
     def sample(
         self,
         structure: TableStructure,
         starts: Sequence[tuple[Any, ...]] | Callable[[int, int], Sequence[int]],
     ) -> SourceSample:
-        seen = self._as_shown(structure)
-        if seen is None:
+        current = self._as_shown(structure)
+        if current is None:
             return super().sample(structure, starts)
-        if not hides_bounds(seen.schema, seen.shaper):
-            sample = super().sample(row_structure(seen.schema), starts)
-            rows = tuple(_shaped_table(seen.shaper, table) for table in sample.rows)
+        if not hides_bounds(current.schema, current.shaper):
+            sample = super().sample(row_structure(current.schema), starts)
+            rows = tuple(_shape_table(current.shaper, table) for table in sample.rows)
             return replace(sample, rows=rows)
         raise TableError(
-            "rows are left out of it or its key is hashed: stretches of it cannot be compared",
-            hint=f"`lockstep verify {structure.name}` compares all of it",
+            "the table's key is hashed or rows are left out, so that samples cannot be compared",
+            hint=f"compare the whole table by `lockstep verify {structure.name}`",
         )
 
-    def _hasher(self, seen: _Seen) -> RowHasher:
-        return RowHasher(seen.shown, self.facts().flavour)
+    def _hasher(self, current: _ShapedTable) -> RowHasher:
+        return RowHasher(current.shown, self.facts().flavour)
 
     @contextmanager
-    def _read(self, seen: _Seen) -> Iterator[tuple[ReadMarks, Iterator[pa.RecordBatch]]]:
+    def _read(self, current: _ShapedTable) -> Iterator[tuple[ReadMarks, Iterator[pa.RecordBatch]]]:
         with self._asking() as cursor:
             mariadb = self.facts().flavour == "mariadb"
             ordered = mariadb or read_value(cursor, "select @@global.binlog_order_commits") == "1"
-        with super().snapshot(seen.schema) as read:
+        with super().snapshot(current.schema) as read:
             marks = ReadMarks(read.low, read.high, read.low_set, read.high_set, ordered)
-            yield marks, _shaped(seen.shaper, read.batches)
+            yield marks, _shaped(current.shaper, read.batches)
 
-    # -- the table as it is -------------------------------------------------------------------
+    # -- the present table --------------------------------------------------------------------
 
-    def _seen(self, table: TableName) -> _Seen | None:
-        """None for a table that has no shape, or is not there."""
+    def _shaped_table(self, table: TableName) -> _ShapedTable | None:
+        """Return the table with its shape; None if it has no shape, or does not exist."""
         if self._shaping.rules_of(table) is None:
             return None
         with self._asking() as cursor:
@@ -310,34 +318,35 @@ class ShapedServer(MySqlServer):
         shape = self._shaping.shape(schema)
         if shape is None:
             return None
-        return _Seen(schema, shape.structure, Shaper(shape, self._shaping.key))
+        return _ShapedTable(schema, shape.structure, Shaper(shape, self._shaping.key))
 
-    def _as_shown(self, structure: TableStructure) -> _Seen | None:
-        """`StructureMoved` unless the table is shown like that now."""
-        seen = self._seen(structure.name)
-        if seen is not None and seen.shown.fingerprint != structure.fingerprint:
+    def _as_shown(self, structure: TableStructure) -> _ShapedTable | None:
+        """Return the table with its shape; `StructureMoved` if its structure in the lake would
+        differ now."""
+        current = self._shaped_table(structure.name)
+        if current is not None and current.shown.fingerprint != structure.fingerprint:
             raise StructureMoved(
                 f"{structure.name} was altered while it was read", hint="verify it again"
             )
-        return seen
+        return current
 
-    def _require(self, seen: _Seen, table: TableSchema | TableStructure) -> None:
-        """`StructureMoved` unless the table is built like that now, as far as is known of hidden
-        columns."""
+    def _require(self, current: _ShapedTable, table: TableSchema | TableStructure) -> None:
+        """Raise `StructureMoved` if the table has another structure now, apart from the hidden
+        attributes of hidden columns."""
         if isinstance(table, TableStructure):
-            same = table.fingerprint == seen.shown.fingerprint
+            same = table.fingerprint == current.shown.fingerprint
         else:
-            now = self._shaping.redacted(seen.schema)
+            now = self._shaping.redacted(current.schema)
             same = row_structure(table).fingerprint == row_structure(now).fingerprint
         if not same:
-            raise moved(table.name, "another definition of its columns")
+            raise moved(table.name, "the definition of its columns differs")
 
 
 _NONCE_BYTES: Final = 12
 
 
 class _Seal:
-    """Seals the bounds of a table's chunks, and opens them."""
+    """Encrypts and decrypts the bounds of a table's chunks."""
 
     def __init__(self, table: TableName, key: PrivacyKey) -> None:
         self._table = table
@@ -347,12 +356,14 @@ class _Seal:
         return bound.sealed(self._encrypted)
 
     def opened(self, bound: Bound) -> Bound:
-        """`StructureMoved`, by which the table is read from its beginning, for a bound that was
-        not sealed for this table with this key."""
+        """Return the decrypted bound. `StructureMoved`, after which the table is read from its
+        beginning, if it was not encrypted for this table with this key."""
         try:
             return bound.opened(self._decrypted)
         except (InvalidTag, ValueError) as error:
-            raise moved(self._table, "the bounds of its chunks have another key") from error
+            raise moved(
+                self._table, "the bounds of its chunks were encrypted by another key"
+            ) from (error)
 
     def _encrypted(self, literal: str) -> bytes:
         nonce = os.urandom(_NONCE_BYTES)
@@ -364,7 +375,7 @@ class _Seal:
 
 
 def _shaped(shaper: Shaper, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Without batches of which no row is taken."""
+    """Yield the shaped batches, without empty ones."""
     for batch in batches:
         rows = shaper.rows(batch)
         if rows.num_rows:
@@ -375,6 +386,6 @@ def _shaped_snapshot(shaper: Shaper, snapshot: TableSnapshot) -> TableSnapshot:
     return replace(snapshot, schema=shaper.schema, batches=_shaped(shaper, iter(snapshot.batches)))
 
 
-def _shaped_table(shaper: Shaper, table: pa.Table) -> pa.Table:
+def _shape_table(shaper: Shaper, table: pa.Table) -> pa.Table:
     batches = [shaper.rows(batch) for batch in table.to_batches()]
     return pa.Table.from_batches(batches, shaper.schema)

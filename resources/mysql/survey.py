@@ -1,7 +1,6 @@
-"""A close look at a server, in a bounded number of questions however many tables it has.
+"""The survey of a server for the preflight, by a fixed number of queries for any number of tables.
 
-Statements: MySQL manual, "SHOW Statements"; the older forms are those of MariaDB and of
-MySQL before 8.4.
+Statements: MySQL manual, "SHOW Statements"; the older forms are for MariaDB and MySQL before 8.4.
 """
 
 from __future__ import annotations
@@ -48,8 +47,8 @@ _ACTIONS: Final = """
 select constraint_schema, table_name, constraint_name, update_rule, delete_rule
   from information_schema.referential_constraints
 """
-"""Asked apart: MariaDB joins its information_schema row by row, and shows this table to
-accounts with more than SELECT only."""
+"""A query of its own: MariaDB joins information_schema row by row, and shows this table only to
+accounts with more than SELECT."""
 
 _ODD_SESSIONS: Final = """
 select v.variable_name, v.variable_value, count(*) as sessions
@@ -66,24 +65,24 @@ select variable_name, variable_value, count(*) as sessions
  group by variable_name, variable_value
 """
 _HIDDEN: Final = re.compile(r" IDENTIFIED (BY|VIA|WITH) .*")
-"""MariaDB shows a password's hash among the grants."""
+"""The part of MariaDB's SHOW GRANTS that has the password's hash."""
 
 Rows = list[dict[str, Any]]
 
 
 def take_survey(settings: ConnectionSettings) -> Survey:
-    """One look over two connections. Where the account may not ask, the answer is empty
-    and its name stands in `unanswered`; without a connection, errors as in `connect`."""
+    """Survey a server over two connections. If the account may not run a query, its answer is empty
+    and its name is in `unanswered`; errors of connections are those of `connect`."""
     with connect(settings) as first, connect(settings) as second:
         answering = tuple(_answering(connection) for connection in (first, second))
         with first.cursor() as cursor:
-            return _Asking(first, cursor).survey(settings, answering)
+            return _SurveyQueries(first, cursor).survey(settings, answering)
 
 
 def _answering(connection: pymysql.Connection[Cursor]) -> Answering:
     greeting: Any = connection  # two calls without types
     with connection.cursor() as cursor:
-        # ProxySQL answers exactly this one itself.
+        # ProxySQL answers exactly this statement itself, which reveals it.
         cursor.execute("select @@version_comment limit 1")
         comment = _first(cursor)[0]
         cursor.execute("select @@version, connection_id(), @@hostname, @@port, @@server_id")
@@ -105,8 +104,8 @@ def _first(cursor: Cursor) -> Sequence[Any]:
     return cursor.fetchone() or ()
 
 
-class _Asking:
-    """The questions of one survey over one cursor."""
+class _SurveyQueries:
+    """The queries of one survey, over one cursor."""
 
     def __init__(self, connection: pymysql.Connection[Cursor], cursor: Cursor) -> None:
         self._connection = connection
@@ -115,16 +114,16 @@ class _Asking:
 
     def survey(self, settings: ConnectionSettings, answering: tuple[Answering, ...]) -> Survey:
         self._cursor.execute("show global variables")
-        found = {name.lower(): value for name, value in self._cursor.fetchall()}
+        variables = {name.lower(): value for name, value in self._cursor.fetchall()}
         self._cursor.execute("select current_user()")
         (account,) = _first(self._cursor)
         ahead = self._clock_ahead()
-        if found.get("performance_schema") != "ON":
-            self._unanswered.add("odd_sessions")  # its tables are there, and empty
+        if variables.get("performance_schema") != "ON":
+            self._unanswered.add("odd_sessions")  # its tables exist, but are empty
         return Survey(
-            flavour="mariadb" if "mariadb" in found["version"].lower() else "mysql",
-            version=found["version"],
-            settings=found,
+            flavour="mariadb" if "mariadb" in variables["version"].lower() else "mysql",
+            version=variables["version"],
+            settings=variables,
             account=account,
             grants=self._grants(),
             dump_server_ids=SERVER_IDS,
@@ -144,14 +143,14 @@ class _Asking:
         )
 
     def _ask(self, field: str, *statements: str) -> Rows:
-        """The answer to the first of these statements that the server knows and the account
-        may ask, by lower-case column; else none, and `field` is unanswered."""
+        """Return the rows of the first statement that the server knows and the account may run, by
+        lower-case column; if there is none, return no rows and note `field` as unanswered."""
         for statement in statements:
             try:
                 self._cursor.execute(statement)
             except pymysql.DatabaseError:
                 if not self._connection.open:
-                    raise  # not refused: lost
+                    raise  # the connection was lost
                 continue
             names = [column[0].lower() for column in self._cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in self._cursor.fetchall()]
@@ -159,12 +158,12 @@ class _Asking:
         return []
 
     def _clock_ahead(self) -> timedelta:
-        """The server's clock minus ours, in the middle of the question."""
+        """Return the server's clock minus ours, which is taken halfway through the query."""
         before = datetime.now(UTC)
         self._cursor.execute("select utc_timestamp(6)")
         after = datetime.now(UTC)
-        told: datetime = _first(self._cursor)[0]
-        return told.replace(tzinfo=UTC) - (before + (after - before) / 2)
+        server_time: datetime = _first(self._cursor)[0]
+        return server_time.replace(tzinfo=UTC) - (before + (after - before) / 2)
 
     def _encrypted(self) -> bool:
         rows = self._ask("encrypted", "show session status like 'Ssl_cipher'")
@@ -216,8 +215,8 @@ class _Asking:
             child = TableName(row["table_schema"], row["table_name"])
             parent = TableName(row["referenced_table_schema"], row["referenced_table_name"])
             name = row["constraint_name"]
-            found = actions.get((child.database, child.name, name), {})
-            on_update, on_delete = found.get("update_rule"), found.get("delete_rule")
+            rules = actions.get((child.database, child.name, name), {})
+            on_update, on_delete = rules.get("update_rule"), rules.get("delete_rule")
             keys.append(SurveyedForeignKey(name, child, parent, on_update, on_delete))
         return tuple(keys)
 
@@ -229,7 +228,7 @@ class _Asking:
 
 
 def _channel(row: dict[str, Any]) -> Channel:
-    """A row of SHOW REPLICA STATUS in either spelling."""
+    """Return the channel of a row of SHOW REPLICA STATUS, in its new or old spelling."""
 
     def either(new: str, old: str) -> Any:
         return row[new] if new in row else row[old]

@@ -1,9 +1,9 @@
-"""A read between two marks, of a table that is built as whoever reads it thinks.
+"""A read between two marks, of a table whose structure is checked while it is read.
 
-Two sessions take part: one reads, the other asks. The statement that reads keeps the
-table's metadata lock until its transaction ends, so a structure that is asked for once it
-runs is the one that is read (MySQL manual, "Metadata Locking"). InnoDB refuses to read a
-table that was altered between the snapshot and the statement.
+There are two sessions: one reads, the other runs queries about the server. The reading statement
+holds the table's metadata lock until its transaction ends, so a structure that is queried after it
+started is the one of the rows (MySQL manual, "Metadata Locking"). InnoDB refuses to read a table
+that was altered between the snapshot and the statement.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from resources.mysql.select import BEGIN, quoted_table, select_rows
 from resources.mysql.watermarks import Watermark, has_snapshots, high_mark, low_mark, snapshot_place
 
 _LOCK_SECONDS: Final = 2
-"""A LOCK TABLES that waits keeps writers waiting behind it: not for long."""
+"""Writers queue up behind a LOCK TABLES that waits, so it must not wait long."""
 
 _NOT_LOCKED: Final = frozenset({1044, 1142, 1205, 1227})
 """ER_DBACCESS_DENIED_ERROR, ER_TABLEACCESS_DENIED_ERROR, ER_LOCK_WAIT_TIMEOUT,
@@ -39,34 +39,33 @@ ER_SPECIFIC_ACCESS_DENIED_ERROR."""
 
 
 @dataclass(frozen=True, slots=True)
-class TakenMarks:
-    """The log around a read. `prepared`: every XA transaction that may be prepared before `low`
-    and is not in the read, and maybe others; None where nobody can say."""
+class ReadWatermarks:
+    """The log around a read. `prepared`: a set with every XA transaction that was prepared before
+    `low` and whose rows are not in the read; None if it is unknown."""
 
     low: Watermark
     high: Watermark
     prepared: frozenset[Xid] | None
 
     @property
-    def one(self) -> bool:
-        """Whether nothing was logged between them."""
+    def quiet(self) -> bool:
+        """True if nothing was logged between the marks."""
         return self.low == self.high
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedRead:
-    """A read that is under way. `exact`: nothing that concerns the table was committed between."""
+    """A read in progress. `exact`: nothing was committed to the table between the marks."""
 
-    marks: TakenMarks
+    marks: ReadWatermarks
     exact: bool
     batches: Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
-class Taking:
-    """`cursor` reads, `questions` is the other session's. `key`: columns that rows are told by;
-    `where`: the condition for the rows that are read, all of them without one; `along`: as in
-    `select_rows`."""
+class MarkedRead:
+    """A read of one table: `cursor` reads, `questions` belongs to the other session. `key`, `where`
+    and `along`: as in `select_rows`."""
 
     cursor: ReadingCursor
     questions: Cursor
@@ -77,44 +76,47 @@ class Taking:
     along: str = ""
 
     def once(self) -> OpenedRead:
+        """Open the read, whatever was logged between its marks."""
         if self._has_snapshots():
             return self._selected(self._snapshot())
         low = low_mark(self.questions, self.dialect)
         prepared = prepared_if_told(self.questions)
-        batches = self._select()  # has the table's lock from here on
-        marks = TakenMarks(low, high_mark(self.questions, self.dialect), prepared)
+        batches = self._select()  # holds the table's lock from here on
+        marks = ReadWatermarks(low, high_mark(self.questions, self.dialect), prepared)
         return OpenedRead(marks, low.at == marks.high.at, batches)
 
     def exactly(self) -> OpenedRead:
-        """At a quiet moment, or under a lock, or at a quiet moment that is waited for."""
+        """Open the read with equal marks if possible: at a moment without writes, else under a lock
+        of the table, else by waiting longer for a moment without writes."""
         if not self._has_snapshots():
             return self._held() or self.once()
         marks = self._quiet(QUIET)
-        if marks.one:
+        if marks.quiet:
             return self._selected(marks)
         return self._locked() or self._selected(self._quiet(QUIET_WITHOUT_LOCK))
 
     def _has_snapshots(self) -> bool:
-        """`StructureMoved` where there is no such table."""
-        found = has_snapshots(self.questions, self.structure.name)
-        if found is None:
-            raise moved(self.structure.name, "it is not there, or the account may not see it")
-        return found
+        """Return whether the engine has snapshots; `StructureMoved` if there is no such table."""
+        snapshots = has_snapshots(self.questions, self.structure.name)
+        if snapshots is None:
+            raise moved(self.structure.name, "it was dropped, or the account may not see it")
+        return snapshots
 
-    def _quiet(self, retry: Retry) -> TakenMarks:
-        """A snapshot with equal marks, or the last of so many."""
+    def _quiet(self, retry: Retry) -> ReadWatermarks:
+        """Open snapshots until the marks are equal; return the marks of the last one."""
         for _ in retry.tries():
             marks = self._snapshot(COMMITTED_SOON)
-            if marks.one:
+            if marks.quiet:
                 break
         return marks
 
-    def _snapshot(self, patience: Retry = COMMITTED) -> TakenMarks:
-        """The marks around a snapshot; one and the same where its place is known.
+    def _snapshot(self, patience: Retry = COMMITTED) -> ReadWatermarks:
+        """Open a snapshot and return the marks around it, which are equal if its place is known.
 
-        What is prepared before `low`, and not seen, is not committed when the snapshot is
-        opened: it is prepared still when that is asked in between. A place may lie behind the
-        answer: then what was prepared since is either prepared still, or its commit counted.
+        A transaction that was prepared before `low` and is not in the snapshot was not committed
+        when the snapshot was opened, so XA RECOVER, run between the two, lists it. If the
+        snapshot's place is known, it may be after that query. A transaction prepared since then is
+        listed by a second XA RECOVER, unless it was committed, which the count of XA COMMITs shows.
         """
         low = low_mark(self.questions, self.dialect, patience=patience)
         commits = committed_count(self.questions)
@@ -122,15 +124,15 @@ class Taking:
         self.cursor.execute(BEGIN)
         place = snapshot_place(self.cursor)
         if place is None:
-            return TakenMarks(low, high_mark(self.questions, self.dialect), prepared)
+            return ReadWatermarks(low, high_mark(self.questions, self.dialect), prepared)
         low = replace(low, at=place)
         since = prepared_if_told(self.questions)
-        whole = commits is not None and committed_count(self.questions) == commits
-        if prepared is None or since is None or not whole:
-            return TakenMarks(low, low, None)
-        return TakenMarks(low, low, prepared | since)
+        no_commits = commits is not None and committed_count(self.questions) == commits
+        if prepared is None or since is None or not no_commits:
+            return ReadWatermarks(low, low, None)
+        return ReadWatermarks(low, low, prepared | since)
 
-    def _selected(self, marks: TakenMarks) -> OpenedRead:
+    def _selected(self, marks: ReadWatermarks) -> OpenedRead:
         return OpenedRead(marks, marks.low.at == marks.high.at, self._select())
 
     def _select(self) -> Iterator[pa.RecordBatch]:
@@ -139,8 +141,8 @@ class Taking:
         )
 
     def _locked(self) -> OpenedRead | None:
-        """Nobody writes to the table while the snapshot is opened, and who did has committed;
-        None where the account may not lock it, or others use it for too long."""
+        """Open the snapshot under a lock of the table: all writers have committed and none can
+        write. None if the account may not lock it, or the lock is not granted in time."""
         if not self._lock(self.questions):
             return None
         marks = self._now()
@@ -150,15 +152,15 @@ class Taking:
         return OpenedRead(marks, exact=True, batches=batches)
 
     def _held(self) -> OpenedRead | None:
-        """As `_locked`, for a table whose rows are those of the statement: its reader keeps
-        writers waiting to its end anyway, so it has the lock itself."""
+        """Open the read under a lock, for an engine without snapshots. The reading session holds
+        the lock to its end, because such a read blocks writers anyway."""
         if not self._lock(self.cursor):
             return None
         return OpenedRead(self._now(), exact=True, batches=self._select())
 
-    def _now(self) -> TakenMarks:
+    def _now(self) -> ReadWatermarks:
         mark = high_mark(self.questions, self.dialect)
-        return TakenMarks(mark, mark, prepared_if_told(self.questions))
+        return ReadWatermarks(mark, mark, prepared_if_told(self.questions))
 
     def _lock(self, cursor: Cursor) -> bool:
         cursor.execute(f"set session lock_wait_timeout = {_LOCK_SECONDS}")
@@ -174,25 +176,25 @@ class Taking:
 def require_built(
     cursor: Cursor,
     table: TableSchema | TableStructure,
-    whole: TableStructure,
+    structure: TableStructure,
     *,
-    rows_alone: bool = False,
+    rows_only: bool = False,
 ) -> None:
-    """`StructureMoved` unless the table is built like that now; one that is given with its
-    defaults and collations has these too. `rows_alone`: but for what no row that is there has to
-    do with: defaults, visibility."""
-    schemas = read_schemas(cursor, [whole.name])
+    """Raise `StructureMoved` if the table has another structure now. For a `TableSchema`, defaults
+    and collations are compared too. `rows_only`: ignore attributes that do not affect existing
+    rows: defaults and visibility."""
+    schemas = read_schemas(cursor, [structure.name])
     if not schemas:
-        raise moved(whole.name, "it is not there any more")
+        raise moved(structure.name, "it was dropped")
     now = row_structure(schemas[0])
-    if now.fingerprint != whole.fingerprint:
-        raise moved(whole.name, _difference(whole, now))
+    if now.fingerprint != structure.fingerprint:
+        raise moved(structure.name, _difference(structure, now))
     if isinstance(table, TableSchema):
         columns, expected = with_values(cursor, schemas)[0].columns, table.columns
-        if rows_alone:
+        if rows_only:
             columns, expected = _of_rows(columns), _of_rows(expected)
         if columns != expected:
-            raise moved(whole.name, _redefined(expected, columns))
+            raise moved(structure.name, _redefined(expected, columns))
 
 
 def _of_rows(columns: Sequence[ColumnSchema]) -> tuple[ColumnSchema, ...]:
@@ -202,10 +204,10 @@ def _of_rows(columns: Sequence[ColumnSchema]) -> tuple[ColumnSchema, ...]:
 
 
 def _redefined(expected: Sequence[ColumnSchema], now: Sequence[ColumnSchema]) -> str:
-    """What no row image shows: another collation orders a key otherwise."""
+    """Name the differences that no row image shows, such as a collation, which orders a key."""
     pairs = zip(expected, now, strict=True)
     changed = [a.name for a, b in pairs if replace(a, default=None) != replace(b, default=None)]
-    return f"another definition of {', '.join(changed)}" if changed else "another default"
+    return f"the definition of {', '.join(changed)} differs" if changed else "a default differs"
 
 
 def _difference(expected: TableStructure, now: TableStructure) -> str:
@@ -214,12 +216,14 @@ def _difference(expected: TableStructure, now: TableStructure) -> str:
         return f"columns {', '.join(names[1])} instead of {', '.join(names[0])}"
     pairs = zip(expected.columns, now.columns, strict=True)
     changed = [ours.name for ours, theirs in pairs if ours != theirs]
-    return f"another definition of {', '.join(changed)}" if changed else "another primary key"
+    if changed:
+        return f"the definition of {', '.join(changed)} differs"
+    return "its primary key differs"
 
 
 def moved(table: TableName, difference: str) -> StructureMoved:
-    """`difference`: in words."""
+    """Return the error for a table with another structure; `difference` is in words."""
     return StructureMoved(
-        f"{table} does not have the structure it should be read with: {difference}",
-        hint="run again: its structure is read again",
+        f"{table} does not have the structure it is to be read with: {difference}",
+        hint="run again, which reads its structure again",
     )

@@ -1,14 +1,15 @@
-"""Ends a read that others wait for, or that takes too long.
+"""The watcher of a read, which ends it if another session waits for its lock, or if it takes too
+long.
 
-The read's own connection is busy with rows, and whoever takes them may be busy too: so another
-session looks, of the same account, which may end its own. A killed session frees its locks at
-once; a killed statement would leave them to its transaction. A server that tells the other session
-nothing for so long as is waited for elsewhere reads nothing either: then the read has lost its
-connection.
+The read's own connection is busy with rows, and so may be the thread that consumes them. So a
+thread watches through a second session of the same account, which may kill the account's own
+sessions. It kills the session, which releases the locks at once; killing only the statement would
+leave them to the transaction. If the server does not answer the second session within the read
+timeout, the read has lost its connection too, and its socket is shut down.
 
-Sources: MySQL manual, "The metadata_locks Table" (`performance_schema`, which an account with
-SELECT on `*.*` reads); "SHOW PROCESSLIST", which shows other accounts' sessions to who has
-PROCESS. Where neither tells, nobody is seen waiting.
+Sources: MySQL manual, "The metadata_locks Table" (`performance_schema`; an account needs SELECT on
+`*.*`); "SHOW PROCESSLIST", which shows other accounts' sessions only with PROCESS. Without either,
+no waiting session is noticed.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ from pipeline.snapshot.giving_way import Patience, cure, leaves
 from pipeline.table import TableName
 from resources.mysql.connection import ConnectionSettings, connect, cut, number_of
 
-_LOOKS_EVERY: Final = 0.5
-"""Seconds."""
+_INTERVAL: Final = 0.5
+"""Seconds between two checks."""
 
 
 @dataclass(slots=True)
 class Watched:
-    """A read that may be left; `reason` says why it was. `answered`: when the server last said
-    anything to another session."""
+    """A read that may be given up; `reason` is then why. `answered`: when the server last answered
+    the watcher."""
 
     rule: Patience
     reason: str | None = None
@@ -48,7 +49,7 @@ class Watched:
     answered: float = field(default_factory=monotonic)
 
     def leave(self, *, waited_for: bool) -> bool:
-        """Whether it is left now; from then on its errors are told as `reason`."""
+        """Decide whether to give the read up, and return it; the read's error is then `reason`."""
         seconds = monotonic() - self.begun
         self.reason = leaves(self.rule, seconds, waited_for=waited_for)
         self.hint = cure(self.rule, waited_for=waited_for)
@@ -56,7 +57,7 @@ class Watched:
 
     @contextmanager
     def excused(self) -> Iterator[None]:
-        """`TableBusy` for what becomes of a read that was left."""
+        """Replace the error of a read that was given up by `TableBusy` with the reason."""
         try:
             yield
         except (SourceUnavailable, TableBusy) as error:
@@ -73,15 +74,15 @@ class Watched:
 def watched(
     settings: ConnectionSettings, cursor: Cursor, table: TableName, rule: Patience
 ) -> Iterator[Watched]:
-    """The session of `cursor`, looked after while the body runs; nobody looks before the rule
-    may apply. Where others are not let in to look the read goes on: it would have anyway."""
+    """Watch the session of `cursor` while the body runs, from the time on when the rule may apply.
+    If the watcher cannot connect, the read goes on."""
     session = _Session(f"lockstep-{uuid4().hex}", cursor.connection)
-    with suppress(pymysql.MySQLError):  # some clusters have none of these locks
+    with suppress(pymysql.MySQLError):  # some clusters have no user-level locks
         cursor.execute("select get_lock(%s, 0)", (session.lock,))
         cursor.fetchall()
     read, stop = Watched(rule), Event()
     thread = Thread(
-        target=_look, args=(settings, session, table, read, stop), name="watcher", daemon=True
+        target=_watch, args=(settings, session, table, read, stop), name="watcher", daemon=True
     )
     thread.start()
     try:
@@ -93,15 +94,16 @@ def watched(
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """The one that reads: the name of a lock that it alone has, and our end of it."""
+    """The reading session: the name of a user-level lock that only it holds, and its connection."""
 
     lock: str
     connection: pymysql.Connection[Cursor]
 
     def end(self, cursor: Cursor) -> None:
-        """By a KILL, if it is one of the server that `cursor` asks: behind a name there may be
-        several, and one that was started anew gives numbers again. Else by cutting our end, which
-        its server notices with the next row that it sends."""
+        """Kill the session if it is on the server that `cursor` is connected to. It is identified
+        by its lock, not by its number: a host name may lead to several servers, and a restarted one
+        assigns the same numbers again. Otherwise shut down the socket, which the server notices
+        when it sends the next row."""
         number = None
         with suppress(pymysql.MySQLError):
             cursor.execute("select is_used_lock(%s)", (self.lock,))
@@ -113,16 +115,16 @@ class _Session:
             cursor.execute(f"kill {int(number)}")
 
 
-def _look(
+def _watch(
     settings: ConnectionSettings, session: _Session, table: TableName, read: Watched, stop: Event
 ) -> None:
     first = min(read.rule.gives_way, read.rule.most or read.rule.gives_way)
-    if stop.wait(max(first, _LOOKS_EVERY)):
+    if stop.wait(max(first, _INTERVAL)):
         return
     while not stop.is_set():
         try:
             with connect(settings) as connection, connection.cursor() as cursor:
-                if _left(cursor, session, table, read, stop):
+                if _end_if_left(cursor, session, table, read, stop):
                     return
         except LockstepError as error:
             if _is_answer(error):
@@ -130,26 +132,28 @@ def _look(
         if monotonic() - read.answered > settings.read_timeout:
             cut(session.connection)
             return
-        stop.wait(_LOOKS_EVERY)
+        stop.wait(_INTERVAL)
 
 
 def _is_answer(error: LockstepError) -> bool:
-    """Whether the server said it, and nobody on the way."""
+    """Return whether the error came from the server itself, not from the network."""
     cause = error.__cause__
     return (
         isinstance(cause, pymysql.MySQLError) and meaning_of(number_of(cause)) is not Meaning.LOST
     )
 
 
-def _left(cursor: Cursor, session: _Session, table: TableName, read: Watched, stop: Event) -> bool:
-    """False once nobody reads any more."""
+def _end_if_left(
+    cursor: Cursor, session: _Session, table: TableName, read: Watched, stop: Event
+) -> bool:
+    """Check until the read is given up (True) or has ended (False)."""
     while not stop.is_set():
         waited_for = waiting_for(cursor, table)
         read.answered = monotonic()
         if read.leave(waited_for=waited_for):
             session.end(cursor)
             return True
-        stop.wait(_LOOKS_EVERY)
+        stop.wait(_INTERVAL)
     return False
 
 
@@ -163,19 +167,20 @@ _COMMENTS: Final = re.compile(r"\s*(?:/\*.*?\*/\s*)*", re.DOTALL)
 _TAKES_ALL: Final = re.compile(
     r"(?:alter|create|drop|optimize|rename|repair|truncate)\b", re.IGNORECASE
 )
-"""Statements that want a table for themselves."""
+"""Statements that need an exclusive lock of a table."""
 _LOCKS_TABLES: Final = re.compile(r"lock\s+tables?\b", re.IGNORECASE)
 _TO_WRITE: Final = re.compile(r"\bwrite\s*$", re.IGNORECASE)
-"""Of one table in LOCK TABLES. READ, which our own reads lock a table with, is content beside who
-reads."""
+"""A table in LOCK TABLES that is locked for writing. A READ lock, which our own reads may take, is
+compatible with readers."""
 
-_UNTOLD: Final = frozenset({1044, 1049, 1142, 1146, 1227})
+_REFUSED: Final = frozenset({1044, 1049, 1142, 1146, 1227})
 """ER_DBACCESS_DENIED_ERROR, ER_BAD_DB_ERROR, ER_TABLEACCESS_DENIED_ERROR, ER_NO_SUCH_TABLE,
 ER_SPECIFIC_ACCESS_DENIED_ERROR."""
 
 
 def waiting_for(cursor: Cursor, table: TableName) -> bool:
-    """Whether a statement waits to have the table for itself, as far as the account sees it."""
+    """Return whether a statement waits for an exclusive lock of the table, as far as the account
+    can see."""
     locks = _locks(cursor, table)
     if locks:
         return any(status == "PENDING" and kind in _ALL_OF_IT for status, kind in locks)
@@ -183,31 +188,32 @@ def waiting_for(cursor: Cursor, table: TableName) -> bool:
 
 
 def _locks(cursor: Cursor, table: TableName) -> list[tuple[str, str]]:
-    """Those of whoever uses the table, who reads it for us among them; none at all where the
-    server does not keep that table, or not for this account."""
+    """Return the metadata locks of the table, including that of our read; none if the server does
+    not have performance_schema, or does not show it to this account."""
     try:
         cursor.execute(_LOCKS, (table.database, table.name))
     except pymysql.MySQLError as error:
-        if error.args[0] not in _UNTOLD:
+        if error.args[0] not in _REFUSED:
             raise
         return []
     return [(_text(status), _text(kind)) for status, kind in cursor.fetchall()]
 
 
 def sessions_wait(cursor: Cursor, table: TableName) -> bool:
-    """The same by the list of sessions alone."""
+    """Return the same from the list of sessions."""
     cursor.execute("show full processlist")
     return any(
-        wants(table, database=_text(row[3]), statement=_text(row[7]))
+        wants_whole_table(table, database=_text(row[3]), statement=_text(row[7]))
         for row in cursor.fetchall()
         if _text(row[6]).lower().startswith(_STATE)
     )
 
 
-def wants(table: TableName, *, database: str, statement: str) -> bool:
-    """Whether the statement needs the table for itself. `database`: the one its session uses."""
-    begun = _COMMENTS.match(statement)
-    bare = statement[begun.end() :] if begun else statement
+def wants_whole_table(table: TableName, *, database: str, statement: str) -> bool:
+    """Return whether the statement needs an exclusive lock of the table. `database`: the default
+    database of its session."""
+    comments = _COMMENTS.match(statement)
+    bare = statement[comments.end() :] if comments else statement
     if _LOCKS_TABLES.match(bare):
         parts = [part for part in bare.split(",") if _TO_WRITE.search(part)]
     else:

@@ -1,11 +1,11 @@
-"""Where the log was before and after a read: marks that a read can be held against.
+"""Watermarks: places in the log before and after a read, between which its rows belong.
 
-A transaction stands in MySQL's log, and the log's end is behind it, before the engine has
-committed it and anybody can read it. So an end that was read *before* something else is a
-low mark only once all before it is committed: every GTID that was owned then is executed,
-or no anonymous transaction is under way (MySQL manual, "gtid_owned",
-"Ongoing_anonymous_transaction_count"). Where that does not come in time the beginning of
-the file is: MySQL begins a file only when all of the one before is committed.
+MySQL writes a transaction to the log before the engine commits it and others can read it. So the
+log's end, queried before a read, is a low mark only once all transactions before it are committed:
+every GTID that was owned then is executed, and no anonymous transaction is in progress (MySQL
+manual, "gtid_owned", "Ongoing_anonymous_transaction_count"). If that takes too long, the low mark
+is the beginning of the file: MySQL begins a file only when all transactions of the previous one are
+committed.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _OWNER: Final = re.compile(r"#\d+")
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """The log's end and the GTIDs executed, each as read; the set before the end."""
+    """The log's end and the GTIDs executed; the set is queried before the end."""
 
     at: Coordinates
     executed: str
 
 
 _SNAPSHOTS: Final = frozenset({"innodb", "rocksdb", "tokudb"})
-"""Engines that show their rows as of the snapshot; the others as of the statement."""
+"""Engines whose rows are those of the snapshot; others have those of the statement."""
 
 
 def has_snapshots(cursor: Cursor, table: TableName) -> bool | None:
-    """Return whether a table's rows are those of the snapshot, by its engine; None if it is not
-    there, or the account may not see it."""
+    """Return whether a table's engine has snapshots; None if the table does not exist, or the
+    account may not see it."""
     cursor.execute(
         "select coalesce(engine, 'InnoDB') from information_schema.tables"
         " where table_schema = %s and table_name = %s",
@@ -52,14 +52,15 @@ def has_snapshots(cursor: Cursor, table: TableName) -> bool | None:
 
 
 def read_value(cursor: Cursor, question: str) -> str:
-    """The one value that a question has, without white space at its ends or in sets."""
+    """Return the single value of a query, "" for NULL or no row, without newlines (which GTID sets
+    have) and outer white space."""
     cursor.execute(question)
     row = cursor.fetchone()
     return "" if row is None or row[0] is None else "".join(str(row[0]).split("\n")).strip()
 
 
 def read_head(cursor: Cursor) -> Coordinates:
-    """The log's end; `ServerSettings` where there is no log."""
+    """Return the log's end; `ServerSettings` if the server has no binary log."""
     try:
         cursor.execute("show binary log status")
     except pymysql.err.ProgrammingError:
@@ -73,16 +74,16 @@ def read_head(cursor: Cursor) -> Coordinates:
 
 
 def high_mark(cursor: Cursor, dialect: Dialect) -> Watermark:
-    """Nothing that can be read now stands behind it."""
+    """Return a mark at or after everything that can be read now."""
     executed = _executed(cursor, dialect)
     return Watermark(read_head(cursor), executed)
 
 
 def low_mark(cursor: Cursor, dialect: Dialect, *, patience: Retry = COMMITTED) -> Watermark:
-    """Whatever stands before it can be read now.
+    """Return a mark such that everything before it can be read now.
 
-    MariaDB keeps who looks at a table's structure waiting until the statement that changes
-    it is logged and done; rows have a place of their own there (`snapshot_place`).
+    On MariaDB the log's end is enough: a query for a structure waits for the statement that
+    changes it, and rows have the place of their snapshot (`snapshot_place`).
     """
     mark = high_mark(cursor, dialect)
     if dialect.mariadb or _settled(cursor, patience):
@@ -91,14 +92,14 @@ def low_mark(cursor: Cursor, dialect: Dialect, *, patience: Retry = COMMITTED) -
 
 
 def snapshot_place(cursor: Cursor) -> Coordinates | None:
-    """The very place of the consistent snapshot that this session has open, of InnoDB's
-    rows; None where the server does not tell.
+    """Return the place in the log of this session's consistent snapshot of InnoDB's rows; None if
+    the server does not report it.
 
     MariaDB documentation, "START TRANSACTION", `binlog_snapshot_position`.
     """
     cursor.execute("show status like 'binlog_snapshot_%'")
-    found = {name.lower(): value for name, value in cursor.fetchall()}
-    file, offset = found.get("binlog_snapshot_file"), found.get("binlog_snapshot_position")
+    status = {name.lower(): value for name, value in cursor.fetchall()}
+    file, offset = status.get("binlog_snapshot_file"), status.get("binlog_snapshot_position")
     return Coordinates(LogFile.parse(file), int(offset)) if file and offset else None
 
 
@@ -111,8 +112,8 @@ def _executed(cursor: Cursor, dialect: Dialect) -> str:
 
 
 def _settled(cursor: Cursor, patience: Retry) -> bool:
-    """Whether all that is in the log now was seen committed in time; mostly it is, or in
-    milliseconds."""
+    """Wait until all transactions in the log are committed, mostly milliseconds; return whether
+    they were in time."""
     owned = _OWNER.sub("", read_value(cursor, "select @@global.gtid_owned"))
     return any(_is_executed(cursor, owned) and _none_anonymous(cursor) for _ in patience.tries())
 

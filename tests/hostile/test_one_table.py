@@ -115,9 +115,9 @@ GRANTED = {
     "nothing": ((), "error 1142"),
     "without a column": (
         ("grant select (id, v) on {a} to {u}",),
-        "on columns of it, not on the table",
+        "on columns of the table only",
     ),
-    "without the key": (("grant select (v) on {a} to {u}",), "on columns of it, not on the table"),
+    "without the key": (("grant select (v) on {a} to {u}",), "on columns of the table only"),
     "to write": (("grant insert, select (id) on {a} to {u}",), "may not read v, w"),
 }
 """What an account is granted of a table with the columns id, v and w."""

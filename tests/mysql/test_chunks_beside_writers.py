@@ -25,7 +25,7 @@ from resources.mysql.connection import translated
 from resources.mysql.reader import reading
 from resources.mysql.row_hashes import HashedRead
 from resources.mysql.server import MySqlServer
-from resources.mysql.watcher import sessions_wait, waiting_for, wants, watched
+from resources.mysql.watcher import sessions_wait, waiting_for, wants_whole_table, watched
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import Sliced, rows_of, until
 from tests.mysql.reading import changes, settings
@@ -355,4 +355,6 @@ def test_who_locks_to_read_is_not_waited_for(place: Sliced, lock: str, counts: b
     ],
 )
 def test_which_statements_need_a_table_for_themselves(statement: str, counts: bool) -> None:
-    assert wants(TableName("shop", "t"), database="other", statement=statement) == counts
+    assert (
+        wants_whole_table(TableName("shop", "t"), database="other", statement=statement) == counts
+    )

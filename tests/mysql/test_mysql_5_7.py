@@ -24,7 +24,7 @@ from tests.mysql.reading import server, settings
 
 def test_a_server_without_a_certificate_says_so(mysql57: MySqlStand) -> None:
     """Builds of 5.7 without OpenSSL make none by themselves."""
-    with pytest.raises(TlsRefused, match="has no certificate and speaks no TLS") as refused:
+    with pytest.raises(TlsRefused, match="has no certificate and does not support TLS") as refused:
         MySqlServer(settings(mysql57, tls="required")).facts()
     assert "ssl_cert" in refused.value.hint
 

@@ -24,7 +24,7 @@ TABLES: Final = (
     "constraint to_beside foreign key (n) references beside (id) on delete cascade)",
 )
 INVISIBLE: Final = "create table i (id int primary key, n int, hidden int default 1 invisible)"
-SINGLE = "the account has privileges on columns of it, not on the table"
+SINGLE = "the account has privileges on columns of the table only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,12 @@ CASES: Final = {
     "without the last column": Case(("grant select (id, k, `a``)b`) on {d}.t to {u}",), SINGLE),
     "each column": Case(("grant select (id, k, `a``)b`, n) on {d}.t to {u}",), SINGLE),
     "a column to write": Case(
-        ("grant select (id), insert (n) on {d}.t to {u}",), "the account may not read n of it"
+        ("grant select (id), insert (n) on {d}.t to {u}",),
+        "the account may not read n of the table",
     ),
     "the table to write": Case(
         ("grant insert, select (id, k) on {d}.t to {u}",),
-        "the account may not read a`)b, n of it",
+        "the account may not read a`)b, n of the table",
     ),
     "an invisible column": Case(("grant select (id, n) on {d}.i to {u}",), SINGLE, "i"),
     "a role": Case(
@@ -93,7 +94,7 @@ CASES: Final = {
     "everybody's columns": Case(
         ("grant select (id) on {d}.t to public",), SINGLE, only="aria_block_size"
     ),
-    "nothing": Case((), "the account may not read it: error 1142"),
+    "nothing": Case((), "the account may not read the table: error 1142"),
 }
 
 

@@ -169,13 +169,13 @@ def test_some_columns_come_with_the_key(shop: Shop) -> None:
 
 MOVED = {
     "alter table t add x int": "columns id, v, w, x instead of id, v, w",
-    "alter table t modify v bigint not null": "another definition of v",
-    "alter table t modify w varchar(40) character set latin1": "another definition of w",
-    "alter table t drop primary key, add primary key (v)": "another primary key",
+    "alter table t modify v bigint not null": "the definition of v differs",
+    "alter table t modify w varchar(40) character set latin1": "the definition of w differs",
+    "alter table t drop primary key, add primary key (v)": "its primary key differs",
     "alter table t rename column v to u": "column 'v'|columns id, u, w",
-    "alter table t alter v set default 5": "another default",
-    "drop table t": "not there",
-    "rename table t to u": "not there",
+    "alter table t alter v set default 5": "a default differs",
+    "drop table t": "was dropped",
+    "rename table t to u": "was dropped",
 }
 
 

@@ -285,9 +285,9 @@ def test_an_account_sees_what_it_may(mysql: MySqlStand, database: str) -> None:
     found = source.baseline()
     assert [table.name for table in found.tables] == [TableName(database, "t")]
     assert [one.name for one in found.databases] == [database]
-    with pytest.raises(TableError, match="the account may not read it: error 1142"):
+    with pytest.raises(TableError, match="the account may not read the table: error 1142"):
         source.baseline([TableName(hidden, "t")])
-    with pytest.raises(TableError, match="the account may not read it: error 1142"):
+    with pytest.raises(TableError, match="the account may not read the table: error 1142"):
         source.structure(TableName(hidden, "t"))
     mysql.execute(f"drop database {hidden}", f"drop user {hidden}")
 

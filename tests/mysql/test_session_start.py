@@ -65,7 +65,7 @@ def test_a_session_is_the_same_beside_any_global_variables(stand: MySqlStand) ->
 def test_a_session_begins_in_one_round_trip(stand: MySqlStand) -> None:
     """Once the server was asked for its variables; a dump's own are set with them."""
     for expected in (3, 1, 1):
-        with connect(settings(stand), also=", @a = 1") as opened, opened.cursor() as cursor:
+        with connect(settings(stand), extra=", @a = 1") as opened, opened.cursor() as cursor:
             cursor.execute("show session status like 'questions'")
             [(_, asked)] = cursor.fetchall()
             assert int(asked) - 1 == expected

@@ -73,20 +73,20 @@ class TableDecoder:
         hidden: Collection[int] = (),
         updated: bool = False,
     ) -> None:
-        shown = [place for place in range(len(layouts)) if place not in hidden]
-        if len(shown) != len(structure.columns):
+        visible = [place for place in range(len(layouts)) if place not in hidden]
+        if len(visible) != len(structure.columns):
             raise TableError(
-                f"the log has {len(shown)} columns of the table, its recorded structure has "
+                f"the log has {len(visible)} columns of the table, its recorded structure has "
                 f"{len(structure.columns)}",
                 hint="report this log to us",
             )
         self._structure = structure
-        self._layouts = tuple(layouts[place] for place in shown)
-        self._shown = np.array(shown, np.int64) if hidden else None
+        self._layouts = tuple(layouts[place] for place in visible)
+        self._visible = np.array(visible, np.int64) if hidden else None
         self._schema = schema
         self._key = frozenset((*structure.primary_key, *key))
         self._logged_sizes = np.array([layout.size for layout in layouts], np.int64)
-        self._sizes = self._logged_sizes[shown]
+        self._sizes = self._logged_sizes[visible]
         self._json = np.array([layout.code == JSON for layout in layouts], np.bool_)
         self._updated = updated
         self._complete = True
@@ -161,8 +161,8 @@ class TableDecoder:
             whole = not state[images.INCOMPLETE]
             self._complete = self._complete and whole
             count = int(state[images.IMAGES])
-            if count and self._shown is not None:
-                cells, nulls = walked.cells[self._shown], walked.nulls[self._shown]
+            if count and self._visible is not None:
+                cells, nulls = walked.cells[self._visible], walked.nulls[self._visible]
                 yield replace(walked, cells=cells, nulls=nulls), count, whole
             elif count:
                 yield walked, count, whole

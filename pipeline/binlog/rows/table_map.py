@@ -216,13 +216,13 @@ def read_structure(mapped: TableMap) -> TableStructure:
     TableError if the map is not enough: it has no names (MINIMAL metadata), an unknown column
     type, or signs that can be read in two ways.
     """
-    outline, *others = read_outlines(mapped)
+    outline, *alternatives = read_outlines(mapped)
     if OptionalField.NAMES not in outline.said:
         raise TableError(
             "the log has no column names of the table (binlog_row_metadata=MINIMAL)",
             hint=_METADATA_HINT,
         )
-    if others:
+    if alternatives:
         raise TableError(
             "the log does not say which columns of the table are unsigned, because it has a YEAR "
             "column and only some versions of MySQL 8.0 write a sign for it",

@@ -101,8 +101,8 @@ def find_moment_in_file(
     the moment."""
     look = _Look(dumps, end, _divider(moment, now), tell)
     look.total = end.offset - FIRST_OFFSET if end.file == file else 0
-    found = look.found([look.through(file)], end)
-    return None if found.at == end or found.at.file != file else found
+    place = look.found([look.through(file)], end)
+    return None if place.at == end or place.at.file != file else place
 
 
 def find_last_end(

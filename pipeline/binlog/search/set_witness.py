@@ -86,12 +86,12 @@ def find_witnesses(
 ) -> Mapping[str, SetWitness]:
     """Return the witnesses of those transactions that are in the log up to `end`."""
     heads = FileHeads(dumps, binlogs)
-    wanted: dict[int, set[str]] = {}
+    gtids_in: dict[int, set[str]] = {}
     for gtid in gtids:
         if late := heads.first(partial(_contains, GtidSet.parse(gtid))):
-            wanted.setdefault(late - 1, set()).add(gtid)
+            gtids_in.setdefault(late - 1, set()).add(gtid)
     witnesses: dict[str, SetWitness] = {}
-    for number, gtids_there in wanted.items():
+    for number, gtids_there in gtids_in.items():
         start = Coordinates(binlogs[number].file, FIRST_OFFSET)
         later = [Coordinates(log.file, FIRST_OFFSET) for log in binlogs[number + 1 :]]
         witnesses |= _find_in(dumps, start, later[0] if later else end, gtids_there)

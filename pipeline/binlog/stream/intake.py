@@ -94,9 +94,9 @@ class Wire:
         piece, self._piece = self._piece, None
         if piece is None:
             return
-        left = piece.data[piece.at : piece.stop]
-        if len(left) <= HEADROOM:
-            self._rest = left.copy()
+        unread = piece.data[piece.at : piece.stop]
+        if len(unread) <= HEADROOM:
+            self._rest = unread.copy()
         else:
             self._large = _Large()
             self._large.take(piece)
@@ -113,20 +113,20 @@ class _Large:
         self.bytes = bytearray()
         self.packets = 0
         self._head = bytearray()
-        self._left = 0
+        self._bytes_left = 0
         self._last = False
 
     def take(self, piece: InputBytes) -> bool:
         """Consume bytes of the piece; return whether the event is complete."""
-        while self._left or not self._last:
-            if not self._left and not self._read_head(piece):
+        while self._bytes_left or not self._last:
+            if not self._bytes_left and not self._read_head(piece):
                 return False
-            count = min(self._left, piece.stop - piece.at)
-            if self._left and not count:
+            count = min(self._bytes_left, piece.stop - piece.at)
+            if self._bytes_left and not count:
                 return False
             self.bytes += piece.data[piece.at : piece.at + count].data
             piece.at += count
-            self._left -= count
+            self._bytes_left -= count
             if len(self.bytes) > MAX_EVENT_BYTES:
                 raise _too_large()
         return True
@@ -137,8 +137,8 @@ class _Large:
         piece.at = end
         if len(self._head) < 4:
             return False
-        self._left = int.from_bytes(self._head[:3], "little")
-        self._last = self._left < PACKET_LIMIT
+        self._bytes_left = int.from_bytes(self._head[:3], "little")
+        self._last = self._bytes_left < PACKET_LIMIT
         self._head.clear()
         self.packets += 1
         return True
@@ -161,11 +161,11 @@ class Nested:
         declared = int.from_bytes(unread[_SIZE_AT : _SIZE_AT + 4].tobytes(), "little")
         if len(unread) >= HEADER_BYTES and declared > MAX_EVENT_BYTES:
             raise _too_large()
-        pieces, wanted = [unread], len(unread) + 1
+        pieces, missing = [unread], len(unread) + 1
         for piece in self._pieces:
             pieces.append(piece)
-            wanted -= len(piece)
-            if wanted <= 0:
+            missing -= len(piece)
+            if missing <= 0:
                 break
         else:
             if len(pieces) == 1:

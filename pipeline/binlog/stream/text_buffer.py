@@ -91,8 +91,8 @@ class TextBuffer:
 
     def cut(self, registers: Registers, transaction: int, texts: int) -> None:
         """Keep only the first `texts` texts of `transaction`, the newest."""
-        kept = self.count_before(registers, transaction) + texts
-        registers.texts, registers.text_put = kept, self._end(kept)
+        count = self.count_before(registers, transaction) + texts
+        registers.texts, registers.text_put = count, self._end(count)
 
     def complete(self, registers: Registers, transactions: int) -> Texts:
         """Return a copy of the texts of the first `transactions` transactions."""

@@ -41,12 +41,12 @@ class Texts:
         """Return the texts of each transaction, in order; NULL if the log has none. Bytes that
         are not UTF-8 are shown as `\\xff`."""
         kind = pa.list_(pa.string())
-        kept = np.flatnonzero(self.index[:, TRANSACTION] >= 0)
-        if not len(kept):
+        rows = np.flatnonzero(self.index[:, TRANSACTION] >= 0)
+        if not len(rows):
             return pa.nulls(transactions, kind)
-        counts = np.bincount(self.index[kept, TRANSACTION], minlength=transactions)
+        counts = np.bincount(self.index[rows, TRANSACTION], minlength=transactions)
         ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-        values = self._strings().take(pa.array(kept))
+        values = self._strings().take(pa.array(rows))
         return pa.ListArray.from_arrays(pa.array(ends), values, mask=pa.array(counts == 0))
 
     def _strings(self) -> pa.StringArray:

@@ -135,9 +135,9 @@ class RingTransactions:
         """Note that rows of this table may be stored in the other tables of its statement."""
         maps = self._loop.maps
         table = maps.of(table_id)
-        others = frozenset(maps.tables_of(self._registers.statement) - {table})
-        if others:
-            self._statements.note_elsewhere(self.count, MergeTableRows(table, others))
+        tables = frozenset(maps.tables_of(self._registers.statement) - {table})
+        if tables:
+            self._statements.note_elsewhere(self.count, MergeTableRows(table, tables))
 
     # -- the open one: its rows, and rolling them back ----------------------------------
 
