@@ -1,4 +1,5 @@
-"""Tables and databases of a server at present, from information_schema.
+"""Tables, and databases with their triggers and views, of a server at present, from
+information_schema.
 
 The queries run one after another, and a table may be dropped between them: it is left out if it has
 no columns any more. information_schema leaves out what the account may not see. Of a table on which
@@ -8,6 +9,10 @@ returned but reported (`ReadTables.unread`).
 MariaDB's information_schema shows the actions of foreign keys only to accounts with more than
 SELECT. SHOW CREATE TABLE shows them to every account that may see the table, and is used instead.
 
+A trigger is shown only to accounts with TRIGGER on its table, and the query of a view only to
+accounts with SHOW VIEW and SELECT on it. For other accounts triggers are missing without any error
+(MySQL manual, "The INFORMATION_SCHEMA TRIGGERS Table"; measured on MySQL 5.7 to 9.7 and MariaDB).
+
 Source: the MySQL manual, "The INFORMATION_SCHEMA COLUMNS Table"; MariaDB documentation,
 "Information Schema COLUMNS Table": it prints every default as an expression.
 """
@@ -15,16 +20,21 @@ Source: the MySQL manual, "The INFORMATION_SCHEMA COLUMNS Table"; MariaDB docume
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pymysql
 from pymysql.cursors import Cursor
 
+from pipeline.grants import covers, read_grants
+from pipeline.schema.code import read_code, read_view
+from pipeline.schema.context import SQL_MODES, ServerDialect, StatementContext
 from pipeline.schema.hidden_columns import places_known, shown_places
 from pipeline.schema.model import (
     ColumnSchema,
+    DatabaseCode,
     DatabaseSchema,
     Default,
     ExpressionDefault,
@@ -33,12 +43,16 @@ from pipeline.schema.model import (
     KeyPart,
     KeySchema,
     LiteralDefault,
+    RowCode,
     TableSchema,
+    Trigger,
+    View,
 )
 from pipeline.schema.plain import believed
+from pipeline.server_errors import Meaning, meaning_of
 from pipeline.table import TableName
 from pipeline.tables import SYSTEM_DATABASES
-from resources.mysql.code import SYSTEM, read_all_code
+from resources.mysql.connection import number_of
 from resources.mysql.dialect import Dialect, read_dialect
 from resources.mysql.privileges import hidden_in_part
 from resources.mysql.scopes import Scope, ask, scopes_of
@@ -471,3 +485,86 @@ def _add_hidden(cursor: Cursor, tables: Sequence[TableName], actions: Actions) -
         for name, on_delete, on_update in _WRITTEN.findall(text):
             bare = name.replace("``", "`")
             actions[table, bare] = (on_delete or "RESTRICT", on_update or "RESTRICT")
+
+
+SYSTEM: Final = "mysql"
+"""The system database in which managed services keep tables of their own."""
+
+_TRIGGERS: Final = """
+select trigger_schema, trigger_name, event_manipulation, event_object_schema, event_object_table,
+       action_statement, sql_mode
+  from information_schema.triggers order by trigger_schema, trigger_name
+"""
+_VIEWS: Final = """
+select table_schema, table_name, view_definition from information_schema.views
+ order by table_schema, table_name
+"""
+_SYSTEM_TABLES: Final = f"""
+select table_name from information_schema.tables
+ where table_schema = '{SYSTEM}' and table_type = 'BASE TABLE' order by table_name
+"""
+_NO_QUERY: Final = "the account may not see the view's query"
+
+
+def read_all_code(
+    cursor: Cursor, databases: Iterable[str], dialect: Dialect
+) -> Mapping[str, DatabaseCode]:
+    """Return the triggers and views of each database, and those of the system database if the
+    account sees a table of it."""
+    databases = list(databases)
+    visible_databases = {*databases, SYSTEM}
+    triggers, views = defaultdict[str, list[Trigger]](list), defaultdict[str, list[View]](list)
+    for database, name, events, of, table, body, modes in _rows(cursor, _TRIGGERS):
+        if database not in visible_databases:
+            continue
+        code = read_code(body, _context(dialect, database, modes), selects=False)
+        event_names = tuple(word.strip() for word in str(events).upper().split(","))
+        triggers[database].append(Trigger(name, TableName(of, table), event_names, code))
+    for database, name, query in _rows(cursor, _VIEWS):
+        if database not in visible_databases:  # the views of `sys` are a hundred
+            continue
+        context = _context(dialect, database, "")
+        if query:
+            code = read_code(query, context, selects=True)
+        else:
+            code = _shown_view(cursor, TableName(database, name), context)
+        views[database].append(View(name, code))
+    cursor.execute("show grants")
+    grants = read_grants(tuple(str(line) for row in cursor.fetchall() for line in row))
+    codes = {
+        name: DatabaseCode(
+            tuple(triggers[name]) if covers(grants, "TRIGGER", TableName(name, "")) else None,
+            tuple(views[name]),
+        )
+        for name in databases
+    }
+    if system := tuple(str(name) for (name,) in _rows(cursor, _SYSTEM_TABLES)):
+        # No server allows triggers on tables of this database.
+        codes[SYSTEM] = DatabaseCode((), tuple(views[SYSTEM]), system)
+    return codes
+
+
+def _shown_view(cursor: Cursor, view: TableName, context: StatementContext) -> RowCode:
+    """Return the code of a view whose query information_schema does not show to the account; older
+    servers show it to its definer only. SHOW CREATE VIEW may show it."""
+    try:
+        cursor.execute(f"show create view {quoted_table(view)}")
+    except pymysql.MySQLError as error:
+        if meaning_of(number_of(error)) is Meaning.LOST:
+            raise
+        return RowCode(reason=_NO_QUERY)
+    return next(
+        (read_view(row[1], context) for row in cursor.fetchall()), RowCode(reason=_NO_QUERY)
+    )
+
+
+def _rows(cursor: Cursor, question: str) -> Iterable[tuple[Any, ...]]:
+    cursor.execute(question)
+    return cursor.fetchall()
+
+
+def _context(dialect: Dialect, database: str, modes: str) -> StatementContext:
+    flavour = "mariadb" if dialect.mariadb else "mysql"
+    facts = ServerDialect(version=dialect.version, flavour=flavour)
+    bits = sum(SQL_MODES.get(word, 0) for word in str(modes or "").upper().split(","))
+    return StatementContext(facts, database, bits)
