@@ -35,10 +35,9 @@ from pipeline.table import TableName, TableStructure
 from resources.mysql.answers import ReadingCursor
 from resources.mysql.connection import ConnectionSettings, connect, number_of, text_of
 from resources.mysql.dialect import read_dialect
-from resources.mysql.reader import explained, reading, take
+from resources.mysql.reader import explained, moved, reading, take
 from resources.mysql.scopes import ask, scopes_of
 from resources.mysql.select import quoted_table, select_rows
-from resources.mysql.taking import moved
 from resources.mysql.watcher import Watched, watched
 
 _ESTIMATES: Final = """

@@ -39,9 +39,9 @@ from pipeline.snapshot.giving_way import PIECE_SECONDS
 from pipeline.table import TableName, TableStructure
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.defaults import with_values
+from resources.mysql.reader import moved
 from resources.mysql.schemas import read_schemas, read_whole_tables
 from resources.mysql.server import MySqlServer
-from resources.mysql.taking import moved
 from resources.mysql.watermarks import read_value
 
 

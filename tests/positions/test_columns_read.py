@@ -169,7 +169,7 @@ def _around_snapshots(
             return found
 
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("resources.mysql.taking.low_mark", marked)
+            patched.setattr("resources.mysql.reader.low_mark", marked)
             with taken(server, table, *args, **options) as rows:
                 shop.do(*behind)
                 yield rows
