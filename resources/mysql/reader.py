@@ -39,13 +39,19 @@ from resources.mysql.connection import (
 )
 from resources.mysql.defaults import with_values
 from resources.mysql.dialect import Dialect, read_dialect
-from resources.mysql.prepared import committed_count, prepared_if_told
 from resources.mysql.privileges import may_not_be_read
 from resources.mysql.schemas import read_schemas
-from resources.mysql.select import BEGIN, quoted_table, select_rows
-from resources.mysql.warnings import keep_warnings
+from resources.mysql.select import BEGIN, keep_warnings, quoted_table, select_rows
 from resources.mysql.watcher import watched
-from resources.mysql.watermarks import Watermark, has_snapshots, high_mark, low_mark, snapshot_place
+from resources.mysql.watermarks import (
+    Watermark,
+    committed_count,
+    has_snapshots,
+    high_mark,
+    low_mark,
+    prepared_if_told,
+    snapshot_place,
+)
 
 _LOCK_SECONDS: Final = 2
 """Writers queue up behind a LOCK TABLES that waits, so it must not wait long."""

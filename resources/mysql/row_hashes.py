@@ -29,8 +29,7 @@ from resources.mysql.connection import ConnectionSettings, connect
 from resources.mysql.dialect import Dialect, read_dialect
 from resources.mysql.reader import explained, reading
 from resources.mysql.schemas import read_schemas
-from resources.mysql.select import BEGIN, quoted, quoted_table, select_rows
-from resources.mysql.warnings import read_warnings
+from resources.mysql.select import BEGIN, quoted, quoted_table, read_warnings, select_rows
 from resources.mysql.watcher import watched
 from resources.mysql.watermarks import (
     has_snapshots,

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final
+from contextlib import suppress
+from typing import Any, Final
 
 import pyarrow as pa
 import pymysql
+from pymysql.cursors import Cursor
 
 from pipeline.binlog.text.charsets import Decoder, text_decoder
 from pipeline.binlog.text.twins import (
@@ -25,10 +27,9 @@ from pipeline.errors import StructureMoved, TableError
 from pipeline.resultset.column_arrays import ResultBatches, unlike
 from pipeline.resultset.packets import ErrorPacket
 from pipeline.schema.types import TEXT_TYPES, arrow_schema
-from pipeline.server_errors import names_of, require_harmless
+from pipeline.server_errors import KEPT, SourceWarning, names_of, require_harmless
 from pipeline.table import Column, TableName, TableStructure
 from resources.mysql.answers import Answer, ReadingCursor
-from resources.mysql.warnings import read_warnings
 
 _HASH: Final = re.compile(r"DB_ROW_HASH_\d+")
 """Names of hidden columns of MariaDB."""
@@ -230,3 +231,18 @@ def _decodes_to(text: str | None, raw: bytes, decode: Decoder) -> bool:
         return decode(raw) == text
     except UnicodeDecodeError:
         return False
+
+
+def keep_warnings(cursor: Cursor) -> None:
+    """Let the session keep as many warnings as possible, if the account may (MySQL requires
+    SESSION_VARIABLES_ADMIN)."""
+    with suppress(pymysql.err.OperationalError):
+        cursor.execute(f"set session max_error_count = {KEPT}")
+
+
+def read_warnings(cursor: Cursor) -> list[SourceWarning]:
+    """Return the warnings about the last statement of the cursor's connection."""
+    connection: Any = cursor.connection
+    with Cursor(connection) as asking:
+        asking.execute("show warnings")
+        return [SourceWarning(level, int(number), text) for level, number, text in asking]

@@ -59,7 +59,6 @@ from resources.mysql.dump import (
     by_wide_offset,
     own_server_id,
 )
-from resources.mysql.prepared import prepared_if_told
 from resources.mysql.privileges import may_not_be_read
 from resources.mysql.questions import Questions
 from resources.mysql.reader import explained, has_no_row, open_snapshot, reading
@@ -70,7 +69,7 @@ from resources.mysql.scopes import ask, scopes_of
 from resources.mysql.select import BEGIN, quoted_table, select_rows
 from resources.mysql.server_pressure import source_load
 from resources.mysql.survey import take_survey
-from resources.mysql.watermarks import high_mark, low_mark, read_head, read_value
+from resources.mysql.watermarks import high_mark, low_mark, prepared_if_told, read_head, read_value
 
 _TABLES = """
 select table_schema, table_name, coalesce(engine, ''), coalesce(table_rows, 0)
