@@ -1,4 +1,19 @@
-"""Whole rows → batches of Arrow columns, by the table from types to decoders."""
+"""Rows → batches of Arrow columns: a decoder for each family of types, and the table of them.
+
+Formats: MySQL manual, "Binary Protocol Value".
+
+- Numbers are little-endian, two's complement or IEEE 754. A MEDIUMINT has four bytes, a YEAR two; a
+  BIT is selected as a number. A DECIMAL is text, `[-]digits[.digits]`, with as many digits after
+  the point as the column's scale, and leading zeros if it is ZEROFILL.
+- A temporal value has a length, then year 2, month 1, day 1, hour, minute, second 1 each,
+  microseconds 4; trailing parts that are zero are left out. A TIME is sign 1, days 4, hour, minute,
+  second 1 each, microseconds 4. A TIMESTAMP is in the session's zone, UTC.
+- All other values are bytes with a length before them. Text comes in UTF-8 whatever the column's
+  character set, ENUM and SET as their members' names, JSON as text. A geometry comes as it is
+  stored: its SRID (4 bytes, little-endian), then WKB (MySQL manual, "Supported Spatial Data
+  Formats"). EWKB is WKB in which, if there is an SRID, the outer type has a flag and the SRID
+  follows it. MariaDB stores an empty value when a NOT NULL column is added: it stays empty.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +25,472 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from pipeline.binlog.arrays.address_access import widened
+from pipeline.binlog.arrays.array_access import (
+    Bytes,
+    b32,
+    copy,
+    i64,
+    put8,
+    put16,
+    put32,
+    put64,
+    u8,
+    u16,
+    u32,
+)
+from pipeline.binlog.arrays.cells import NULL, Places, room
+from pipeline.binlog.arrays.compiled import kernel, part
 from pipeline.errors import TableError
 from pipeline.ports.source import Received
-from pipeline.resultset.moments import dates, moments, times
-from pipeline.resultset.numbers import bits, decimals, integers, years
 from pipeline.resultset.packets import Ending, ResultRows, broken
-from pipeline.resultset.strings import binaries, geometries, texts, vectors
 from pipeline.resultset.walk import Answers, Definition, walk
 from pipeline.schema.types import arrow_type
 from pipeline.table import Column
+
+# -- bytes with a length -------------------------------------------------------------
+
+_REFERENCE, _HEAD = 4, 9
+"""Bytes of an SRID; of an SRID, byte order 1 and type 4."""
+
+_HAS_REFERENCE: Final = 0x20000000
+
+
+def texts(column: Column, answers: Answers) -> pa.Array:
+    """CHAR to LONGTEXT, ENUM, SET, JSON → string; TableError for bytes that are not UTF-8."""
+    array = _copied(pa.string(), answers)
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise TableError(
+            "the source sent text that is not UTF-8",
+            hint="correct those rows in the source, or exclude the table",
+        ) from error
+    return array
+
+
+def binaries(column: Column, answers: Answers) -> pa.Array:
+    return _copied(pa.binary(), answers)
+
+
+def geometries(column: Column, answers: Answers) -> pa.Array:
+    """Geometry of any kind → EWKB; ValueError for a malformed header."""
+    offsets, ends, total = _spans(answers)
+    buffer, out = room(total, 1)
+    if not _geometries(answers.data, answers.at, answers.size, ends, out):
+        raise ValueError("not well-known binary")
+    return pa.Array.from_buffers(pa.binary(), len(answers), [answers.validity(), offsets, buffer])
+
+
+def vectors(column: Column, answers: Answers) -> pa.Array:
+    """VECTOR(n) → list of float32; ValueError if the length is not a multiple of 4."""
+    offsets, ends, total = _spans(answers)
+    if bool((ends & 3).any()):
+        raise ValueError("no vector")
+    floats = pa.Array.from_buffers(pa.float32(), total // 4, [None, _bytes(answers, ends, total)])
+    ends[:] = ends >> 2
+    return pa.Array.from_buffers(
+        pa.list_(pa.float32()), len(answers), [answers.validity(), offsets], children=[floats]
+    )
+
+
+def _copied(kind: pa.DataType, answers: Answers) -> pa.Array:
+    offsets, ends, total = _spans(answers)
+    buffers = [answers.validity(), offsets, _bytes(answers, ends, total)]
+    return pa.Array.from_buffers(kind, len(answers), buffers)
+
+
+def _spans(answers: Answers) -> tuple[pa.Buffer, Places, int]:
+    """Return Arrow's offsets, as a buffer and as an array, and the total number of bytes. They fit
+    into 32 bits, since the rows do."""
+    offsets, raw = room(len(answers) + 1, 4)
+    ends = raw.view(np.int32)
+    return offsets, ends, _sums(answers.at, answers.size, ends)
+
+
+def _bytes(answers: Answers, ends: Places, total: int) -> pa.Buffer:
+    buffer, out = room(total, 1)
+    _copy(answers.data, answers.at, ends, out)
+    return buffer
+
+
+@kernel
+def _sums(at: Places, size: Places, ends: Places) -> int:
+    total = 0
+    ends[0] = 0
+    for row in range(len(at)):
+        if at[row] >= 0:
+            total += int(size[row])
+        ends[row + 1] = total
+    return total
+
+
+@kernel
+def _copy(data: Bytes, at: Places, ends: Places, out: Bytes) -> None:
+    for row in range(len(at)):
+        if at[row] >= 0:
+            copy(out, int(ends[row]), data, int(at[row]), int(ends[row + 1]) - int(ends[row]))
+
+
+@kernel
+def _geometries(data: Bytes, at: Places, size: Places, ends: Places, out: Bytes) -> bool:
+    total = 0
+    for row in range(len(at)):
+        count = int(size[row]) if at[row] >= 0 else 0
+        if count:
+            place = int(at[row])
+            if count < _HEAD or u8(data, place + _REFERENCE) > 1:
+                return False
+            reference = u32(data, place)
+            body, count = place + _REFERENCE, count - _REFERENCE
+            if reference == 0:
+                copy(out, total, data, body, count)
+                total += count
+            else:
+                order = u8(data, body)
+                put8(out, total, order)
+                if order:
+                    put32(out, total + 1, u32(data, body + 1) | _HAS_REFERENCE)
+                    put32(out, total + 5, reference)
+                else:
+                    # The value is big-endian, so its numbers are read and written so.
+                    kind = b32(data, body + 1) | _HAS_REFERENCE
+                    for byte in range(4):
+                        put8(out, total + 1 + byte, kind >> 24 - 8 * byte)
+                        put8(out, total + 5 + byte, reference >> 24 - 8 * byte)
+                copy(out, total + _HEAD, data, body + 5, count - 5)
+                total += count + _REFERENCE
+        ends[row + 1] = total
+    return True
+
+
+# -- numbers -------------------------------------------------------------------------
+
+_SHORT_YEAR: Final = 2
+_MOST_POWER: Final = 10**18
+_MINUS, _POINT, _ZERO, _NINE = b"-.09"
+
+
+def integers(column: Column, answers: Answers) -> pa.Array:
+    """TINYINT to BIGINT, FLOAT, DOUBLE → the column's Arrow type, by copying their bits."""
+    return _as(arrow_type(column), answers)
+
+
+def bits(column: Column, answers: Answers) -> pa.Array:
+    """BIT(1) → boolean, BIT(64) → decimal(20,0), all others → int64."""
+    kind = arrow_type(column)
+    return _as(pa.int64() if pa.types.is_boolean(kind) else kind, answers).cast(kind)
+
+
+def years(column: Column, answers: Answers) -> pa.Array:
+    """YEAR → int16. MariaDB sends a YEAR(2) as the last two digits of 1970 to 2069."""
+    buffer, out = room(len(answers), 2)
+    _years(answers.data, answers.at, answers.definition.length == _SHORT_YEAR, out)
+    return pa.Array.from_buffers(pa.int16(), len(answers), [answers.validity(), buffer])
+
+
+def _as(kind: pa.DataType, answers: Answers) -> pa.Array:
+    width = kind.bit_width // 8
+    buffer, out = room(len(answers), width)
+    definition = answers.definition
+    parts = answers.data, answers.at, definition.size
+    _numbers(*parts, not definition.unsigned, width, out)
+    return pa.Array.from_buffers(kind, len(answers), [answers.validity(), buffer])
+
+
+@kernel
+def _numbers(data: Bytes, at: Places, size: int, signed: bool, width: int, out: Bytes) -> None:
+    """Write integers of `width` bytes. Only unsigned BIGINTs are widened to sixteen bytes, so their
+    upper half is 0."""
+    for row in range(len(at)):
+        value = 0
+        if at[row] >= 0:
+            if size == 1:
+                value = u8(data, at[row])
+                value = (value ^ 0x80) - 0x80 if signed else value
+            elif size == 2:
+                value = u16(data, at[row])
+                value = (value ^ 0x8000) - 0x8000 if signed else value
+            elif size == 4:
+                value = u32(data, at[row])
+                value = (value ^ 0x80000000) - 0x80000000 if signed else value
+            else:
+                value = i64(data, at[row])
+        if width == 1:
+            put8(out, row, value)
+        elif width == 2:
+            put16(out, row * 2, value)
+        elif width == 4:
+            put32(out, row * 4, value)
+        elif width == 8:
+            put64(out, row * 8, value)
+        else:
+            put64(out, row * 16, value)
+            put64(out, row * 16 + 8, 0)
+
+
+@kernel
+def _years(data: Bytes, at: Places, short: bool, out: Bytes) -> None:
+    for row in range(len(at)):
+        value = u16(data, at[row]) if at[row] >= 0 else 0
+        if short and value < 100:
+            value += 2000 if value < 70 else 1900
+        put16(out, row * 2, value)
+
+
+def decimals(column: Column, answers: Answers) -> pa.Array:
+    """DECIMAL(p,s) → decimal(p,s) up to 38 digits, else text. ValueError for text that is not such
+    a number."""
+    kind = arrow_type(column)
+    if not pa.types.is_decimal(kind):
+        _require(_without_zeros(answers.data, answers.at, answers.size))
+        return texts(column, answers)
+    buffer, out = room(len(answers), 16)
+    parts = answers.data, answers.at, answers.size
+    _require(_decimals(*parts, kind.precision, kind.scale, out))
+    return pa.Array.from_buffers(kind, len(answers), [answers.validity(), buffer])
+
+
+def _require(wrong: int) -> None:
+    if wrong >= 0:
+        raise ValueError("not a decimal")
+
+
+@kernel
+def _decimals(data: Bytes, at: Places, size: Places, precision: int, scale: int, out: Bytes) -> int:
+    """Write 128-bit integers, 18 digits at a time; return the first row that is not such a number,
+    or -1."""
+    for row in range(len(at)):
+        high = low = 0
+        if at[row] >= 0:
+            place = int(at[row])
+            end = place + int(size[row])
+            negative = place < end and u8(data, place) == _MINUS
+            if negative:
+                place += 1
+            point = end - scale - 1 if scale else end
+            if point <= place or (scale and u8(data, point) != _POINT):
+                return row
+            while place < point - 1 and u8(data, place) == _ZERO:
+                place += 1
+            zero = point - place == 1 and u8(data, place) == _ZERO
+            if point - place + scale - (1 if zero else 0) > precision:
+                return row
+            while place < end:
+                word, power = 0, 1
+                while place < end and power < _MOST_POWER:
+                    if place != point:
+                        digit = u8(data, place) - _ZERO
+                        if digit < 0 or digit > 9:
+                            return row
+                        word = 10 * word + digit
+                        power *= 10
+                    place += 1
+                high, low = widened(high, low, power, word)
+            if negative:
+                high, low = widened(high, low, -1, 0)
+        put64(out, row * 16, low)
+        put64(out, row * 16 + 8, high)
+    return -1
+
+
+@kernel
+def _without_zeros(data: Bytes, at: Places, size: Places) -> int:
+    """Move each number's beginning past its leading zeros, except one before the point; return the
+    first row that is not a number, or -1."""
+    for row in range(len(at)):
+        if at[row] < 0:
+            continue
+        place = int(at[row])
+        end = place + int(size[row])
+        points = 0
+        digits = 0
+        for byte in range(place, end):
+            value = u8(data, byte)
+            if value == _POINT:
+                points += 1
+            elif value >= _ZERO and value <= _NINE:
+                digits += 1
+            elif value != _MINUS or byte != place:
+                return row
+        if points > 1 or digits == 0:
+            return row
+        while end - place > 1 and u8(data, place) == _ZERO and u8(data, place + 1) != _POINT:
+            place += 1
+        at[row] = place
+        size[row] = end - place
+    return -1
+
+
+# -- dates and times -----------------------------------------------------------------
+
+_NO_MOMENT: Final = -(1 << 62)
+_NULL: Final = _NO_MOMENT + 1
+_DAY: Final = 86_400_000_000
+_DATE_BYTES, _CLOCK_BYTES, _ALL_BYTES = 4, 7, 11
+_TIME_BYTES, _LONG_TIME_BYTES = 8, 12
+_MOST_HOURS: Final = 838
+_LONGEST: Final = 10
+"""-838:59:59"""
+
+
+def dates(column: Column, answers: Answers) -> pa.Array:
+    """DATE → date32; a zero or partial date becomes NULL. ValueError for an invalid date."""
+    buffer, out = room(len(answers), 4)
+    _add_nulls(answers, _dates(answers.data, answers.at, answers.size, out))
+    return pa.Array.from_buffers(pa.date32(), len(answers), [answers.validity(), buffer])
+
+
+def moments(column: Column, answers: Answers) -> pa.Array:
+    """DATETIME and TIMESTAMP → timestamp, microseconds; NULL and ValueError as in `dates`."""
+    buffer, out = room(len(answers), 8)
+    _add_nulls(answers, _moments(answers.data, answers.at, answers.size, out))
+    return pa.Array.from_buffers(arrow_type(column), len(answers), [answers.validity(), buffer])
+
+
+def times(column: Column, answers: Answers) -> pa.Array:
+    """TIME(n) → text: [-]HH:MM:SS[.ffffff], hours to 838. ValueError for an invalid time."""
+    digits = column.length or 0
+    buffer, out = room(len(answers), _LONGEST + 1 + digits)
+    offsets, ends = room(len(answers) + 1, 4)
+    parts = answers.data, answers.at, answers.size
+    if not _times(*parts, digits, out, ends.view(np.int32)):
+        raise ValueError("not a time")
+    return pa.Array.from_buffers(pa.string(), len(answers), [answers.validity(), offsets, buffer])
+
+
+def _add_nulls(answers: Answers, nulls: int) -> None:
+    if nulls < 0:
+        raise ValueError("not a date")
+    answers.nulls += nulls
+
+
+@part
+def _days(data: Bytes, at: int) -> int:
+    """Return the days from 1970-01-01 to a date. Years are counted from March, so that
+    the leap day is a year's last."""
+    year, month, day = u16(data, at), u8(data, at + 2), u8(data, at + 3)
+    if year == 0 or month == 0 or day == 0:
+        return _NULL
+    if month > 12 or year > 9999:
+        return _NO_MOMENT
+    length = 30 + (month + (month >> 3) & 1)
+    if month == 2:
+        length = 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
+    if day > length:
+        return _NO_MOMENT
+    since = year * 12 + month - 3
+    whole, of_year = since // 12, since % 12
+    leaps = whole // 4 - whole // 100 + whole // 400
+    return whole * 365 + leaps + (of_year * 306 + 5) // 10 + day - 719_469
+
+
+@kernel
+def _dates(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
+    """Write days; return the number of dates that became NULL, or -1 at an invalid date."""
+    nulls = 0
+    for row in range(len(at)):
+        days = 0
+        if at[row] >= 0:
+            days = _NULL
+            if size[row] == _DATE_BYTES:
+                days = _days(data, at[row])
+            elif size[row] != 0:
+                return -1
+            if days == _NO_MOMENT:
+                return -1
+            if days == _NULL:
+                at[row] = NULL
+                nulls += 1
+                days = 0
+        put32(out, row * 4, days)
+    return nulls
+
+
+@kernel
+def _moments(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
+    nulls = 0
+    last_date, days = 0, _NULL
+    for row in range(len(at)):
+        value = 0
+        if at[row] >= 0:
+            place, count = int(at[row]), int(size[row])
+            if count not in (0, _DATE_BYTES, _CLOCK_BYTES, _ALL_BYTES):
+                return -1
+            # Neighbouring rows often have the same date, whose days are then known.
+            date = u32(data, place) if count else 0
+            if date != last_date:
+                last_date = date
+                days = _days(data, place) if date else _NULL
+            micros = 0
+            if count >= _CLOCK_BYTES:
+                hour, minute, second = u8(data, place + 4), u8(data, place + 5), u8(data, place + 6)
+                micros = (hour * 3600 + minute * 60 + second) * 1_000_000
+                if hour > 23 or minute > 59 or second > 59:
+                    return -1
+            if count == _ALL_BYTES:
+                fraction = u32(data, place + 7)
+                if fraction > 999_999:
+                    return -1
+                micros += fraction
+            if days == _NO_MOMENT:
+                return -1
+            if days == _NULL:
+                at[row] = NULL
+                nulls += 1
+            else:
+                value = days * _DAY + micros
+        put64(out, row * 8, value)
+    return nulls
+
+
+@part
+def _two(out: Bytes, at: int, value: int) -> None:
+    put8(out, at, 48 + value // 10)
+    put8(out, at + 1, 48 + value % 10)
+
+
+@kernel
+def _times(data: Bytes, at: Places, size: Places, digits: int, out: Bytes, ends: Places) -> bool:
+    total = 0
+    ends[0] = 0
+    for row in range(len(at)):
+        if at[row] >= 0:
+            place, count = int(at[row]), int(size[row])
+            hour = minute = second = micros = 0
+            if count == _TIME_BYTES or count == _LONG_TIME_BYTES:
+                hour = u32(data, place + 1) * 24 + u8(data, place + 5)
+                minute, second = u8(data, place + 6), u8(data, place + 7)
+                if count == _LONG_TIME_BYTES:
+                    micros = u32(data, place + 8)
+                if u8(data, place):
+                    put8(out, total, 45)
+                    total += 1
+            elif count != 0:
+                return False
+            if hour > _MOST_HOURS or minute > 59 or second > 59 or micros > 999_999:
+                return False
+            if hour > 99:
+                put8(out, total, 48 + hour // 100)
+                total += 1
+            _two(out, total, hour % 100)
+            put8(out, total + 2, 58)
+            _two(out, total + 3, minute)
+            put8(out, total + 5, 58)
+            _two(out, total + 6, second)
+            total += 8
+            if digits:
+                put8(out, total, 46)
+                total += 1
+                for _ in range(digits):
+                    put8(out, total, 48 + micros // 100_000)
+                    micros = micros % 100_000 * 10
+                    total += 1
+        ends[row + 1] = total
+    return True
+
+
+# -- rows to batches -----------------------------------------------------------------
 
 MOST_ROWS: Final = 10_000
 """Most rows of a batch."""

@@ -162,7 +162,7 @@ def _tls(settings: ConnectionSettings) -> dict[str, Any]:
     verified = settings.tls != "required"
     authorities = settings.tls_ca or (ssl.get_default_verify_paths().cafile if verified else None)
     changed = Path(authorities).stat().st_mtime_ns if authorities else 0
-    return {"ssl": _context(settings.tls_ca, changed, checked=verified)}
+    return {"ssl": _context(settings.tls_ca, changed, verified=verified)}
 
 
 @cache

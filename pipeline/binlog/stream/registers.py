@@ -130,7 +130,7 @@ class Registers:
         self.array[STOP_TRANSACTIONS] = transactions or _NEVER
         self.array[STOP_BYTES] = log_bytes or _NEVER
 
-    def count_one(self, log_bytes: int) -> None:
+    def count_transaction(self, log_bytes: int) -> None:
         """Count a complete transaction that the loop did not count, of so many bytes."""
         self.array[ALL_TRANSACTIONS] += 1
         self.array[ALL_BYTES] += log_bytes

@@ -65,28 +65,28 @@ class RareEvents:
         first, after which the same event is taken again."""
         if event.type is EventType.MARIADB_QUERY_COMPRESSED:
             event = plain_query(event)
-        kind, query = classify(event)
+        role, query = classify(event)
         phase = self._loop.registers.phase
         if self.nested is not None and phase is Phase.BETWEEN:
             raise damaged("a compressed transaction continues after its end", event.at)
-        action, following = TRANSITIONS.get((phase, kind), (BufferAction.REFUSE, phase))
+        action, next_phase = TRANSITIONS.get((phase, role), (BufferAction.REFUSE, phase))
         if action is BufferAction.REFUSE:
-            raise refused(event, phase, kind)
+            raise refused(event, phase, role)
         if action is BufferAction.KEEP and event.type in _ROWS:
             return self._note_elsewhere(event)
         full = action is BufferAction.BEGIN and self._transactions.full
         if self._transactions.count and (
-            full or _comes_alone(action, kind) or self._log.changes_writer(event)
+            full or _comes_alone(action, role) or self._log.changes_writer(event)
         ):
             return False
-        self._act(action, event, kind, query)
-        self._loop.registers.phase = following
-        if (following is Phase.XA_OPEN) != (phase is Phase.XA_OPEN):
-            self._loop.maps.prepares(following is Phase.XA_OPEN)
+        self._act(action, event, role, query)
+        self._loop.registers.phase = next_phase
+        if (next_phase is Phase.XA_OPEN) != (phase is Phase.XA_OPEN):
+            self._loop.maps.prepares(next_phase is Phase.XA_OPEN)
         return True
 
     def _act(
-        self, action: BufferAction, event: Event, kind: EventRole, query: Query | None
+        self, action: BufferAction, event: Event, role: EventRole, query: Query | None
     ) -> None:
         """Carry out an action, which includes the step over the event. A transaction begins before
         that step, so that its first byte is the event's; it ends after the step."""
@@ -105,7 +105,7 @@ class RareEvents:
         if self._again and action in _XA_ACTIONS:
             self._prepared.again = self._transactions.is_in(self._again)
         if query is not None:
-            self._take_statement(action, event, kind, query)
+            self._take_statement(action, event, role, query)
         elif action is BufferAction.PREPARE:
             xid, _ = read_xa_prepare(event)
             self._prepared.keep(xid, event.at, self._transactions.take_open(), self._loop.maps)
@@ -122,19 +122,19 @@ class RareEvents:
         return True
 
     def _take_statement(
-        self, action: BufferAction, event: Event, kind: EventRole, query: Query
+        self, action: BufferAction, event: Event, role: EventRole, query: Query
     ) -> None:
         match action:
-            case BufferAction.KEEP if kind is EventRole.CREATE:
+            case BufferAction.KEEP if role is EventRole.CREATE:
                 self._transactions.keep(query)
-            case BufferAction.KEEP if kind is EventRole.STATEMENT:
+            case BufferAction.KEEP if role is EventRole.STATEMENT:
                 self._transactions.keep(replace(query, for_rows=True))
             case BufferAction.MARK:
                 self._transactions.mark(savepoint_name(query.text))
             case BufferAction.DROP_TO_MARK:
                 self._transactions.drop_to(savepoint_name(query.text), self._log.at)
             case BufferAction.EMIT:
-                if kind in (EventRole.STATEMENT, EventRole.CREATE) and not self._two_phase(event):
+                if role in (EventRole.STATEMENT, EventRole.CREATE) and not self._two_phase(event):
                     self._transactions.keep(query)
                 self._emit(event)
             case BufferAction.EMIT_NOTHING:
@@ -180,21 +180,21 @@ class RareEvents:
         self._transactions.add(event, 0 if self.nested is not None else event.size, blocks)
 
 
-def _comes_alone(action: BufferAction, kind: EventRole) -> bool:
+def _comes_alone(action: BufferAction, role: EventRole) -> bool:
     """Return whether the transactions before this event have to be handed out first. A statement
     that may change a structure and rows that come from a file are groups of their own; a
     statement that was logged in place of rows is in the first transaction of its group."""
-    if kind is EventRole.STATEMENT and action is BufferAction.KEEP:
+    if role is EventRole.STATEMENT and action is BufferAction.KEEP:
         return True
-    statement = action is BufferAction.EMIT and kind in (EventRole.STATEMENT, EventRole.CREATE)
+    statement = action is BufferAction.EMIT and role in (EventRole.STATEMENT, EventRole.CREATE)
     return statement or action is BufferAction.EMIT_PREPARED
 
 
-def refused(event: Event, phase: Phase, kind: EventRole) -> DamagedEvent:
+def refused(event: Event, phase: Phase, role: EventRole) -> DamagedEvent:
     """Return the error for an event that no rule allows in that phase."""
     return DamagedEvent(
         f"a {event.type.name} event comes {phase.words}, at {event.at}",
-        hint=f"it was not recorded ({kind.words} is not expected there); start at the "
+        hint=f"it was not recorded ({role.words} is not expected there); start at the "
         "beginning of a transaction, or look at that place with mysqlbinlog",
     )
 
@@ -209,7 +209,7 @@ _VALUES: Final = frozenset(
         EventType.DELETE_FILE,
     }
 )
-_KINDS: Final = {
+_ROLES: Final = {
     EventType.GTID: EventRole.GTID,
     EventType.ANONYMOUS_GTID: EventRole.GTID,
     EventType.GTID_TAGGED: EventRole.GTID,
@@ -252,7 +252,7 @@ def classify(event: Event) -> tuple[EventRole, Query | None]:
         if gtid.prepares:
             return EventRole.XA_GROUP, None
         return (EventRole.GTID if gtid.standalone or gtid.xid else EventRole.GROUP), None
-    return _KINDS.get(event.type, EventRole.CHANGE), None
+    return _ROLES.get(event.type, EventRole.CHANGE), None
 
 
 def classify_statement(text: str) -> EventRole:

@@ -77,7 +77,7 @@ class RingTransactions:
         row[columns.END_OFFSET], row[columns.LAST_OFFSET] = offset, offset - size
         row[columns.LAST_SIZE], row[columns.LAST_CRC] = size, payload.crc32
         row[columns.LOG_BYTES] += size
-        self._registers.count_one(int(row[columns.LOG_BYTES]))
+        self._registers.count_transaction(int(row[columns.LOG_BYTES]))
 
     def group(self) -> TransactionGroup:
         count, events = self.count, self._registers.complete_events
