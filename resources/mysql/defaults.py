@@ -46,7 +46,11 @@ def with_values(cursor: Cursor, tables: Sequence[TableSchema]) -> tuple[TableSch
     """Return the tables with the values of those defaults that only the server can compute. A
     default stays as it is written if the server gives no value to this account, or at present."""
     questions = [
-        [_Question(table.name, column) for column in table.columns if _is_asked(column)]
+        [
+            _Question(table.name, column)
+            for column in table.columns
+            if isinstance(column.default, WrittenDefault)
+        ]
         for table in tables
         if table.engine.lower() in _ENGINES
     ]
@@ -63,10 +67,6 @@ def with_values(cursor: Cursor, tables: Sequence[TableSchema]) -> tuple[TableSch
         ]
         defaults.update(_answers(cursor, batch))
     return tuple(_with_defaults(table, defaults) for table in tables)
-
-
-def _is_asked(column: ColumnSchema) -> bool:
-    return isinstance(column.default, WrittenDefault)
 
 
 def _with_defaults(

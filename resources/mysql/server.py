@@ -231,7 +231,8 @@ class MySqlServer:
 
     def is_view(self, name: TableName) -> bool:
         with self._questions.cursor() as cursor:
-            return is_view(cursor, name)
+            cursor.execute(_VIEW, (name.database, name.name))
+            return cursor.fetchone() is not None
 
     def locked_schema(self, table: TableName) -> CurrentSchemas:
         with (
@@ -241,12 +242,19 @@ class MySqlServer:
             return read_locked(cursor, table)
 
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
+        comments: dict[TableName, dict[str, str]] = {}
+        names = frozenset(tables)
         with self._questions.cursor() as cursor:
-            return read_comments(cursor, frozenset(tables))
+            for table, (column, comment) in ask(cursor, _COMMENTS, scopes_of(names)):
+                if table in names:
+                    comments.setdefault(table, {})[column] = comment
+        return comments
 
     def table_comments(self, tables: Collection[TableName]) -> dict[TableName, str]:
+        names = frozenset(tables)
         with self._questions.cursor() as cursor:
-            return read_table_comments(cursor, frozenset(tables))
+            rows = ask(cursor, _TABLE_COMMENTS, scopes_of(names))
+            return {table: comment for table, (comment,) in rows if table in names}
 
     def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
         with self._questions.cursor() as cursor:
@@ -479,12 +487,6 @@ def read_current(cursor: Cursor, tables: Collection[TableName]) -> CurrentSchema
     return CurrentSchemas(schemas, head, _server(cursor))
 
 
-def is_view(cursor: Cursor, name: TableName) -> bool:
-    """Return whether the account sees a view, or a sequence of MariaDB, of that name."""
-    cursor.execute(_VIEW, (name.database, name.name))
-    return cursor.fetchone() is not None
-
-
 def read_locked(cursor: Cursor, table: TableName) -> CurrentSchemas:
     """See `pipeline.ports.SourceServer.locked_schema`. The lock is the metadata lock of any SELECT
     in a transaction: until that ends, nobody can alter the table (MySQL manual, "Metadata
@@ -514,18 +516,3 @@ select table_schema, table_name, table_comment
   from information_schema.tables
  where table_comment <> '' and table_type <> 'VIEW' and {where}
 """
-
-
-def read_table_comments(cursor: Cursor, tables: Collection[TableName]) -> dict[TableName, str]:
-    """Return the comments of those tables that have one."""
-    rows = ask(cursor, _TABLE_COMMENTS, scopes_of(tables))
-    return {table: comment for table, (comment,) in rows if table in tables}
-
-
-def read_comments(cursor: Cursor, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
-    """Return the comments of columns that have one, by table and column."""
-    comments: dict[TableName, dict[str, str]] = {}
-    for table, (column, comment) in ask(cursor, _COMMENTS, scopes_of(tables)):
-        if table in tables:
-            comments.setdefault(table, {})[column] = comment
-    return comments

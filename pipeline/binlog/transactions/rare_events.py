@@ -134,7 +134,10 @@ class RareEvents:
             case BufferAction.DROP_TO_MARK:
                 self._transactions.drop_to(savepoint_name(query.text), self._log.at)
             case BufferAction.EMIT:
-                if role in (EventRole.STATEMENT, EventRole.CREATE) and not self._two_phase(event):
+                # Of MariaDB's two-phase ALTER only COMMIT ALTER changes the table.
+                if role in (EventRole.STATEMENT, EventRole.CREATE) and not (
+                    self._loop.maps.writer.mariadb and changes_nothing_yet(event)
+                ):
                     self._transactions.keep(query)
                 self._emit(event)
             case BufferAction.EMIT_NOTHING:
@@ -148,10 +151,6 @@ class RareEvents:
                 self._emit(event)
             case _:
                 pass
-
-    def _two_phase(self, event: Event) -> bool:
-        """Return whether a statement is MariaDB's START ALTER or ROLLBACK ALTER."""
-        return self._loop.maps.writer.mariadb and changes_nothing_yet(event)
 
     def finish(self) -> None:
         """Complete the compressed event, after all events inside it (`nested`) were read."""
