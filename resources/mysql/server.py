@@ -7,12 +7,16 @@ table; MariaDB, and MySQL before 8.0, leave a table out that they could not open
 
 from __future__ import annotations
 
+import select
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any, Final
+from time import monotonic
+from typing import Any, Final, TypeAlias
+from weakref import finalize
 
 import pyarrow as pa
 import pymysql
@@ -48,7 +52,13 @@ from resources.mysql.chunks import (
     open_chunk,
     open_condition,
 )
-from resources.mysql.connection import ConnectionSettings, connect, number_of
+from resources.mysql.connection import (
+    ConnectionSettings,
+    connect,
+    number_of,
+    open_connection,
+    translated,
+)
 from resources.mysql.defaults import with_values
 from resources.mysql.dialect import read_dialect
 from resources.mysql.dump import (
@@ -60,7 +70,6 @@ from resources.mysql.dump import (
     own_server_id,
 )
 from resources.mysql.privileges import may_not_be_read
-from resources.mysql.questions import Questions
 from resources.mysql.reader import explained, has_no_row, open_snapshot, reading
 from resources.mysql.replica import Replica
 from resources.mysql.row_hashes import open_hashes, read_rows, read_sample, read_sum
@@ -70,6 +79,76 @@ from resources.mysql.select import BEGIN, quoted_table, select_rows
 from resources.mysql.server_pressure import source_load
 from resources.mysql.survey import take_survey
 from resources.mysql.watermarks import high_mark, low_mark, prepared_if_told, read_head, read_value
+
+Idle: TypeAlias = "deque[tuple[pymysql.Connection[Cursor], float]]"
+"""Idle sessions, and since when they are idle, by the monotonic clock."""
+
+KEPT_SECONDS: Final = 10.0
+"""Longest time that a session is kept idle. Later, the account's privileges, or the server at this
+address, may be others."""
+
+
+class Questions:
+    """Sessions for short queries, one after another, at most one of them idle. A run has a dozen
+    such queries, and a handshake takes longer than most of their answers, particularly with TLS.
+    Threads may share it: each query has a session of its own."""
+
+    def __init__(self, settings: Callable[[], ConnectionSettings]) -> None:
+        self._settings = settings
+        self._idle: Idle = deque()
+        finalize(self, _close_all, self._idle)
+
+    @contextmanager
+    def cursor(self) -> Iterator[Cursor]:
+        """Yield a cursor for queries that do not change the session. If one fails, the session is
+        closed; errors are raised as `pipeline.errors`."""
+        settings = self._settings()
+        with translated(settings):
+            connection = self._reusable() or open_connection(settings)
+            try:
+                with connection.cursor() as cursor:
+                    yield cursor
+            except BaseException:
+                _close(connection)
+                raise
+            self._keep(connection)
+
+    def close(self) -> None:
+        """Close the idle session; the next query opens another."""
+        _close_all(self._idle)
+
+    def _reusable(self) -> pymysql.Connection[Cursor] | None:
+        with suppress(IndexError):
+            connection, since = self._idle.pop()
+            if monotonic() - since < KEPT_SECONDS and _is_silent(connection):
+                return connection
+            _close(connection)
+        return None
+
+    def _keep(self, connection: pymysql.Connection[Cursor]) -> None:
+        self.close()
+        self._idle.append((connection, monotonic()))
+
+
+def _close_all(idle: Idle) -> None:
+    with suppress(IndexError):
+        while True:
+            _close(idle.pop()[0])
+
+
+def _is_silent(connection: pymysql.Connection[Cursor]) -> bool:
+    """Return whether there is nothing to read. A server sends nothing unasked, except that it
+    closes the session."""
+    driver: Any = connection  # no public call for its socket
+    readable = select.poll()
+    readable.register(driver._sock, select.POLLIN)
+    return not readable.poll(0)
+
+
+def _close(connection: pymysql.Connection[Cursor]) -> None:
+    if connection.open:
+        connection.close()
+
 
 _TABLES = """
 select table_schema, table_name, coalesce(engine, ''), coalesce(table_rows, 0)
