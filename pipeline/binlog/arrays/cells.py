@@ -19,7 +19,7 @@ from pipeline.errors import TableError
 Places = npt.NDArray[np.int32]
 
 NULL, ABSENT, SOFTENED = -1, -2, -3
-"""In place of a place: the value is NULL; the image leaves the column out; no Arrow type holds the
+"""Negative places: the value is NULL; the image leaves the column out; no Arrow type holds the
 value (a zero date), which becomes NULL."""
 
 
