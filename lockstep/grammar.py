@@ -187,8 +187,9 @@ table TABLE     database.table
         """\
 tables TABLE+   database.table, with * and ?
 --reason TEXT!  why; kept for good
---from {changelog,source}  where the rows come from (default: the changelog if it is complete, else
-                the source, which is MySQL)
+--from {changelog,source,log}  where the rows come from (default: the changelog if it is complete,
+                else the source, which is MySQL); log: of a table that is not in the lake yet, every
+                change that MySQL's log still tells
 --where CONDITION  only the rows of one table for which this holds at MySQL, at once; what follows
                 WHERE
 @author

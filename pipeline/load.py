@@ -96,7 +96,8 @@ class LoadJoined:
 @dataclass(frozen=True, slots=True)
 class Load:
     """`reading`: None while it is only ordered; `followed`: None until a batch has captured the
-    log from its low on."""
+    log from its low on. `with_past`: before that, the changes which the log still has of the table
+    are captured (`pipeline.supply.past`)."""
 
     id: int
     table: TableName
@@ -106,6 +107,7 @@ class Load:
     reading: LoadBasis | None = None
     followed: FollowedFrom | None = None
     chunks: tuple[Chunk, ...] = ()
+    with_past: bool = False
 
     @property
     def planned(self) -> bool:

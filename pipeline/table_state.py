@@ -182,6 +182,8 @@ class Supplier(StrEnum):
 
     CHANGELOG = "changelog"
     SOURCE = "source"
+    LOG = "log"
+    """Of a table that is not in the lake yet: the changes that the log has, then the source."""
 
 
 @dataclass(frozen=True, slots=True)

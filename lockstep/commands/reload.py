@@ -148,10 +148,10 @@ def _costs(work: Workplace, reloads: Sequence[Reload]) -> list[str]:
 
 
 def _require_one_table(arguments: argparse.Namespace) -> None:
-    if len(arguments.tables) != 1 or arguments.since == Supplier.CHANGELOG:
+    if len(arguments.tables) != 1 or arguments.since not in (None, Supplier.SOURCE):
         raise UsageError(
             "--where is about rows of one table, as MySQL has them.",
-            hint="name one table, database.table, without --from changelog",
+            hint="name one table, database.table, without --from changelog or log",
         )
 
 

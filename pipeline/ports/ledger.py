@@ -425,9 +425,21 @@ class Ledger(Protocol):
 
     # -- loads ------------------------------------------------------------------------------
 
-    def order_load(self, lease: Lease, table: TableName, *, author: str, reason: str) -> Load:
+    def order_load(
+        self,
+        lease: Lease,
+        table: TableName,
+        *,
+        author: str,
+        reason: str,
+        with_past: bool = False,
+    ) -> Load:
         """Have a table read from the source, also one that nothing was captured of. An open load
-        of it that nothing was read for is the one; one that is being read is refused."""
+        of it that nothing was read for is the one; one that is being read is refused. `with_past`:
+        after the changes that the log still has of it."""
+
+    def load_without_past(self, lease: Lease, load: int) -> None:
+        """The log does not have the past that was ordered with the load."""
 
     def open_loads(self, source: str) -> list[Load]:
         """Loads that no live batch joined and that are not void, oldest first."""

@@ -34,6 +34,7 @@ from pipeline.runs.loading.columns import read_columns
 from pipeline.runs.loading.loads import begun_loads, give_up, load_tables, order_readings
 from pipeline.runs.loading.part import AGAIN, PartRead, findings, read_part
 from pipeline.runs.mirror_places import meetings
+from pipeline.runs.past import follow_pasts
 from pipeline.runs.repair import abandon, repair
 from pipeline.runs.reports import CaptureReport, Refreshed, softened_lines
 from pipeline.runs.reshaping import reshape
@@ -149,6 +150,7 @@ def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -
         work.mirrors.require_ready()
     require_ready(work)
     reshape(work, lease)
+    past = follow_pasts(work, lease)
     returns = plan_returns(work, due(work, lease))
     for table in returns.waits:
         work.progress.note(f"{table} waits: {returns.waits_for(table)}")
@@ -159,13 +161,19 @@ def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -
     # An ordinary batch reads on from the cursor: what a table lacks before that would be lost.
     assert not returns.spans, "what tables lack of the log was read before"
     report = _ordinary(work, lease, returns, repaired, clock, part)
-    if not isinstance(caught_up, CaptureReport):
-        return report
+    for before in (caught_up, past):
+        if isinstance(before, CaptureReport):
+            report = _after(before, report)
+    return report
+
+
+def _after(before: CaptureReport, report: CaptureReport) -> CaptureReport:
+    """Return both as one, which is called as the ordinary batch after the one that caught up."""
     again = {
-        quarantine.table for quarantine in caught_up.quarantined if quarantine.remedy in BY_ITSELF
+        quarantine.table for quarantine in before.quarantined if quarantine.remedy in BY_ITSELF
     }
     return replace(
-        caught_up.followed_by(report, again),
+        before.followed_by(report, again),
         rule=report.rule,
         reason=report.reason,
         start=report.start,

@@ -123,14 +123,24 @@ class PostgresTables(Books):
 
     # -- loads ---------------------------------------------------------------------------------
 
-    def order_load(self, lease: Lease, table: TableName, *, author: str, reason: str) -> Load:
+    def order_load(
+        self,
+        lease: Lease,
+        table: TableName,
+        *,
+        author: str,
+        reason: str,
+        with_past: bool = False,
+    ) -> Load:
         with self._step(lease) as step:
             of = {"source": lease.source, **of_table(table)}
             rows = step.all("ordered_load", **of)
+            values = {"author": author, "reason": reason, "with_past": with_past}
             if not rows:
-                values = {"token": lease.token, "author": author, "reason": reason}
-                rows = step.all("order_load", **of, **values)
+                rows = step.all("order_load", **of, token=lease.token, **values)
             number = rows[0]["id"]
+            if with_past:
+                step.run("set_with_past", source=lease.source, load=number, with_past=True)
             return _load(step.only("the_load", source=lease.source, load=number), ())
 
     def open_loads(self, source: str) -> list[Load]:
@@ -140,6 +150,10 @@ class PostgresTables(Books):
             for row in self._all("load_chunks", loads=list(chunks)):
                 chunks[row["load"]].append(_chunk(row))
         return [_load(row, chunks[row["id"]]) for row in rows]
+
+    def load_without_past(self, lease: Lease, load: int) -> None:
+        with self._step(lease) as step:
+            step.run("set_with_past", source=lease.source, load=load, with_past=False)
 
     def begin_load(self, lease: Lease, load: int, reading: LoadBasis) -> None:
         with self._step(lease) as step:

@@ -73,9 +73,15 @@ where o.source = %(source)s and o.id = %(order)s
 -- -- loads ------------------------------------------------------------------------------------
 
 -- name: order_load
-insert into lockstep.loads (source, token, database, name, author, reason)
-values (%(source)s, %(token)s, %(database)s, %(name)s, %(author)s, %(reason)s)
+insert into lockstep.loads (source, token, database, name, author, reason, with_past)
+values (
+    %(source)s, %(token)s, %(database)s, %(name)s, %(author)s, %(reason)s, %(with_past)s
+)
 returning id
+
+-- name: set_with_past
+update lockstep.loads set with_past = %(with_past)s
+where source = %(source)s and id = %(load)s and joined_batch is null and void is null
 
 -- name: ordered_load
 select id from lockstep.loads

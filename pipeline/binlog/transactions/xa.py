@@ -64,9 +64,18 @@ class PreparedTransactions:
         """An earlier batch recorded the current transaction."""
         self.rowless = False
         """The reading wants statements only, so prepared rows do not matter."""
+        self.lenient = False
+        """Transactions are left out, instead of refused, if their prepare was not read."""
+        self.unread: list[tuple[Xid, Coordinates]] = []
+        """The transactions that were left out, each with the place of its XA COMMIT."""
         self.seen: set[Xid] = set()
         """All XIDs whose prepare was read."""
         self._committed: CommittedRows | None = None
+
+    @property
+    def waiting(self) -> bool:
+        """True if a transaction is open whose prepare was read."""
+        return bool(self._waiting)
 
     @property
     def _ignores_rows(self) -> bool:
@@ -101,6 +110,9 @@ class PreparedTransactions:
             self._committed = CommittedRows(_tables(waiting, maps), waiting.at, None)
             return _at_commit(_blocks(waiting), at)
         prepared = self._end(xid, committed=True)
+        if prepared is None and self.lenient:
+            self.unread.append((xid, at))
+            return iter(())
         if prepared is None:
             raise PreparedElsewhere(
                 f"the XA transaction {xid} is committed at {at}, but its prepare was never read",

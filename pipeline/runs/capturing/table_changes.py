@@ -427,6 +427,13 @@ class Following:
             else:
                 self._counts_from(reread, version, whole=passed.whole)
 
+    def begin_load(self, reread: Reread) -> None:
+        """Begin to read all rows of a table whose log was captured up to `reread.low`. The changes
+        after that place count together with the rows."""
+        version = self._structures.version(reread.table)
+        assert version is not None, "its structure is known"
+        self._counts_from(reread, version, whole=False)
+
     def rewrite(self, table: TableName, origin: FromChangelog) -> None:
         """Record that a table's mirror is written again from its changelog. One that was
         quarantined or dropped meanwhile has no use for that."""

@@ -124,7 +124,7 @@ def _recorded(
     batches: Iterable[Batch],
 ) -> RecordedBatch:
     told = tuple(statements), tuple(versions)
-    if batch.predecessor is not None:
+    if batch.predecessor is not None or (batch.catches_up and not told[0]):
         return RecordedBatch(batch.id, *told)
     start = batch.start.at
     origins = {

@@ -35,6 +35,7 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.cures import refusal
 from pipeline.runs.inspecting.schema_history import unknown_table
 from pipeline.runs.mirror_places import meetings
+from pipeline.runs.past import Pasts, find_pasts
 from pipeline.runs.wanted import (
     TablePlans,
     earlier_version_of,
@@ -176,6 +177,11 @@ class Reloading:
         self.loads = {load.table: load for load in work.ledger.open_loads(work.source.name)}
 
     @cached_property
+    def pasts(self) -> Pasts:
+        """What the log has of those that are not in the lake yet."""
+        return find_pasts(self.work, [table for table in self.tables if table not in self.states])
+
+    @cached_property
     def rows(self) -> Mapping[TableName, int]:
         return self.work.server.estimated_rows(self.tables)
 
@@ -249,9 +255,11 @@ def foresee_reload(
 ) -> Reload:
     """Return what is done, and recorded by `give_reload`. `supplier`: None for the changelog if it
     is complete, else MySQL; `known`: of several tables. `PastRefused` if it is to be the changelog
-    and cannot, `LedgerRefused` if a person has to consent to what the table would show."""
+    or the log and cannot, `LedgerRefused` if a person has to consent to what it would show."""
     known = known or Reloading(work, [asked.table])
     table, state = asked.table, known.states.get(asked.table)
+    if supplier is Supplier.LOG:
+        return _foresee_past(asked, known)
     if state is not None:
         _require_consent(work, state)
     reads = known.reads(table)
@@ -283,6 +291,33 @@ def foresee_reload(
     return Reload(asked, supplier, Supplier.SOURCE, told, why, rows, stopped)
 
 
+def _foresee_past(asked: Asked, known: Reloading) -> Reload:
+    """Return how a table is followed from where the log still tells all of it."""
+    table = asked.table
+    why = None
+    if table in known.states:
+        why = "it is in the lake already, and nothing can be put before what its changelog has"
+    elif table in known.loads and known.loads[table].reading is not None:
+        why = "its rows are being read from MySQL already"
+    else:
+        why = (known.pasts.others or {}).get(table)
+    if why is not None:
+        raise PastRefused(
+            f"{table} cannot be followed from the log's past: {why}",
+            hint=f"`lockstep reload {table} --from source --reason …` reads it from MySQL as it is",
+        )
+    past = (known.pasts.found or {})[table]
+    read = known.pasts.log_bytes([table])
+    told = (
+        f"the next run follows {table} from {past.begins} on, and not earlier, because {past.why}; "
+        f"{read:,} bytes of log are read again"
+    )
+    if past.whole:
+        return Reload(asked, Supplier.LOG, Supplier.LOG, f"{told}, which has all of its rows")
+    rows = known.rows.get(table)
+    return Reload(asked, Supplier.LOG, Supplier.LOG, f"{told}, then its rows from MySQL", rows=rows)
+
+
 def _require_consent(work: Workplace, state: TableState) -> None:
     """Refuse what would show more than the settings of its former columns or name show: that is a
     person's word (`resume`), and no side effect."""
@@ -304,6 +339,10 @@ def give_reload(work: Workplace, lease: Lease, reload: Reload) -> Reload:
     asked, table = reload.asked, reload.table
     if reload.reading:
         return reload
+    if reload.supplier is Supplier.LOG:
+        values = {"author": asked.author, "reason": asked.reason}
+        load = work.ledger.order_load(lease, table, **values, with_past=True)
+        return replace(reload, load=load.id)
     if reload.supplier is Supplier.SOURCE and not reload.stopped:
         why = f"{asked.reason}; {reload.why}" if reload.why else asked.reason
         load = work.ledger.order_load(lease, table, author=asked.author, reason=why)

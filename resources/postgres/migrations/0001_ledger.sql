@@ -1318,6 +1318,7 @@ create view lockstep.current_files as
 -- runs as it takes. `low_*` is the place from which its changes count; from `followed_batch` on they
 -- are captured, in the structure `followed_version`; `joined_batch` is the capture that put rows
 -- and changes together. One load of a table is open at a time; one that came to nothing is void.
+-- `with_past`: before anything is read, the changes that the log still has of the table are captured.
 create table lockstep.loads (
     id bigint generated always as identity constraint loads_pk primary key,
     source text not null constraint loads_source references lockstep.sources,
@@ -1334,6 +1335,7 @@ create table lockstep.loads (
     low_offset bigint,
     estimated_rows bigint constraint loads_estimate_counts check (estimated_rows >= 0),
     shape text,
+    with_past boolean not null default false,
     followed_batch bigint,
     followed_sequence bigint,
     followed_version integer,

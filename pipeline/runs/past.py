@@ -1,0 +1,402 @@
+"""Tables that are followed late, with what the log still has of them from before.
+
+The log up to the newest batch's end is read twice. First it is searched for the places from which
+on each table can be followed (`pipeline.supply.past`); nothing is kept of that. Then a batch that
+catches up captures the tables from there to where all others are. Where their rows have to be read
+from MySQL as well, that begins with the same batch, so that no change is between the two.
+
+A run that dies in between leaves an order: the batch is abandoned, and the next run begins again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Final
+
+from pipeline.batch import Batch, BatchKind, Cursor
+from pipeline.binlog.search.log_scan import log_between
+from pipeline.binlog.stream import ring as columns
+from pipeline.binlog.stream.framing import FIRST_OFFSET
+from pipeline.binlog.stream.ring import Block, TransactionGroup
+from pipeline.binlog.transactions.buffer import TransactionBuffer
+from pipeline.bounds import RunBounds
+from pipeline.decisions import Continuity, Decision, Lease
+from pipeline.errors import (
+    LockstepError,
+    Recovery,
+    Remedy,
+    SchemaUnknownAt,
+    TableError,
+    UnsupportedStatement,
+)
+from pipeline.gtid import GtidSet
+from pipeline.load import Load, LoadBasis
+from pipeline.ports.source import ServerFacts
+from pipeline.position import Coordinates, Position
+from pipeline.runs.begin import RunStart, read_again_at, read_witness_of
+from pipeline.runs.capturing.basis import Basis, tables_of
+from pipeline.runs.capturing.batch_capture import BatchCapture
+from pipeline.runs.capturing.cascade_watch import Watch
+from pipeline.runs.capturing.initial_schemas import structures_of_server
+from pipeline.runs.capturing.log_reader import LogReading
+from pipeline.runs.capturing.structure_proof import note_unproven, prove_structures
+from pipeline.runs.capturing.table_changes import Comeback, TakenUp, history_of
+from pipeline.runs.context import Workplace
+from pipeline.runs.cures import Reread, owed
+from pipeline.runs.find_place import boundary_at
+from pipeline.runs.repair import discard
+from pipeline.runs.reports import CaptureReport
+from pipeline.schema.consequences import consequences
+from pipeline.schema.history import History, VersionOrigin
+from pipeline.schema.logged import FollowedStatement, LoggedStatement
+from pipeline.schema.tracker import SchemaTracker
+from pipeline.snapshot.keys import chunk_key
+from pipeline.start.question import WitnessReading
+from pipeline.supply.past import Past, after_statement
+from pipeline.table import TableName
+from pipeline.table_state import OrderKind, Quarantine, TableOrder
+
+# -- what the log has ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Pasts:
+    """What the log has of some tables: `found`, up to the end of the newest batch, and why not of
+    the `others`."""
+
+    cursor: Cursor | None = None
+    facts: ServerFacts | None = None
+    found: Mapping[TableName, Past] | None = None
+    others: Mapping[TableName, str] | None = None
+
+    def log_bytes(self, tables: Collection[TableName]) -> int:
+        """How much of the log is read to capture these tables."""
+        starts = [past.reads_from for table, past in (self.found or {}).items() if table in tables]
+        if not starts or self.cursor is None or self.facts is None:
+            return 0
+        return log_between(min(starts), self.cursor.position.at, self.facts.binlogs)
+
+
+def find_pasts(work: Workplace, tables: Collection[TableName]) -> Pasts:
+    """Search the log for what it has of these tables, up to where captures are; writes nothing."""
+    cursor = work.ledger.cursors(work.source.name).captured
+    if cursor is None:
+        return Pasts(others=dict.fromkeys(tables, "no run has captured anything of the source yet"))
+    facts, end = work.server.facts(), cursor.position.at
+    if read_witness_of(work, cursor, facts) is not WitnessReading.SAME:
+        return Pasts(others=dict.fromkeys(tables, "the server's log is not the one that was read"))
+    run_start = _start_at(work, Coordinates(facts.binlogs[0].file, FIRST_OFFSET), facts)
+    if not run_start.start.at < end:
+        return Pasts(others=dict.fromkeys(tables, "the log has nothing any more that was read"))
+    basis = Basis(
+        work,
+        run_start,
+        RunBounds(end, GtidSet()),
+        0,
+        tables=tables_of(work, run_start.start, 0, tables, before=0),
+        structures=structures_of_server(work, run_start),
+        prepared={},
+    )
+    scan = Scan(basis, tables)
+    LogReading(basis, scan, stops=scan.stopped, warms=False).run()
+    return _pasts_of(scan, cursor, facts)
+
+
+def _start_at(work: Workplace, place: Coordinates, facts: ServerFacts) -> RunStart:
+    proven = boundary_at(work, place)
+    start = Position(proven.at, proven.gtid_set, facts.server_uuid)
+    return read_again_at(start, proven.witness, facts, "the past of tables")
+
+
+def _pasts_of(scan: Scan, cursor: Cursor, facts: ServerFacts) -> Pasts:
+    found, others = dict[TableName, Past](), dict[TableName, str]()
+    for table, past in scan.pasts.items():
+        version = scan.structures.version(table)
+        if version is None or version.schema is None:
+            others[table] = f"at {cursor.position.at} its structure is not known"
+        elif not past.begins < cursor.position.at:
+            others[table] = f"nothing that can be read comes after {past.begins}: {past.why}"
+        else:
+            found[table] = past
+    return Pasts(cursor, facts, found, others)
+
+
+_WHOLE_LOG: Final = "the server's log begins there"
+
+
+class Scan:
+    """`log_reader.Taker` that finds where the pasts of tables begin, and keeps no row."""
+
+    changes = rows = 0
+
+    def __init__(self, basis: Basis, tables: Collection[TableName]) -> None:
+        self.structures: SchemaTracker = basis.structures
+        self._start = basis.run_start.start.at
+        self.pasts = {table: Past.after(self._start, _WHOLE_LOG) for table in tables}
+        self._source, self._shaping = basis.work.source, basis.work.shaping
+        self._watch = Watch(basis.structures, self.wanted)
+        self._unlogged: dict[TableName, tuple[Coordinates | None, str]] = {}
+        """What the run at hand did that the log does not have, by table: where, if that is known,
+        and why."""
+
+    def follow(self, buffer: TransactionBuffer) -> None:
+        self._buffer = buffer
+        buffer.prepared.lenient = True
+
+    def wanted(self, table: TableName) -> bool:
+        return table in self.pasts
+
+    def watches(self, table: TableName) -> bool:
+        return self._watch.watches(table)
+
+    def reach(self, at: Coordinates | None) -> None:
+        """No place is waited for."""
+
+    def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
+        treated = self._shaping.treated
+        meant = consequences(followed, self._source.policies_of, logged, treated)
+        for table in self.pasts.keys() & meant.keys():
+            before = self.pasts[table]
+            past = after_statement(before, meant[table], logged)
+            if past != before:
+                self._begins(table, past)
+        if self._watch.moved():
+            self._buffer.maps.ask_again()
+
+    def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        self._unlogged[table] = at, error.reason
+
+    def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
+        self._unlogged[table] = at, reason
+
+    def stopped(self, error: UnsupportedStatement) -> None:
+        """A statement may have changed any table."""
+        self._unlogged |= dict.fromkeys(self.pasts, (None, error.message))
+
+    def put(self, group: TransactionGroup) -> None:
+        for block in group.blocks:
+            self._put_block(group, block)
+        unread = self._buffer.prepared.unread
+        for xid, at in unread:
+            why = f"the XA transaction {xid} is committed there, and its prepare is not in the log"
+            self._unlogged |= dict.fromkeys(self.pasts, (at, why))
+        unread.clear()
+        for table, (place, why) in self._unlogged.items():
+            self._begins(table, Past.after(_end_of(group, place), why))
+        self._unlogged = {}
+
+    def _put_block(self, group: TransactionGroup, block: Block) -> None:
+        """Only the first loss of a table is told of a block: what comes after it is asked again."""
+        while len(block.events):
+            lost = self._watch.lost(group, block, self._buffer.maps.known)
+            if not lost:
+                return
+            for table, loss in lost.items():
+                self._begins(table, Past.after(group.end(loss.transaction), loss.reason))
+            first = min(loss.transaction for loss in lost.values())
+            later = block.events[:, columns.TRANSACTION] > first
+            block = Block(block.data, block.events[later])
+
+    def _begins(self, table: TableName, past: Past) -> None:
+        """The past begins there; it is read from the beginning if XA transactions are open there,
+        for their rows come after it."""
+        prepared = self._buffer.prepared.waiting
+        self.pasts[table] = replace(past, reads_from=self._start) if prepared else past
+
+
+def _end_of(group: TransactionGroup, place: Coordinates | None) -> Coordinates:
+    """The end of the transaction that has this place; None for that of the last one."""
+    numbers = range(len(group.transactions))
+    later = (one for one in numbers if place is not None and place < group.end(one))
+    return group.end(next(later, -1))
+
+
+# -- capturing it ----------------------------------------------------------------------------
+
+
+def follow_pasts(work: Workplace, lease: Lease) -> CaptureReport | None:
+    """Capture what the log has of tables that are to be followed with their past; None if it has
+    nothing of any. What cannot be captured is read from MySQL alone, and that is told."""
+    clock, loads = perf_counter(), _ordered(work, lease)
+    if not loads:
+        return None
+    pasts = find_pasts(work, loads)
+    for table, why in (pasts.others or {}).items():
+        _without_past(work, lease, loads.pop(table), why)
+    if not loads:
+        return None
+    batch = _begun(work, lease, pasts)
+    try:
+        return _captured(work, lease, batch, pasts, loads, clock)
+    except LockstepError as error:
+        if error.recovery is Recovery.RETRY:
+            raise
+        work.ledger.abandon(lease, batch.id, error.message)
+        discard(work, batch)
+        for load in loads.values():
+            _without_past(work, lease, load, error.message)
+        return None
+
+
+def _ordered(work: Workplace, lease: Lease) -> dict[TableName, Load]:
+    """Loads whose tables are to get their past first. One whose table is in the lake by now has no
+    past to wait for."""
+    states, cursor = work.ledger.table_states(work.source.name), None
+    found = dict[TableName, Load]()
+    for load in work.ledger.open_loads(work.source.name):
+        if not load.with_past or not work.source.patterns.matches(load.table):
+            continue
+        cursor = cursor or work.ledger.cursors(work.source.name).captured
+        at = None if cursor is None else cursor.position.at
+        if load.table in states or (load.reading is not None and load.reading.low != at):
+            if load.followed is None:
+                work.ledger.load_without_past(lease, load.id)
+        else:
+            found[load.table] = load
+    return found
+
+
+def _without_past(work: Workplace, lease: Lease, load: Load, why: str) -> None:
+    work.progress.note(f"{load.table} is followed without what the log had of it before: {why}")
+    work.ledger.load_without_past(lease, load.id)
+
+
+def _begun(work: Workplace, lease: Lease, pasts: Pasts) -> Batch:
+    found, cursor, facts = pasts.found, pasts.cursor, pasts.facts
+    assert found and cursor is not None and facts is not None, "a past was found"
+    for table, past in found.items():
+        work.progress.note(f"{table} is followed from {past.begins} on: {past.why}")
+    start = _start_at(work, min(past.reads_from for past in found.values()), facts).start
+    names = ", ".join(sorted(map(str, found)))
+    decision = work.ledger.decide(
+        lease,
+        Decision(
+            "start",
+            BatchKind.CATCHING_UP.value,
+            f"{names} is followed with its past, from {start} to {cursor.position}",
+            {"from": str(start), "to": str(cursor.position)},
+            follows=cursor.batch,
+            continuity=Continuity.CONTIGUOUS,
+        ),
+    )
+    return work.ledger.begin_batch(
+        lease, start, predecessor=None, start_decision=decision.id, kind=BatchKind.CATCHING_UP
+    )
+
+
+def _captured(
+    work: Workplace,
+    lease: Lease,
+    batch: Batch,
+    pasts: Pasts,
+    loads: Mapping[TableName, Load],
+    clock: float,
+) -> CaptureReport:
+    found, cursor, facts = pasts.found, pasts.cursor, pasts.facts
+    assert found and cursor is not None and facts is not None, "a past was found"
+    run_start = _start_at(work, batch.start.at, facts)
+    structures = structures_of_server(work, run_start)
+    for table in found:
+        version = structures.version(table)
+        if version is not None and version.schema is not None:
+            # Rows that are known begin here, whatever the history says of the table's name.
+            structures.adopt(version.schema, run_start.start.at)
+    basis = Basis(
+        work,
+        run_start,
+        RunBounds(cursor.position.at, GtidSet()),
+        batch.id,
+        tables=tables_of(work, batch.start, batch.id, found, base=batch.base, before=0),
+        structures=structures,
+        prepared={},
+    )
+    comebacks = [Comeback(_order_of(loads[table]), past.begins) for table, past in found.items()]
+    read = {table for table, past in found.items() if not past.whole}
+    capture = BatchCapture(basis, batch, TakenUp(comebacks=comebacks, completed=read))
+    # What was prepared before the log begins is committed before each of the pasts.
+    capture.reading.buffer.prepared.lenient = True
+    capture.reading.run()
+    left_open = work.ledger.unproven(work.source.name)
+    proof = prove_structures(basis, capture.reading, capture.segmenter)
+    if proof.misread:
+        table, error = next(iter(proof.misread.items()))
+        raise SchemaUnknownAt(f"{table}: {error.reason}", hint=error.hint)
+    note_unproven(work, lease, proof, left_open)
+    quarantined = _begin_loads(work, lease, basis, capture, {t: loads[t] for t in read}, cursor)
+    record = capture.record(
+        end=cursor.position, witness=cursor.witness, by_gtid=cursor.by_gtid, orders_done=()
+    )
+    record = replace(
+        record,
+        history=_as_found(record.history, found),
+        quarantined=tuple(quarantined),
+        followed=tuple(capture.segmenter.following.joining.followed),
+        scope=work.source.patterns,
+    )
+    work.ledger.record_capture(lease, batch.id, record)
+    stopped = {quarantine.table for quarantine in quarantined}
+    for table in found.keys() - read - stopped:
+        work.ledger.void_load(lease, loads[table].id, "the log has all of it")
+    return capture.report(record, began=clock)
+
+
+def _as_found(history: History, tables: Collection[TableName]) -> History:
+    """What was learnt of these tables, without the statements: the history has those that runs
+    followed, and cannot follow any from before its beginning."""
+    versions = history_of(history, dict.fromkeys(tables)).versions
+    carried = VersionOrigin.CARRIED
+    return History(
+        versions=tuple(
+            version
+            if version.statement is None
+            else replace(version, statement=None, origin=carried)
+            for version in versions
+        )
+    )
+
+
+def _order_of(load: Load) -> TableOrder:
+    values = (load.author, load.reason, load.ordered_at)
+    return TableOrder(0, load.table, OrderKind.RELOAD, *values, stopped=None)
+
+
+def _begin_loads(
+    work: Workplace,
+    lease: Lease,
+    basis: Basis,
+    capture: BatchCapture,
+    loads: Mapping[TableName, Load],
+    cursor: Cursor,
+) -> Iterable[Quarantine]:
+    """Have the rows of these tables read from MySQL, under what the log has from the cursor on.
+    Return the tables that stop: the next capture reads them from the source, by itself if no person
+    has to say a word. Among them are tables that cannot be cut into chunks, whose rows belong to
+    the very place that they are read at."""
+    at, stopped = cursor.position.at, dict(basis.tables.quarantined)
+    for table, quarantined in stopped.items():
+        if quarantined.remedy not in (Remedy.CONSENT, Remedy.RESUMED_RESNAPSHOT):
+            error = owed(quarantined.reason)
+            stopped[table] = Quarantine.of(table, error, quarantined.position, quarantined.at)
+    estimates = work.server.estimated_rows(loads)
+    for table, load in loads.items():
+        version = basis.structures.version(table)
+        if table in stopped or version is None or version.schema is None:
+            continue
+        try:
+            if not chunk_key(version.schema):
+                raise owed(load.reason)
+            shape = work.shaping.fingerprint(version.schema)
+            uuid = cursor.position.server_uuid
+            reading = LoadBasis(version.schema, uuid, at, estimates.get(table), shape)
+            begun = load if load.reading is not None else replace(load, reading=reading)
+            capture.segmenter.following.begin_load(
+                Reread(table, load.reason, version.schema, at, at, load=begun)
+            )
+        except TableError as error:
+            stopped[table] = basis.tables.quarantine(table, at, error)
+            continue
+        if load.reading is None:
+            work.ledger.begin_load(lease, load.id, reading)
+    return stopped.values()

@@ -1,0 +1,279 @@
+"""Tables that are followed late, with what the log still has of them from before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pipeline.errors import PastRefused
+from pipeline.runs.inspecting.table_commands import Asked, Reload, foresee_reload, give_reload
+from pipeline.table_state import Supplier, TableCondition, TableEventKind
+from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
+from tests.mysql.reading import server
+from tests.positions.follower import SOURCE, Follower
+from tests.positions.interrupted import Crash, mortal, noted
+from tests.positions.paused import Shop
+from tests.positions.servers import prepare_xa
+
+NUMBERED = ("_sequence", "_batch", "_schema_version")
+"""Marks of a changelog that tell when a change was captured."""
+
+
+@pytest.fixture(params=("mysql", "mariadb"))
+def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
+    """A database of which only the table `first` is followed, on each server in turn. `t` is older
+    than the log."""
+    stand: MySqlStand = request.getfixturevalue(request.param)
+    with stand.own_database() as name:
+        stand.execute(
+            "create table first (id int primary key)",
+            "create table t (id int primary key, v int)",
+            "insert into t values (1, 1), (2, 2), (3, 3)",
+            database=name,
+        )
+        forget_log(stand)
+        shop = Shop(stand, name, Follower(server(stand), [f"{name}.first"], "snapshot"))
+        shop.run()
+        yield shop
+
+
+def forget_log(stand: MySqlStand) -> None:
+    """What was logged so far is purged."""
+    stand.execute("flush binary logs")
+    stand.purge_to(str(head(stand).file))
+
+
+def beside(shop: Shop, table: str) -> Shop:
+    """The same database, followed by another source that begins to follow the table now."""
+    tables = [f"{shop.name}.{table}"]
+    follower = Follower(shop.follower.server, tables, str(head(shop.stand)))
+    return Shop(shop.stand, shop.name, follower)
+
+
+def reload(shop: Shop, table: str = "t") -> Reload:
+    """All tables are followed from now on, and this one with its past."""
+    shop.follower.tables = [f"{shop.name}.*"]
+    work = shop.follower.work()
+    with shop.follower.leased() as lease:
+        asked = Asked(shop.table(table), "ann", "because")
+        return give_reload(work, lease, foresee_reload(work, asked, Supplier.LOG))
+
+
+def changes(shop: Shop, table: str) -> list[dict[str, Any]]:
+    """Those of a changelog, in their order, and what does not depend on when they were captured."""
+    images = sorted(shop.images(table), key=lambda row: row["_sequence"])
+    return [
+        {name: value for name, value in row.items() if name not in NUMBERED}
+        for row in images
+        if row["_change_type"] != "resnapshot"
+    ]
+
+
+def require_past(shop: Shop, other: Shop, table: str = "t") -> None:
+    """The changelog is that of a table which was followed from then on, and goes on like it."""
+    for key in (100, 101):
+        other.run()
+        assert changes(shop, table) == changes(other, table) != []
+        shop.require_same(table)
+        assert shop.state(table).condition is TableCondition.ACTIVE
+        assert shop.follower.ledger.open_loads(SOURCE) == []
+        shop.require_history()
+        shop.do(
+            f"insert into {table} (id, v) values ({key}, 0)", f"delete from {table} where v = 2"
+        )
+        shop.run()
+
+
+def test_from_where_the_log_begins(shop: Shop) -> None:
+    """Rows of before are read from MySQL, and no change in between is missing, though others write
+    on and a run comes before the order."""
+    other = beside(shop, "t")
+    shop.do("update t set v = 7 where id = 1", "truncate t", "insert into t values (1, 1), (2, 2)")
+    shop.run()
+    shop.do("delete from t where id = 2", "insert into first values (1)")
+    found = reload(shop)
+    assert "because the server's log begins there" in found.next
+    assert found.next.endswith("then its rows from MySQL")
+    shop.do("insert into t values (4, 4)")
+    shop.run()
+    assert shop.events("t") == [TableEventKind.TRUNCATED, TableEventKind.REREAD]
+    require_past(shop, other)
+
+
+def test_from_its_create(shop: Shop) -> None:
+    """All of its rows are in the log, and nothing is read from MySQL. Statements after it are
+    followed."""
+    other = beside(shop, "n")
+    shop.do(
+        "create table n (id int primary key, v int)",
+        "insert into n values (1, 1), (2, 2)",
+        "alter table n add column w int not null default 5",
+        "update n set v = 3",
+        "truncate n",
+        "insert into n values (7, 7, 7)",
+    )
+    shop.run()
+    shop.do("insert into n values (4, 4, 4)")
+    found = reload(shop, "n")
+    assert "because its CREATE TABLE is logged there" in found.next
+    assert found.rows is None
+    shop.run()
+    assert TableEventKind.REREAD not in shop.events("n")
+    require_past(shop, other, "n")
+
+
+def test_from_its_last_create(shop: Shop) -> None:
+    """A table that was dropped, and one that was made again in its place."""
+    shop.do("insert into t values (9, 9)", "drop table t")
+    other = beside(shop, "t")
+    shop.do("create table t (id int primary key, v int, w int)", "insert into t values (1, 2, 3)")
+    shop.run()
+    assert "its CREATE TABLE" in reload(shop).next
+    shop.run()
+    require_past(shop, other)
+
+
+LAST = {
+    "an ALTER": ["alter table t add column w int"],
+    "a RENAME into its name": [
+        "create table x (id int primary key, v int)",
+        "insert into x values (2, 2), (4, 4)",
+        "rename table t to old, x to t",
+    ],
+    "a name that it had before": ["rename table t to x", "rename table x to t"],
+    "a CREATE and a lossy ALTER": [
+        "drop table t",
+        "create table t (id int primary key, v bigint)",
+        "insert into t values (1, 1), (2, 2)",
+        "alter table t modify v int",
+    ],
+    "a statement in place of its rows": [
+        "set session binlog_format = 'STATEMENT'",
+        "update t set v = v + 1",
+    ],
+}
+
+
+@pytest.mark.parametrize("what", LAST)
+def test_from_behind_its_last(what: str, shop: Shop) -> None:
+    """What left its rows or its structure unknown."""
+    shop.do("update t set v = 2 where id = 1")
+    shop.do(*LAST[what])
+    other = beside(shop, "t")
+    shop.do("update t set v = 1 where id = 2")
+    shop.run()
+    shop.do("insert into t (id, v) values (6, 1)")
+    print(reload(shop).next)
+    shop.run()
+    require_past(shop, other)
+
+
+def test_from_behind_what_a_foreign_key_did(shop: Shop) -> None:
+    """Unless the server logs that: then nothing is missing since the key was made."""
+    shop.do(
+        "create table parent (id int primary key)",
+        "insert into parent values (1), (2), (3)",
+        "alter table t add foreign key (v) references parent (id) on delete cascade",
+    )
+    logs_it = "MariaDB" not in str(shop.stand.rows("select version()")[0][0])
+    others = [beside(shop, "t")]
+    shop.do("delete from parent where id = 1", "update t set v = 2", "delete from parent")
+    others.append(beside(shop, "t"))
+    shop.do("insert into parent values (0), (2)", "insert into t values (5, 2)")
+    shop.run()
+    assert ("ON DELETE CASCADE" in reload(shop).next) is not logs_it
+    shop.run()
+    require_past(shop, others[0 if logs_it else 1])
+
+
+def test_xa_transactions(shop: Shop) -> None:
+    """One that is open where the past begins has its rows where it is committed; one whose prepare
+    is not in the log any more is what the past begins after."""
+    shop.do("create table n (id int primary key, v int)")
+    prepare_xa(shop.stand, "gone", f"insert into {shop.name}.t values (10, 10)")
+    shop.run()
+    forget_log(shop.stand)
+    prepare_xa(shop.stand, "early", f"insert into {shop.name}.t values (11, 11)")
+    shop.do("xa commit 'gone'", "insert into t values (12, 12)", "xa commit 'early'")
+    shop.run()
+    assert "and its prepare is not in the log" in reload(shop).next
+    shop.run()
+    shop.require_same("t")
+    assert [row["id"] for row in changes(shop, "t")] == [12, 11]
+
+
+def test_an_xa_transaction_that_is_open_where_the_past_begins(shop: Shop) -> None:
+    """Its rows come where it is committed."""
+    prepare_xa(shop.stand, "x", f"insert into {shop.name}.first values (11)")
+    shop.do("alter table t add column w int")
+    prepare_xa(shop.stand, "y", f"insert into {shop.name}.t (id, v) values (12, 12)")
+    shop.do("xa commit 'x'", "insert into t (id, v) values (13, 13)")
+    shop.run()
+    shop.do("xa commit 'y'")
+    reload(shop)
+    shop.run()
+    shop.require_same("t")
+    assert [row["id"] for row in changes(shop, "t")] == [13, 12]
+
+
+def test_a_table_without_a_key(shop: Shop) -> None:
+    """Its rows belong to the very place that they are read at: the changelog says so."""
+    shop.do("create table k (id int, v int)", "insert into k values (1, 1)")
+    shop.run()
+    forget_log(shop.stand)
+    other = beside(shop, "k")
+    shop.do("insert into k values (1, 1), (1, 1)")
+    shop.run()
+    reload(shop, "k")
+    shop.run()
+    other.run()
+    assert changes(shop, "k") == changes(other, "k")
+    shop.require_same("k")
+
+
+def test_refusals(shop: Shop) -> None:
+    """Each says what to type instead, and nothing is recorded."""
+    shop.do("insert into t values (4, 4)")
+    shop.run()
+    shop.do("alter table t add column w int")
+    with pytest.raises(PastRefused, match=r"nothing that can be read|not known"):
+        reload(shop)
+    with pytest.raises(PastRefused, match="it is in the lake already") as refused:
+        reload(shop, "first")
+    assert "--from source" in refused.value.hint
+    empty = Shop(shop.stand, shop.name, replace(shop.follower, ledger=type(shop.follower.ledger)()))
+    with pytest.raises(PastRefused, match="no run has captured anything"):
+        reload(empty)
+    forget_log(shop.stand)
+    with pytest.raises(PastRefused, match="not the one that was read"):
+        reload(shop)
+    assert shop.follower.ledger.open_loads(SOURCE) == []
+
+
+STEPS = ("begin_batch", "begin_load", "record_capture", "void_load", "plan_chunk")
+
+
+@pytest.mark.parametrize("table", ["t", "n"])
+@pytest.mark.parametrize("after", [False, True])
+def test_killed_anywhere(shop: Shop, table: str, after: bool) -> None:
+    """The next run goes on, and nothing is lost or there twice."""
+    others = {name: beside(shop, name) for name in ("t", "n")}
+    shop.do(
+        "create table n (id int primary key, v int)",
+        "insert into n values (1, 1), (2, 2)",
+        "update t set v = 8 where id = 1",
+    )
+    shop.run()
+    reload(shop, table)
+    for number, step in enumerate(STEPS):
+        with noted(f"{'after' if after else 'before'} {step}"), suppress(Crash):
+            with mortal(shop.follower, step, after=after):
+                shop.run()
+            shop.do(f"insert into {table} values ({20 + number}, 0)")
+    shop.run()
+    require_past(shop, others[table], table)
