@@ -12,7 +12,7 @@ import pytest
 from pipeline.errors import PastRefused
 from pipeline.runs.inspecting.table_commands import Asked, Reload, foresee_reload, give_reload
 from pipeline.table_state import Supplier, TableCondition, TableEventKind
-from tests.fix_mysql import MySqlStand
+from tests.fix_mysql import ACCOUNT, MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
@@ -31,6 +31,7 @@ def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
     stand: MySqlStand = request.getfixturevalue(request.param)
     with stand.own_database() as name:
         stand.execute(
+            f"grant trigger, show view on * to {ACCOUNT}",
             "create table first (id int primary key)",
             "create table t (id int primary key, v int)",
             "insert into t values (1, 1), (2, 2), (3, 3)",
@@ -168,7 +169,7 @@ def test_from_behind_its_last(what: str, shop: Shop) -> None:
     shop.do("update t set v = 1 where id = 2")
     shop.run()
     shop.do("insert into t (id, v) values (6, 1)")
-    print(reload(shop).next)
+    reload(shop)
     shop.run()
     require_past(shop, other)
 

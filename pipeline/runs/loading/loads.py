@@ -116,9 +116,9 @@ def _loaded(
         for read in reader.read():
             if isinstance(read.ended, StructureMoved):
                 give_up(work, lease, read.load, read.ended.message)
-                reason, author = read.load.reason, read.load.author
-                again = {"author": author, "reason": reason}
-                moved.append(work.ledger.order_load(lease, read.load.table, **again))
+                table, author = read.load.table, read.load.author
+                again = work.ledger.order_load(lease, table, author=author, reason=read.load.reason)
+                moved.append(again)
             elif (reread := _told(work, lease, read)) is not None:
                 rereads[read.load.table] = reread
             else:
