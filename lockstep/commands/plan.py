@@ -26,6 +26,7 @@ from pipeline.standing.verdict import clock
 from pipeline.supply.plan import (
     ColumnsRead,
     FromLog,
+    FromPast,
     Price,
     Rewritten,
     RowsRead,
@@ -114,6 +115,7 @@ def _origin(supply: Supply) -> dict[str, Any]:
 
 _SUPPLIES: Final[Mapping[type[Supply], str]] = {
     FromLog: "log",
+    FromPast: "log",
     Rewritten: "changelog",
     RowsRead: "source",
     ColumnsRead: "source, by key",
@@ -245,6 +247,11 @@ def _step_line(table: TableName, step: Step, order: TableOrder | None, end: str)
             return (
                 f"back    {table} catches up through the log, from {span.low} to {end}: "
                 f"{step.price.log_bytes:,} bytes"
+            )
+        case FromPast(past):
+            return (
+                f"past    {table} is followed from {past.begins} on, and not earlier, because "
+                f"{step.reason}: {step.price.log_bytes:,} bytes"
             )
         case Rewritten(origin):
             return (

@@ -48,6 +48,7 @@ from pipeline.runs.cures import Reread, owed
 from pipeline.runs.find_place import boundary_at
 from pipeline.runs.repair import discard
 from pipeline.runs.reports import CaptureReport
+from pipeline.runs.wanted import ReadingReach, TablePlans
 from pipeline.schema.consequences import consequences
 from pipeline.schema.history import History, VersionOrigin
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
@@ -55,41 +56,40 @@ from pipeline.schema.tracker import SchemaTracker
 from pipeline.snapshot.keys import chunk_key
 from pipeline.start.question import WitnessReading
 from pipeline.supply.past import Past, after_statement
+from pipeline.supply.plan import Have, Plan, Price, Standing, Want, plan
 from pipeline.table import TableName
-from pipeline.table_state import OrderKind, Quarantine, TableOrder
+from pipeline.table_state import OrderKind, Quarantine, Supplier, TableOrder
 
 # -- what the log has ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Pasts:
-    """What the log has of some tables: `found`, up to the end of the newest batch, and why not of
-    the `others`."""
+    """What the log has of some tables, up to where captures are: `cursor`; else a sentence. `facts`
+    of the server that was asked."""
 
+    of: Mapping[TableName, Past | str]
     cursor: Cursor | None = None
     facts: ServerFacts | None = None
-    found: Mapping[TableName, Past] | None = None
-    others: Mapping[TableName, str] | None = None
 
-    def log_bytes(self, tables: Collection[TableName]) -> int:
-        """How much of the log is read to capture these tables."""
-        starts = [past.reads_from for table, past in (self.found or {}).items() if table in tables]
-        if not starts or self.cursor is None or self.facts is None:
-            return 0
-        return log_between(min(starts), self.cursor.position.at, self.facts.binlogs)
+    def log_bytes(self, *pasts: Past) -> int:
+        """How much of the log is read to capture these."""
+        assert self.cursor is not None and self.facts is not None, "there are pasts"
+        start = min(past.reads_from for past in pasts)
+        return log_between(start, self.cursor.position.at, self.facts.binlogs)
 
 
 def find_pasts(work: Workplace, tables: Collection[TableName]) -> Pasts:
-    """Search the log for what it has of these tables, up to where captures are; writes nothing."""
+    """Search the log for what it has of these tables; writes nothing."""
     cursor = work.ledger.cursors(work.source.name).captured
     if cursor is None:
-        return Pasts(others=dict.fromkeys(tables, "no run has captured anything of the source yet"))
+        return Pasts(dict.fromkeys(tables, "no run has captured anything of the source yet"))
     facts, end = work.server.facts(), cursor.position.at
     if read_witness_of(work, cursor, facts) is not WitnessReading.SAME:
-        return Pasts(others=dict.fromkeys(tables, "the server's log is not the one that was read"))
+        return Pasts(dict.fromkeys(tables, "the server's log is not the one that was read"))
     run_start = _start_at(work, Coordinates(facts.binlogs[0].file, FIRST_OFFSET), facts)
     if not run_start.start.at < end:
-        return Pasts(others=dict.fromkeys(tables, "the log has nothing any more that was read"))
+        return Pasts(dict.fromkeys(tables, "the log has nothing any more that was read"))
     basis = Basis(
         work,
         run_start,
@@ -101,26 +101,13 @@ def find_pasts(work: Workplace, tables: Collection[TableName]) -> Pasts:
     )
     scan = Scan(basis, tables)
     LogReading(basis, scan, stops=scan.stopped, warms=False).run()
-    return _pasts_of(scan, cursor, facts)
+    return Pasts({table: scan.past_of(table, end) for table in tables}, cursor, facts)
 
 
 def _start_at(work: Workplace, place: Coordinates, facts: ServerFacts) -> RunStart:
     proven = boundary_at(work, place)
     start = Position(proven.at, proven.gtid_set, facts.server_uuid)
     return read_again_at(start, proven.witness, facts, "the past of tables")
-
-
-def _pasts_of(scan: Scan, cursor: Cursor, facts: ServerFacts) -> Pasts:
-    found, others = dict[TableName, Past](), dict[TableName, str]()
-    for table, past in scan.pasts.items():
-        version = scan.structures.version(table)
-        if version is None or version.schema is None:
-            others[table] = f"at {cursor.position.at} its structure is not known"
-        elif not past.begins < cursor.position.at:
-            others[table] = f"nothing that can be read comes after {past.begins}: {past.why}"
-        else:
-            found[table] = past
-    return Pasts(cursor, facts, found, others)
 
 
 _WHOLE_LOG: Final = "the server's log begins there"
@@ -187,6 +174,15 @@ class Scan:
             self._begins(table, Past.after(_end_of(group, place), why))
         self._unlogged = {}
 
+    def past_of(self, table: TableName, end: Coordinates) -> Past | str:
+        """What was found of a table once the log was read up to `end`."""
+        past, version = self.pasts[table], self.structures.version(table)
+        if version is None or version.schema is None:
+            return f"at {end} its structure is not known"
+        if not past.begins < end:
+            return f"nothing that can be read comes after {past.begins}: {past.why}"
+        return past
+
     def _put_block(self, group: TransactionGroup, block: Block) -> None:
         """Only the first loss of a table is told of a block: what comes after it is asked again."""
         while len(block.events):
@@ -213,23 +209,85 @@ def _end_of(group: TransactionGroup, place: Coordinates | None) -> Coordinates:
     return group.end(next(later, -1))
 
 
+# -- plans -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PastReach(ReadingReach):
+    """The reach of a table that no run has captured."""
+
+    past: Past | str = ""
+
+
+def plan_pasts(work: Workplace, plans: TablePlans) -> TablePlans:
+    """Return the same plans; tables that are to be followed with their past have it first. Writes
+    nothing."""
+    loads = {load.table: load for load in _ordered(work)[0]}
+    if not loads:
+        return plans
+    pasts = find_pasts(work, loads)
+    found = {table: _plan(load, pasts) for table, load in loads.items()}
+    return replace(plans, plans={**plans.plans, **found})
+
+
+def _plan(load: Load, pasts: Pasts) -> Plan:
+    have = Have(load.table, Standing.NEW, reason=load.reason, load=load)
+    past = pasts.of[load.table]
+    decided = plan(have, Want(supplier=Supplier.LOG, author=load.author), PastReach(past=past))
+    if isinstance(past, str):
+        return decided
+    first, *more = decided.steps
+    priced = replace(first, price=Price(log_bytes=pasts.log_bytes(past)))
+    return replace(decided, steps=(priced, *more))
+
+
+def _ordered(work: Workplace) -> tuple[list[Load], list[Load]]:
+    """Loads whose tables get their past first; and those that were ordered so, and cannot any more:
+    the table is in the lake by now, or its rows are read from a place after that. None in a run
+    whose end a person fixed: it reads no rows."""
+    if work.source.until is not None:
+        return [], []
+    states, cursor = work.ledger.table_states(work.source.name), None
+    ordered, late = list[Load](), list[Load]()
+    for load in work.ledger.open_loads(work.source.name):
+        if not load.with_past or load.followed is not None:
+            continue
+        cursor = cursor or work.ledger.cursors(work.source.name).captured
+        at = None if cursor is None else cursor.position.at
+        if load.table in states or (load.reading is not None and load.reading.low != at):
+            late.append(load)
+        elif work.source.patterns.matches(load.table):
+            ordered.append(load)
+    return ordered, late
+
+
 # -- capturing it ----------------------------------------------------------------------------
 
 
 def follow_pasts(work: Workplace, lease: Lease) -> CaptureReport | None:
     """Capture what the log has of tables that are to be followed with their past; None if it has
     nothing of any. What cannot be captured is read from MySQL alone, and that is told."""
-    clock, loads = perf_counter(), _ordered(work, lease)
+    clock, (ordered, late) = perf_counter(), _ordered(work)
+    for load in late:
+        work.ledger.load_without_past(lease, load.id)
+    if not ordered:
+        return None
+    pasts = find_pasts(work, [load.table for load in ordered])
+    loads = dict[TableName, Load]()
+    for load in ordered:
+        past = pasts.of[load.table]
+        if isinstance(past, str):
+            _without_past(work, lease, load, past)
+        else:
+            loads[load.table] = load
     if not loads:
         return None
-    pasts = find_pasts(work, loads)
-    for table, why in (pasts.others or {}).items():
-        _without_past(work, lease, loads.pop(table), why)
-    if not loads:
-        return None
-    batch = _begun(work, lease, pasts)
+    found = {table: past for table, past in pasts.of.items() if isinstance(past, Past)}
+    cursor, facts = pasts.cursor, pasts.facts
+    assert cursor is not None and facts is not None, "there are pasts"
+    batch = _begun(work, lease, found, cursor, facts)
     try:
-        return _captured(work, lease, batch, pasts, loads, clock)
+        return _captured(work, lease, batch, found, loads, cursor, facts, clock)
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
@@ -240,32 +298,18 @@ def follow_pasts(work: Workplace, lease: Lease) -> CaptureReport | None:
         return None
 
 
-def _ordered(work: Workplace, lease: Lease) -> dict[TableName, Load]:
-    """Loads whose tables are to get their past first. One whose table is in the lake by now has no
-    past to wait for."""
-    states, cursor = work.ledger.table_states(work.source.name), None
-    found = dict[TableName, Load]()
-    for load in work.ledger.open_loads(work.source.name):
-        if not load.with_past or not work.source.patterns.matches(load.table):
-            continue
-        cursor = cursor or work.ledger.cursors(work.source.name).captured
-        at = None if cursor is None else cursor.position.at
-        if load.table in states or (load.reading is not None and load.reading.low != at):
-            if load.followed is None:
-                work.ledger.load_without_past(lease, load.id)
-        else:
-            found[load.table] = load
-    return found
-
-
 def _without_past(work: Workplace, lease: Lease, load: Load, why: str) -> None:
     work.progress.note(f"{load.table} is followed without what the log had of it before: {why}")
     work.ledger.load_without_past(lease, load.id)
 
 
-def _begun(work: Workplace, lease: Lease, pasts: Pasts) -> Batch:
-    found, cursor, facts = pasts.found, pasts.cursor, pasts.facts
-    assert found and cursor is not None and facts is not None, "a past was found"
+def _begun(
+    work: Workplace,
+    lease: Lease,
+    found: Mapping[TableName, Past],
+    cursor: Cursor,
+    facts: ServerFacts,
+) -> Batch:
     for table, past in found.items():
         work.progress.note(f"{table} is followed from {past.begins} on: {past.why}")
     start = _start_at(work, min(past.reads_from for past in found.values()), facts).start
@@ -290,12 +334,12 @@ def _captured(
     work: Workplace,
     lease: Lease,
     batch: Batch,
-    pasts: Pasts,
+    found: Mapping[TableName, Past],
     loads: Mapping[TableName, Load],
+    cursor: Cursor,
+    facts: ServerFacts,
     clock: float,
 ) -> CaptureReport:
-    found, cursor, facts = pasts.found, pasts.cursor, pasts.facts
-    assert found and cursor is not None and facts is not None, "a past was found"
     run_start = _start_at(work, batch.start.at, facts)
     structures = structures_of_server(work, run_start)
     for table in found:

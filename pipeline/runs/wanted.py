@@ -41,9 +41,11 @@ from pipeline.runs.merging.origin import from_earlier_version
 from pipeline.runs.mirror_places import meetings, moves, renew, why_elsewhere
 from pipeline.schema.history import Knowledge
 from pipeline.start.question import StartRule, WitnessReading
+from pipeline.supply.past import Past
 from pipeline.supply.plan import (
     ColumnsRead,
     FromLog,
+    FromPast,
     Have,
     LogSpan,
     Need,
@@ -230,6 +232,10 @@ class StoppedReach:
             return "the server's log is not the one that was read when it stopped"
         return span
 
+    @property
+    def past(self) -> str:
+        return "it is in the lake already"
+
     @cached_property
     def changelog(self) -> Origin:
         return origin_of(self.work, self.state)
@@ -289,6 +295,7 @@ class ReadingReach:
     earlier_version: str = ""
     goes_on: bool = False
     columns: str = ""
+    past: Past | str = ""
 
 
 def origin_of(
@@ -519,6 +526,8 @@ def priced(work: Workplace, plans: TablePlans) -> TablePlans:
                 return replace(estimates[table], bytes=None)
             case Rewritten():
                 return Price()
+            case FromPast():
+                return step.price
         assert_never(step.supply)
 
     found = {

@@ -31,6 +31,7 @@ from pipeline.changes.merging import FromChangelog
 from pipeline.load import Load
 from pipeline.policies import LakePolicies
 from pipeline.position import Coordinates, Position, Witness
+from pipeline.supply.past import Past
 from pipeline.table import TableName
 from pipeline.table_state import Supplier
 
@@ -137,12 +138,25 @@ class Reach(Protocol):
         """The columns whose values the mirror lacks, if it lacks nothing else besides the log."""
         ...
 
+    @property
+    def past(self) -> Past | str:
+        """What the log has of a table from before any run captured it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class FromLog:
     """The changes after the table's place, read by a batch of its own."""
 
     span: LogSpan
+
+
+@dataclass(frozen=True, slots=True)
+class FromPast:
+    """The changes that the log has of a table that nobody followed then, read by a batch of its
+    own."""
+
+    past: Past
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +189,7 @@ class FromMirror:
     origin: TableName
 
 
-Supply = FromLog | Rewritten | RowsRead | ColumnsRead
+Supply = FromLog | FromPast | Rewritten | RowsRead | ColumnsRead
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +272,7 @@ class Plan:
     def besides(self) -> Step | None:
         """Return the step that supplies what the log does not."""
         last = self.steps[-1] if self.steps else None
-        return None if last is None or isinstance(last.supply, FromLog) else last
+        return None if last is None or isinstance(last.supply, FromLog | FromPast) else last
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +307,17 @@ def _after_log(reach: Reach, *steps: Step) -> _Steps:
     span = reach.log
     assert not isinstance(span, str), "an earlier rule decides what is done without the log"
     return steps if span is None else (Step(FromLog(span)), *steps)
+
+
+def _with_its_past(have: Have, want: Want, reach: Reach) -> _Steps:
+    if want.supplier is not Supplier.LOG or have.standing is not Standing.NEW or have.needs:
+        return None
+    past = reach.past
+    if isinstance(past, str):
+        return None  # it is read as it would be without
+    log = Step(FromPast(past), past.why)
+    older = "it has rows from before that"
+    return (log,) if past.whole else (log, Step(RowsRead(have.load), older))
 
 
 def _reading(have: Have, want: Want, reach: Reach) -> _Steps:
@@ -421,6 +446,15 @@ LOG_LOST: Final = "log lost"
 """The rule of tables that would have to go on after a part of the log that nobody read."""
 
 RULES: Final[tuple[Rule, ...]] = (
+    Rule(
+        "with its past",
+        _with_its_past,
+        (
+            "it is new, and a person asks for what the log has of it",
+            "the log since its structure and its changes are known; all rows from MySQL unless its "
+            "`CREATE TABLE` is there",
+        ),
+    ),
     Rule(
         "reading",
         _reading,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import product
 from typing import Any, Final, cast
@@ -13,10 +13,12 @@ from pipeline.changes.merging import FromChangelog
 from pipeline.intent import MirrorVersion
 from pipeline.load import Load
 from pipeline.position import Coordinates
+from pipeline.supply.past import Past
 from pipeline.supply.plan import (
     RULES,
     ColumnsRead,
     FromLog,
+    FromPast,
     Have,
     LogSpan,
     Need,
@@ -34,6 +36,7 @@ from pipeline.table_state import Supplier
 from tests.pages.made import MadePart, row
 
 SUPPLIES: Final[dict[type[Supply], str]] = {
+    FromPast: "log before it was followed",
     FromLog: "log",
     Rewritten: "changelog, or version of its mirror and changelog",
     ColumnsRead: "MySQL (columns)",
@@ -47,6 +50,7 @@ BASED: Final = FromChangelog(
     (TableContent(9),), 2, MirrorVersion(3, TABLE, "shop/shop/orders", 5, 8)
 )
 COLUMNS: Final = NewColumns(3, ("note",))
+PAST: Final = Past.after(Coordinates.parse("a.000001:4"), "the log begins there")
 LOAD: Final = Load(1, TABLE, "ada", "a reason", datetime(2026, 11, 1, tzinfo=UTC))
 
 
@@ -59,6 +63,7 @@ class Reached:
     earlier_version: FromChangelog | str = "no version is left"
     goes_on: bool = True
     columns: NewColumns | str = COLUMNS
+    past: Past | str = "it is purged"
 
 
 def every_case() -> Iterator[tuple[Have, Want, Reached]]:
@@ -73,9 +78,9 @@ def every_case() -> Iterator[tuple[Have, Want, Reached]]:
     changelogs: tuple[FromChangelog | str, ...] = (CHANGELOG, "a gap")
     earlier: tuple[FromChangelog | str, ...] = (BASED, "no version is left")
     columns: tuple[NewColumns | str, ...] = (COLUMNS, "more")
-    reaches = [
-        Reached(*reached) for reached in product(logs, changelogs, earlier, (True, False), columns)
-    ]
+    pasts: tuple[Past | str, ...] = (PAST, replace(PAST, whole=True), "purged")
+    every = product(logs, changelogs, earlier, (True, False), columns, pasts)
+    reaches = [Reached(*reached) for reached in every]
     return product(haves, wants, reaches)
 
 

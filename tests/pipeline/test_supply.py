@@ -16,6 +16,7 @@ from pipeline.supply.plan import (
     FormerName,
     FromLog,
     FromMirror,
+    FromPast,
     Have,
     Need,
     Plan,
@@ -27,9 +28,13 @@ from pipeline.supply.plan import (
     plan,
 )
 from pipeline.table_state import Supplier
-from tests.pages.supply_rules import BASED, CHANGELOG, COLUMNS, LOAD, LOG, Reached
+from tests.pages.supply_rules import BASED, CHANGELOG, COLUMNS, LOAD, LOG, PAST, Reached
 from tests.pages.supply_rules import TABLE as ORDERS
 
+WHOLE = replace(PAST, whole=True)
+BEFORE = "it has rows from before that"
+NEW = Have(ORDERS, Standing.NEW, reason="a reason")
+LATE = Want(supplier=Supplier.LOG)
 STOPPED = Have(ORDERS, Standing.STOPPED, reason="a reason")
 
 
@@ -44,6 +49,7 @@ reaches = st.builds(
     earlier_version=st.sampled_from([BASED, "no version is left"]),
     goes_on=st.booleans(),
     columns=st.sampled_from([COLUMNS, "there are more"]),
+    past=st.sampled_from([PAST, replace(PAST, whole=True), "it was purged"]),
 )
 haves = st.builds(
     Have,
@@ -109,6 +115,9 @@ def rows(reason: str) -> list[tuple[type, str]]:
 CASES: list[tuple[str, Have, Want, Reached, list[tuple[type, str]]]] = [
     ("nothing is lacking", STOPPED, Want(), Reached(), []),
     ("the log", STOPPED, Want(), Reached(LOG), [(FromLog, "")]),
+    ("its past", NEW, LATE, Reached(past=PAST), [(FromPast, PAST.why), (RowsRead, BEFORE)]),
+    ("its whole past", NEW, LATE, Reached(past=WHOLE), [(FromPast, PAST.why)]),
+    ("no past", NEW, LATE, Reached(), rows("a reason")),
     ("the log is gone", STOPPED, Want(), Reached("it was purged"), rows("it was purged")),
     (
         "rows",

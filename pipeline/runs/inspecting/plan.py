@@ -19,6 +19,7 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.cures import quarantines_of
 from pipeline.runs.find_place import snapshot_not_chosen
 from pipeline.runs.inspecting.plan_reading import BATCHES, PlannedReading, read_ahead, seconds_of
+from pipeline.runs.past import plan_pasts
 from pipeline.runs.repair import Abandonment, foreseen
 from pipeline.runs.reshaping import remaining, reshaped
 from pipeline.runs.wanted import (
@@ -109,7 +110,7 @@ def make_plan(work: Workplace) -> RunPlan:
             with naming(work.source.name):
                 tables = plan_readings(work, proposal.run_start, tables)
                 reading = read_ahead(work, proposal.run_start, tables)
-                tables = priced(work, tables)
+                tables = priced(work, plan_pasts(work, tables))
                 if tables.supplied(RowsRead):
                     take = loads_take(work, proposal.run_start.facts, tables.rows)
             refusal = reading.refusal

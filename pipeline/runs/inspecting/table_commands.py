@@ -62,6 +62,7 @@ from pipeline.schema.table_effects import (
     why_unclear,
 )
 from pipeline.shape.shaping import consent_hint
+from pipeline.supply.past import Past
 from pipeline.supply.plan import ColumnsRead, Need, Rewritten, RowsRead
 from pipeline.table import TableName
 from pipeline.table_state import (
@@ -294,23 +295,20 @@ def foresee_reload(
 def _foresee_past(asked: Asked, known: Reloading) -> Reload:
     """Return how a table is followed from where the log still tells all of it."""
     table = asked.table
-    why = None
     if table in known.states:
-        why = "it is in the lake already, and nothing can be put before what its changelog has"
+        past: Past | str = "it is in the lake, and nothing can be put before its changelog"
     elif table in known.loads and known.loads[table].reading is not None:
-        why = "its rows are being read from MySQL already"
+        past = "its rows are being read from MySQL already"
     else:
-        why = (known.pasts.others or {}).get(table)
-    if why is not None:
+        past = known.pasts.of[table]
+    if isinstance(past, str):
         raise PastRefused(
-            f"{table} cannot be followed from the log's past: {why}",
+            f"{table} cannot be followed from the log's past: {past}",
             hint=f"`lockstep reload {table} --from source --reason …` reads it from MySQL as it is",
         )
-    past = (known.pasts.found or {})[table]
-    read = known.pasts.log_bytes([table])
     told = (
         f"the next run follows {table} from {past.begins} on, and not earlier, because {past.why}; "
-        f"{read:,} bytes of log are read again"
+        f"{known.pasts.log_bytes(past):,} bytes of log are read again"
     )
     if past.whole:
         return Reload(asked, Supplier.LOG, Supplier.LOG, f"{told}, which has all of its rows")
