@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from random import Random
+from typing import Any, Final
 
 import pytest
+from pymysql import MySQLError
 
 from pipeline.errors import PastRefused
 from pipeline.runs.inspecting.table_commands import Asked, Reload, foresee_reload, give_reload
@@ -278,3 +281,57 @@ def test_killed_anywhere(shop: Shop, table: str, after: bool) -> None:
             shop.do(f"insert into {table} values ({20 + number}, 0)")
     shop.run()
     require_past(shop, others[table], table)
+
+
+DEEDS: Final = (
+    "insert into {0} (id, v) values ({1}, {2})",
+    "insert into {0} (id, v) values ({1}, {2}), (1{1}, {2}), (2{1}, 0)",
+    "update {0} set v = v + 1 where id % 3 = {2}",
+    "update {0} set id = id + 100000 where v = {2}",
+    "delete from {0} where v = {2}",
+    "insert into first values ({1})",
+    "flush binary logs",
+    "truncate {0}",
+    "alter table {0} add column c{1} int default {2}",
+    "alter table {0} add key (v)",
+    "alter table {0} modify v bigint",
+    "alter table {0} modify v int",
+    "rename table {0} to away",
+    "rename table away to {0}",
+    "drop table {0}",
+    "create table {0} (id int primary key, v int)",
+)
+WRITES: Final = 7
+"""So many of them leave structures as they are."""
+OFTEN: Final = (30, 10, 15, 5, 10, 5, 2, 2, 2, 1, 1, 1, 1, 3, 1, 6)
+"""How often chance takes each of them; what cannot be done then is passed over."""
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 40))]
+)
+def test_random_histories(shop: Shop, seed: int) -> None:
+    """Whatever happened to a table, its changelog is that of one which was followed from the place
+    on that is told beforehand."""
+    chance = Random(seed)
+
+    def act(deeds: Sequence[str], often: Sequence[int], many: int) -> None:
+        for number in range(many):
+            (deed,) = chance.choices(deeds, often)
+            with suppress(MySQLError):
+                shop.do(deed.format("t", chance.randrange(10, 10_000), number % 3))
+            if chance.random() < 0.1:
+                shop.run()
+
+    act(DEEDS, OFTEN, 60)
+    with suppress(MySQLError):
+        shop.do("create table t (id int primary key, v int)")
+    act(DEEDS[:WRITES], OFTEN[:WRITES], 10)
+    shop.run()
+    found = reload(shop)
+    act(DEEDS[:WRITES], OFTEN[:WRITES], 10)
+    shop.run()
+    [begins] = re.findall(r" from (\S+) on,", found.next)
+    tables = [f"{shop.name}.t"]
+    other = Shop(shop.stand, shop.name, Follower(shop.follower.server, tables, begins))
+    require_past(shop, other)
