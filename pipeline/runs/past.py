@@ -1,8 +1,9 @@
 """Tables that are followed late, with what the log still has of them from before.
 
-The log up to the newest batch's end is read twice. First it is searched for the places from which
-on each table can be followed (`pipeline.supply.past`); nothing is kept of that. Then a batch that
-catches up captures the tables from there to where all others are. Where their rows have to be read
+The log up to the newest batch's end is read from its beginning for the places from which on each
+table can be followed (`pipeline.supply.past`); nothing is kept of that. Then a batch that catches
+up captures the tables from there to where all others are. Each of the two readings has one of the
+statements alone before it, which says what structures it begins with. Where rows have to be read
 from MySQL as well, that begins with the same batch, so that no change is between the two.
 
 A run that dies in between leaves an order: the batch is abandoned, and the next run begins again.
@@ -72,11 +73,12 @@ class Pasts:
     cursor: Cursor | None = None
     facts: ServerFacts | None = None
 
-    def log_bytes(self, *pasts: Past) -> int:
-        """How much of the log is read to capture these."""
+    def log_bytes(self, past: Past) -> int:
+        """How much of the log is read for this one: all of it twice, and its own part twice."""
         assert self.cursor is not None and self.facts is not None, "there are pasts"
-        start = min(past.reads_from for past in pasts)
-        return log_between(start, self.cursor.position.at, self.facts.binlogs)
+        starts = (_beginning(self.facts), past.reads_from)
+        end, binlogs = self.cursor.position.at, self.facts.binlogs
+        return sum(2 * log_between(start, end, binlogs) for start in starts)
 
 
 def find_pasts(work: Workplace, tables: Collection[TableName]) -> Pasts:
@@ -87,9 +89,19 @@ def find_pasts(work: Workplace, tables: Collection[TableName]) -> Pasts:
     facts, end = work.server.facts(), cursor.position.at
     if read_witness_of(work, cursor, facts) is not WitnessReading.SAME:
         return Pasts(dict.fromkeys(tables, "the server's log is not the one that was read"))
-    run_start = _start_at(work, Coordinates(facts.binlogs[0].file, FIRST_OFFSET), facts)
-    if not run_start.start.at < end:
-        return Pasts(dict.fromkeys(tables, "the log has nothing any more that was read"))
+    try:
+        scan = _scanned(work, tables, facts, end)
+    except LockstepError as error:
+        if error.recovery is Recovery.RETRY:
+            raise
+        return Pasts(dict.fromkeys(tables, error.message))
+    return Pasts({table: scan.past_of(table, end) for table in tables}, cursor, facts)
+
+
+def _scanned(
+    work: Workplace, tables: Collection[TableName], facts: ServerFacts, end: Coordinates
+) -> Scan:
+    run_start = _start_at(work, _beginning(facts), facts)
     basis = Basis(
         work,
         run_start,
@@ -101,7 +113,11 @@ def find_pasts(work: Workplace, tables: Collection[TableName]) -> Pasts:
     )
     scan = Scan(basis, tables)
     LogReading(basis, scan, stops=scan.stopped, warms=False).run()
-    return Pasts({table: scan.past_of(table, end) for table in tables}, cursor, facts)
+    return scan
+
+
+def _beginning(facts: ServerFacts) -> Coordinates:
+    return Coordinates(facts.binlogs[0].file, FIRST_OFFSET)
 
 
 def _start_at(work: Workplace, place: Coordinates, facts: ServerFacts) -> RunStart:
@@ -196,10 +212,11 @@ class Scan:
             block = Block(block.data, block.events[later])
 
     def _begins(self, table: TableName, past: Past) -> None:
-        """The past begins there; it is read from the beginning if XA transactions are open there,
-        for their rows come after it."""
+        """The past begins there, unless it does later; it is read from the beginning if XA
+        transactions are open there, for their rows come after it."""
         prepared = self._buffer.prepared.waiting
-        self.pasts[table] = replace(past, reads_from=self._start) if prepared else past
+        if not past.begins < self.pasts[table].begins:
+            self.pasts[table] = replace(past, reads_from=self._start) if prepared else past
 
 
 def _end_of(group: TransactionGroup, place: Coordinates | None) -> Coordinates:

@@ -12,8 +12,11 @@ from typing import Any, Final
 import pytest
 from pymysql import MySQLError
 
+from lockstep.commands.plan import supply_lines
 from pipeline.errors import PastRefused
+from pipeline.runs.inspecting.plan import make_plan
 from pipeline.runs.inspecting.table_commands import Asked, Reload, foresee_reload, give_reload
+from pipeline.supply.plan import FromPast, RowsRead
 from pipeline.table_state import Supplier, TableCondition, TableEventKind
 from tests.fix_mysql import ACCOUNT, MySqlStand
 from tests.mysql.logged import head
@@ -238,6 +241,52 @@ def test_a_table_without_a_key(shop: Shop) -> None:
     other.run()
     assert changes(shop, "k") == changes(other, "k")
     shop.require_same("k")
+
+
+def test_several_at_once_as_planned(shop: Shop) -> None:
+    """Each has its own past; they are captured in one batch, and `lockstep plan` says so before."""
+    others = {"t": beside(shop, "t")}
+    shop.do("update t set v = 9 where id = 2", "create table n (id int primary key, v int)")
+    others["n"] = beside(shop, "n")
+    shop.do("insert into n values (1, 1)", "insert into t values (5, 5)")
+    others["n"].follower.start = others["t"].follower.start
+    shop.run()
+    for table in others:
+        reload(shop, table)
+    plans = make_plan(shop.follower.work()).tables
+    supplies = {t.name: [type(step.supply) for step in p.steps] for t, p in plans.plans.items()}
+    assert supplies == {"t": [FromPast, RowsRead], "n": [FromPast]}
+    assert plans.supplied(RowsRead).keys() == {shop.table("t")}
+    lines = [line for line in supply_lines(plans) if "  past  " in line]
+    assert len(lines) == 2 and all(" bytes" in line for line in lines)
+    before = len(shop.batches())
+    shop.run()
+    new = shop.batches()[before:]
+    assert [batch.catches_up for batch in new].count(True) == 1
+    for table, other in others.items():
+        require_past(shop, other, table)
+
+
+def test_an_alter_before_the_run(shop: Shop) -> None:
+    """The past would begin after what was captured: the table is read from MySQL as any other."""
+    shop.do("insert into t values (4, 4)")
+    shop.run()
+    reload(shop)
+    shop.do("alter table t add column w int")
+    shop.run()
+    assert any("is followed without what the log had" in note for note in shop.follower.notes)
+    shop.require_same("t")
+
+
+def test_a_run_whose_end_is_fixed_leaves_it_to_the_next(shop: Shop) -> None:
+    other = beside(shop, "t")
+    shop.do("insert into t values (4, 4)")
+    shop.run()
+    reload(shop)
+    shop.follower.run(str(head(shop.stand)))
+    assert shop.table("t") not in shop.follower.states()
+    shop.run()
+    require_past(shop, other)
 
 
 def test_refusals(shop: Shop) -> None:
