@@ -12,7 +12,7 @@ import pytest
 from pipeline.errors import LedgerRefused, PastRefused
 from pipeline.ports.ledger import content_of
 from pipeline.runs.inspecting.plan import make_plan
-from pipeline.supply.plan import ColumnsRead, Rewritten, RowsRead
+from pipeline.supply.plan import ColumnsRead, FromLog, FromPast, Rewritten, RowsRead
 from pipeline.table_state import Supplier, TableCondition, TableEventKind
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
@@ -21,6 +21,8 @@ from tests.positions.interrupted import Crash, mortal
 from tests.positions.paused import Shop, open_shop
 
 TABLES = ("a", "b", "c")
+LATE = "d"
+"""A table that is followed when chance says so, with its past."""
 STEPS = (
     "decide",
     "begin_batch",
@@ -38,7 +40,10 @@ UNKNOWN_XID = 1397
 
 @pytest.fixture
 def shop(mysql: MySqlStand, database: str) -> Shop:
-    return open_shop(mysql, database, TABLES)
+    shop = open_shop(mysql, database, TABLES)
+    shop.follower.tables = [f"{database}.{table}" for table in TABLES]
+    shop.make([LATE])
+    return shop
 
 
 class Chance:
@@ -64,6 +69,7 @@ class Chance:
             self.prepare,
             self.end,
             self.rotate,
+            self.late,
         )
         paused = self.paused()
         act = self.random.choice(acts)
@@ -114,6 +120,18 @@ class Chance:
         with suppress(PastRefused, LedgerRefused):
             self.shop.follower.reload(self.shop.table(table), supplier)
 
+    def late(self, _: str) -> None:
+        """One more table is followed from now on, with what the log has of it; until then it is
+        written to."""
+        follower, table = self.shop.follower, self.shop.table(LATE)
+        self.write(LATE)
+        if self.random.random() < 0.3:
+            self.change(LATE)
+        if str(table) not in follower.tables and self.random.random() < 0.5:
+            follower.tables = [*follower.tables, str(table)]
+            with suppress(PastRefused):
+                follower.reload(table, Supplier.LOG)
+
     def purge(self, _: str) -> None:
         """The log that stopped tables lack is lost; what runs have to read is not."""
         self.do("flush binary logs")
@@ -150,7 +168,10 @@ class Chance:
             if part.columns is not None
         }
         assert plans.supplied(ColumnsRead).keys() - again <= columns | read
-        assert [batch.catches_up for batch in batches].count(True) == (1 if plans.spans else 0)
+        supplies = {type(step.supply) for plan in plans.plans.values() for step in plan.steps}
+        assert [batch.catches_up for batch in batches].count(True) == len(
+            supplies & {FromLog, FromPast}
+        )
 
     def until(self, _: str) -> None:
         """A run whose end is fixed leaves what it would have to read to the next one."""
@@ -208,11 +229,13 @@ def test_whatever_happens_nothing_is_lost(shop: Shop, seed: int, actions: int) -
     for xid in list(chance.prepared):
         chance.finish(xid, "commit")
     for _ in range(3):  # a table may stop again
-        for table in TABLES:
-            chance.resume(table)
+        for table in (*TABLES, LATE):
+            if shop.table(table) in shop.follower.states():
+                chance.resume(table)
         shop.run()
     assert shop.follower.ledger.open_orders(SOURCE) == []
-    for table in TABLES:
+    followed = shop.follower.states().keys() & {shop.table(LATE)}
+    for table in (*TABLES, *(table.name for table in followed)):
         assert shop.state(table).condition is TableCondition.ACTIVE
         shop.require_same(table)
     shop.require_history()
