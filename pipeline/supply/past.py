@@ -51,5 +51,5 @@ def after_statement(past: Past, consequence: Consequence, logged: LoggedStatemen
         return Past(logged.begin, why, whole=True, reads_from=logged.begin)
     if consequence.action in _FOLLOWED:
         return past
-    why = f"the statement before that place left it otherwise: {consequence.reason}"
+    why = f"what it was before the statement that ends there is not known: {consequence.reason}"
     return Past.after(logged.end, why)
