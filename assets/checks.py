@@ -6,7 +6,7 @@ decided where the ledger is written. A new one is a row of `CHECKS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -22,6 +22,7 @@ from assets.pages import (
 )
 from pipeline.batch import BatchState
 from pipeline.consumers import Consumer
+from pipeline.errors import StoppedBy
 from pipeline.gaps import Gap
 from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
@@ -37,7 +38,7 @@ from pipeline.standing.accounting import Account, accounts
 from pipeline.standing.facts import Headroom, Lag
 from pipeline.standing.verdict import Verdict, at_risk, late
 from pipeline.table import TableName
-from pipeline.table_state import Extent, Quarantine, TableCondition
+from pipeline.table_state import Extent, Quarantine
 from resources.config import Settings
 
 _WARN, _ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
@@ -57,8 +58,8 @@ class CheckedSource:
     now: datetime
     pause: timedelta | None
     keep: timedelta
-    conditions: Mapping[TableName, TableCondition]
-    quarantined: Sequence[Quarantine]
+    following: frozenset[TableName]
+    stopped: Sequence[Quarantine]
     gaps: Sequence[Gap]
     partial: Sequence[Extent]
     proofs: Sequence[TableProof]
@@ -88,30 +89,26 @@ def source_results(
 def _gather(settings: Settings, work: Workplace, consumers: Consumers) -> CheckedSource:
     source, ledger, now = work.source.name, work.ledger, work.clock()
     states = ledger.table_states(source)
-    conditions = {table: state.condition for table, state in states.items()}
+    following = frozenset(table for table, state in states.items() if state.complete)
     _, lag, room = log_seen(work, now)
     return CheckedSource(
         source=source,
         now=now,
         pause=pause_from_now(settings.source(source).schedule),
         keep=settings.keep(),
-        conditions=conditions,
-        quarantined=quarantines_of(states),
+        following=following,
+        stopped=quarantines_of(states),
         gaps=ledger.gaps(source),
         partial=partial_tables(ledger, source, work.source.patterns),
         proofs=ledger.proofs(source),
         lag=lag,
         headroom=room,
-        accounts=_accounts(ledger, source, _active(conditions)),
+        accounts=_accounts(ledger, source, following),
         consumers=[(one, _behind_since(ledger, one)) for one in consumers.consumers(source)],
     )
 
 
-def _active(conditions: Mapping[TableName, TableCondition]) -> frozenset[TableName]:
-    return frozenset(t for t, state in conditions.items() if state is TableCondition.ACTIVE)
-
-
-def _accounts(ledger: Ledger, source: str, active: frozenset[TableName]) -> tuple[Account, ...]:
+def _accounts(ledger: Ledger, source: str, following: frozenset[TableName]) -> tuple[Account, ...]:
     newest = ledger.batches(source, limit=2 * _BATCHES)
     done = [batch for batch in newest if batch.state is BatchState.ACKNOWLEDGED][:_BATCHES]
     if not done:
@@ -123,7 +120,7 @@ def _accounts(ledger: Ledger, source: str, active: frozenset[TableName]) -> tupl
         [row for content in contents for row in content.rows()],
         [event for content in contents for event in content.events],
         ledger.writes_within(*span),
-        active,
+        following,
     )
 
 
@@ -148,13 +145,13 @@ class CheckResult:
     description: str | None = None
 
 
-def _quarantined(checked: CheckedSource) -> CheckResult:
-    quarantined, paused = checked.quarantined, TableCondition.PAUSED
-    faults = [one for one in quarantined if checked.conditions[one.table] is not paused]
-    found: Metadata = {"tables": len(quarantined)}
-    if quarantined:
-        found["quarantined"] = quarantine_table(quarantined)
-    return CheckResult(not quarantined, _ERROR if faults else _WARN, found)
+def _stopped(checked: CheckedSource) -> CheckResult:
+    stopped = checked.stopped
+    faults = [one for one in stopped if one.by is StoppedBy.SYSTEM]
+    found: Metadata = {"tables": len(stopped)}
+    if stopped:
+        found["stopped"] = quarantine_table(stopped)
+    return CheckResult(not stopped, _ERROR if faults else _WARN, found)
 
 
 def _gaps(checked: CheckedSource) -> CheckResult:
@@ -253,13 +250,13 @@ def _adding_up(checked: CheckedSource) -> CheckResult:
 
 def _old_proofs(checked: CheckedSource) -> CheckResult:
     """Of tables that follow: when each was last found equal, by all of its rows or by some."""
-    active, keep = _active(checked.conditions), checked.keep.total_seconds()
+    following, keep = checked.following, checked.keep.total_seconds()
     newest: dict[TableName, float] = {}
     for proof in checked.proofs:
         age = _age(checked, proof.proven_at)
-        if age is not None and proof.table in active:
+        if age is not None and proof.table in following:
             newest[proof.table] = min(age, newest.get(proof.table, age))
-    never = active - newest.keys()
+    never = following - newest.keys()
     figures: Metadata = {"tables proven": len(newest), "tables never proven": len(never)}
     if not newest:
         told = "no table was ever compared with MySQL: `lockstep verify`"
@@ -301,9 +298,9 @@ def _slow_consumers(checked: CheckedSource) -> CheckResult:
 
 CHECKS: Sequence[tuple[str, str, Callable[[CheckedSource], CheckResult]]] = (
     (
-        "no_table_quarantined",
-        "Tables that are quarantined or paused do not follow the source until resumed.",
-        _quarantined,
+        "no_table_stopped",
+        "A table that was stopped does not follow the source until it starts again.",
+        _stopped,
     ),
     (
         "no_gap",

@@ -94,7 +94,7 @@ def captured_metadata(report: CaptureReport, began: datetime) -> Metadata:
         "batch": report.batch,
         "GTIDs": str(report.end.gtid_set) or None,
         "repaired": "\n".join(report.repaired) or None,
-        "loading": "\n".join(progress.sentence() for progress in report.loading) or None,
+        "reading rows": "\n".join(progress.sentence() for progress in report.loading) or None,
     }
     if report.quarantined:
         found["quarantined"] = quarantine_table(report.quarantined)
@@ -143,7 +143,7 @@ def acknowledged_metadata(
     if report.held:
         found["held"] = held_sentence(report.held)
     if report.quarantined:
-        found["quarantined"] = quarantine_table(report.quarantined)
+        found["stopped"] = quarantine_table(report.quarantined)
     if report.partial:
         found["partial"] = partial_table(report.partial)
     return found

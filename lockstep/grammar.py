@@ -171,7 +171,7 @@ table TABLE     database.table; or the word verify: follow every recorded statem
     ),
     "pause": ("stop one table, the others go on; recorded", "@order"),
     "resume": (
-        "bring a paused or quarantined table back with the next run; recorded",
+        "bring a stopped table back with the next run; recorded",
         """\
 table TABLE     database.table
 --reason TEXT   why; kept for good

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lockstep.context import CommandContext
 from pipeline.json_values import parts
 from pipeline.shown import NAMED, listed, shown
-from pipeline.table_state import Extent, Quarantine
+from pipeline.table_state import STOPPED_BY, Extent, Quarantine
 
 if TYPE_CHECKING:
     from pipeline.changes.merging import FromChangelog
@@ -56,16 +56,16 @@ def partial_lines(tables: Sequence[Extent]) -> Iterator[str]:
         yield f"    hint: {those[0].hint}"
 
 
-def show_quarantined(context: CommandContext, tables: Sequence[Quarantine]) -> None:
-    """Those that stopped together for the same reason are told together."""
-    alike: dict[tuple[str, str], list[Quarantine]] = {}
+def show_stopped(context: CommandContext, tables: Sequence[Quarantine]) -> None:
+    """Show stopped tables; those that stopped together for the same reason in one line."""
+    alike: dict[tuple[str, str, str], list[Quarantine]] = {}
     for table in tables:
-        alike.setdefault((table.position, table.reason), []).append(table)
-    for (position, reason), those in alike.items():
+        alike.setdefault((STOPPED_BY[table.by], table.position, table.reason), []).append(table)
+    for (who, position, reason), those in alike.items():
         are = "is" if len(those) == 1 else "are"
-        names = listed([one.table for one in those])
-        context.say(f"{names} {are} quarantined at {position}: {reason}")
-        hints = list(dict.fromkeys(one.hint for one in those))
+        names = listed([stopped.table for stopped in those])
+        context.say(f"{names} {are} stopped by {who} at {position}: {reason}")
+        hints = list(dict.fromkeys(stopped.hint for stopped in those))
         if len(hints) > NAMED:
             hints[NAMED:] = [f"{len(hints) - NAMED} more such: `lockstep status` has them all"]
         for hint in hints:

@@ -17,7 +17,7 @@ from lockstep.report import (
     counted,
     difference_lines,
     partial_lines,
-    show_quarantined,
+    show_stopped,
     show_table,
 )
 from pipeline.errors import LockstepError
@@ -179,9 +179,9 @@ def _values(record: RunRecord, lake: str) -> dict[str, Any]:
         "requests": record.requests,
         "seconds": parts(record, _SECONDS),
         "tables": _table_values(merged, lake) if merged else {},
-        "quarantined": done.quarantined if done else (),
+        "stopped": done.quarantined if done else (),
         "partial": done.partial if done else (),
-        "loading": {str(progress.table): progress for progress in loading},
+        "reading": {str(progress.table): progress for progress in loading},
         "loaded": {str(progress.table): progress.rows for progress in loaded},
         "refreshed": {} if refreshed is None else {str(refreshed.table): refreshed},
         "softened": captured.softened if captured else {},
@@ -196,12 +196,12 @@ def _table_values(merged: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
             **parts(counts, "inserted", "updated", "deleted"),
             **parts(last, "delta_version", "reason"),
             "path": f"{lake}/{last.mirror}",
-            "state": "active",
+            "state": "following",
         }
         for last, counts in _by_table(merged)
     }
     for quarantine in merged.failed:
-        tables.setdefault(str(quarantine.table), {})["state"] = "quarantined"
+        tables.setdefault(str(quarantine.table), {})["state"] = "stopped"
     return tables
 
 
@@ -251,7 +251,7 @@ def _show(context: CommandContext, record: RunRecord) -> None:
         context.say(f"{one.sentence()} were read from the source")
     for one in captured.loading:
         context.say(f"{one.sentence()}: the next run reads on")
-    show_quarantined(context, done.quarantined)
+    show_stopped(context, done.quarantined)
     context.say(*partial_lines(done.partial))
 
 

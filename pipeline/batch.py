@@ -205,7 +205,7 @@ class CaptureRecord:
     `history`: what was learnt of structures; numbers go on behind the ledger's
     `last_versions`, and a version's `statement` is an index into `history.statements`.
     `events`: of each table in order, never descending in `sequence`. `orders_done`: open
-    orders that this capture carries out; their tables are active before `tables`,
+    orders that this capture carries out; their tables are followed again before `tables`,
     `quarantined` and the rest are recorded. `source_parts`: one at the most for each of the
     source's own tables. `handovers`: mirrors that an earlier ledger made and this one goes on
     with; `tables` has their states after that. `extents`: of tables that became partial, or

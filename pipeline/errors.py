@@ -334,41 +334,55 @@ class VersionGone(OperatorNeeded):
 # -- one table -------------------------------------------------------------------
 
 
-class Remedy(StrEnum):
-    """What makes a table whole again that is quarantined. The ledger keeps it; a hint only
-    puts it in words."""
+class Need(StrEnum):
+    """What a mirror lacks besides the changes that the log has after its place. The ledger keeps
+    the first four, because they follow from nothing else that is kept. The others are computed."""
 
-    CATCH_UP = "catch-up"
-    """Once a person resumes it, the log after its place."""
-    REWRITE_MIRROR = "rewrite-mirror"
-    """Once a person resumes it, the log, and all of it from the source: a write to its
-    mirror was refused."""
-    RESUMED_RESNAPSHOT = "resumed-resnapshot"
-    """Once a person resumes it, all of it from the source: the log alone cannot bring it."""
+    ROWS = "rows"
+    """All rows: they are not in the log."""
+    COLUMNS = "columns"
+    """The values of new columns, which differ from row to row and are in no log."""
+    MIRROR = "mirror"
+    """A mirror: the table has none, or one that refused a write."""
     CONSENT = "consent"
-    """The same; and nothing but a person's `resume` consents to what it may show then."""
-    RESNAPSHOT = "resnapshot"
-    """All of it from the source, by the next run."""
-    BACKFILL = "backfill"
-    """Its new columns from the source, by the next run."""
+    """All rows, once a person's `resume` consents to what the mirror may show then."""
+    SHAPE = "shape"
+    """Rows in another shape: the mirror shows more than the settings do."""
+    LOG = "log"
+    """Part of the log, which was purged before it was read."""
 
 
-BY_ITSELF: Final = (Remedy.RESNAPSHOT, Remedy.BACKFILL)
-"""What the next run does without being told."""
+class StoppedBy(StrEnum):
+    """Who stopped a table, and so who starts it again."""
+
+    RUN = "run"
+    """A run: the next one starts it by itself."""
+    SYSTEM = "system"
+    """Lockstep: it waits until a person resumes it or has it reloaded."""
+    PERSON = "person"
+    """A person paused it: it waits until a person resumes it or has it reloaded."""
 
 
 class TableError(Exception):
     """An error that concerns one table: the table is quarantined, and the others continue.
 
     The steps of a run catch it and record it in the ledger, so a user never sees the exception.
-    `reason` is one sentence, `hint` the cure in words, and `remedy` the cure as a value.
+    `reason` is one sentence, `hint` the cure in words. `need`: what the table lacks besides the
+    log. `by`: RUN if the next run can supply that without a person.
     """
 
-    def __init__(self, reason: str, *, hint: str, remedy: Remedy = Remedy.CATCH_UP) -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        hint: str,
+        need: Need | None = None,
+        by: StoppedBy = StoppedBy.SYSTEM,
+    ) -> None:
         self.reason = shown(reason)
         self.hint = shown(hint, keep="\n")
         super().__init__(self.reason)
-        self.remedy = remedy
+        self.need, self.by = need, by
 
 
 class StructureUnknown(TableError):

@@ -1,4 +1,4 @@
-"""A table's load: rows read from the source chunk by chunk, over as many runs as it takes.
+"""A table's load: its rows are read from the source chunk by chunk, in as many runs as necessary.
 
     ordered ──the first chunk is planned──▶ reading ──all chunks are read, and the log is
        │                                       │      captured behind the last of them──▶ joined
@@ -27,7 +27,7 @@ from pipeline.snapshot.bounds import Range
 from pipeline.snapshot.keys import chunk_key
 from pipeline.snapshot.progress import LoadProgress
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableState
+from pipeline.table_state import TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +180,6 @@ def why_void(
         return "the log behind its rows was not captured for it" if behind else None
     if gap:
         return "part of the log since then was not read"
-    if state is None or state.condition is not TableCondition.LOADING:
-        return "it was quarantined, or dropped, while it was read"
+    if state is None or not state.loading:
+        return "it was stopped, or dropped, while it was read"
     return None

@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar, Final
 
-from pipeline.errors import Remedy, TableError
+from pipeline.errors import Need, StoppedBy, TableError
 from pipeline.position import Coordinates
 from pipeline.schema.model import TableSchema
 from pipeline.segment import SegmentFile
@@ -18,24 +18,14 @@ from pipeline.table import TableName
 
 
 class TableCondition(StrEnum):
-    """Active and loading tables are captured; active and dropped ones are merged."""
+    """Followed tables are captured, and merged unless their rows are still being read; what was
+    captured of dropped ones is still merged."""
 
-    ACTIVE = "active"
-    LOADING = "loading"
-    """Its rows are read from the source; what the log has of it meanwhile waits for them."""
-    QUARANTINED = "quarantined"
-    """Quarantined by the system."""
-    PAUSED = "paused"
-    """Quarantined by a person."""
+    FOLLOWING = "following"
+    STOPPED = "stopped"
+    """Nothing of it is captured or merged until it starts again."""
     DROPPED = "dropped"
-    """The source's table is gone; one that is made anew under its name is active again."""
-
-
-GOING: Final = (TableCondition.ACTIVE, TableCondition.LOADING, TableCondition.DROPPED)
-"""What may be quarantined: the others are."""
-
-STOPPED: Final = (TableCondition.QUARANTINED, TableCondition.PAUSED)
-"""What nothing is captured of, and nothing merged, until it comes back."""
+    """The table was dropped at the source; one that is created under its name is followed again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,27 +39,33 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """Why a table was quarantined: one sentence, the place in the log, the cure in words and
-    as a value.
+    """Why a table was stopped: one sentence, the place in the log, the cure in words, what the
+    table lacks besides the log, and who stopped it.
 
-    `at`: the exact place that a capture stopped the table at; its start without one.
+    `at`: the exact place that a capture stopped the table at; the capture's start without one.
     Outside a capture the table stopped where the captures are.
     """
 
-    json_keys: ClassVar = ("table", "reason", "hint", "position")
+    json_keys: ClassVar = ("table", "reason", "hint", "position", "by")
 
     table: TableName
     reason: str
     hint: str
     position: str
     at: Coordinates | None = None
-    remedy: Remedy = Remedy.CATCH_UP
+    need: Need | None = None
+    by: StoppedBy = StoppedBy.SYSTEM
 
     @classmethod
     def of(
         cls, table: TableName, error: TableError, position: str, at: Coordinates | None = None
     ) -> Quarantine:
-        return cls(table, error.reason, error.hint, position, at, error.remedy)
+        return cls(table, error.reason, error.hint, position, at, error.need, error.by)
+
+    @property
+    def by_itself(self) -> bool:
+        """Whether the next run starts the table without a person's word."""
+        return self.by is StoppedBy.RUN
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +74,16 @@ class TableState:
 
     `generation` counts the lives of its lake tables (part of every application id);
     `changelog_generation` those of the changelog within, and `mirror_generation` those of the
-    mirror, which is lost at times. `mirror` and `changelog` are paths
-    relative to the lake's folder. `mirror_version`: the schema version that the mirror
-    shows, None before its first write; only settled writes move it, and a new generation
-    begins without one. `stopped`: where it was quarantined, paused or dropped (a capture that
-    tells no place: at its end); None where it is active, and where it was quarantined before
-    Lockstep kept this. `behind`: the oldest
-    batch that the mirror lacks although the others have gone on; once the table is active
-    again it is pending from there. `adopted`: the Delta version that the mirror had when a ledger
-    that was made from the lake went on with it, in this generation; else None. `remedy`: of a table
-    that is quarantined.
+    mirror, which may be lost. `mirror` and `changelog` are paths relative to the lake's folder.
+    `mirror_version`: the schema version that the mirror shows, None before its first write; only
+    settled writes move it, and a new generation begins without one. `adopted`: the Delta version
+    that the mirror had when a ledger that was made from the lake continued it, in this generation.
+
+    `stopped_by`, `reason`, `hint` and `position`: only of a stopped table. `stopped`: how far a
+    stopped or dropped table was captured; None if nothing was. `need`: what it lacks besides the
+    log; ROWS of a followed table whose rows are being read from the source. `behind`: the oldest
+    batch that the mirror lacks although the others went on; once the table is followed again, it
+    is pending from there.
     """
 
     table: TableName
@@ -98,13 +94,34 @@ class TableState:
     reason: str | None = None
     hint: str | None = None
     position: str | None = None
+    stopped_by: StoppedBy | None = None
     mirror_version: int | None = None
     changelog_generation: int = 1
     stopped: Stopped | None = None
     behind: int | None = None
     adopted: int | None = None
-    remedy: Remedy | None = None
+    need: Need | None = None
     mirror_generation: int = 1
+
+    @property
+    def loading(self) -> bool:
+        """Whether it is followed and its rows are being read from the source; what the log has
+        of it meanwhile is not merged before them."""
+        return self.condition is TableCondition.FOLLOWING and self.need is not None
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is followed and lacks nothing but what the log has."""
+        return self.condition is TableCondition.FOLLOWING and self.need is None
+
+    @property
+    def has_stopped(self) -> bool:
+        return self.condition is TableCondition.STOPPED
+
+    def started(self, condition: TableCondition = TableCondition.FOLLOWING) -> TableState:
+        """Return the state in which nothing is left of what stopped it, or of what it lacked."""
+        going = replace(self, condition=condition, stopped_by=None, reason=None, hint=None)
+        return replace(going, position=None, stopped=None, need=None)
 
     @property
     def mirror_ended(self) -> bool:
@@ -112,14 +129,33 @@ class TableState:
         ended = self.generation > 1 and self.mirror_version is None
         return ended and self.condition is TableCondition.DROPPED
 
+    @property
+    def place(self) -> str:
+        """Where in the log it was stopped or dropped, for people; empty while it is followed."""
+        return self.position or ("" if self.stopped is None else str(self.stopped.at))
+
+    @property
+    def in_words(self) -> str:
+        """The state, as people read it."""
+        if self.stopped_by is not None:
+            return f"stopped by {STOPPED_BY[self.stopped_by]}"
+        return "following, reading rows" if self.loading else self.condition.value
+
+
+STOPPED_BY: Final = {
+    StoppedBy.RUN: "the last run",
+    StoppedBy.SYSTEM: "Lockstep",
+    StoppedBy.PERSON: "a person",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much of its table a mirror can have: what was changed behind `begins`, because rows
-    were there already that the log does not tell of; None for all of it.
+    """How much of its table a mirror can have: only rows that changed after `begins`, because the
+    table already had rows that are not in the log; None for all of it.
 
-    `empty`: a place, or one before it, at which the table was seen without a row: whoever
-    reads to there has all of it.
+    `empty`: the table had no row at this place, or at one before it: a mirror that was read up to
+    there has all of it.
     """
 
     json_keys: ClassVar = ("table", "begins", "hint")
@@ -142,7 +178,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """A mirror that a ledger made from the lake goes on with: from this generation on it is
+    """A mirror that a ledger made from the lake continues: from this generation on it is
     `mirror`, found at Delta version `delta_version` and showing schema version `shows`. `before`:
     the table's state until then."""
 
@@ -154,8 +190,7 @@ class Handover:
     before: TableState
 
     def adopted(self) -> TableState:
-        """The table's state behind a batch that does nothing but take over its mirror and its
-        changelog as they are."""
+        """Return the table's state after a batch that only takes over its mirror and changelog."""
         return replace(
             self.before,
             generation=self.generation,
@@ -166,15 +201,15 @@ class Handover:
 
 
 class OrderKind(StrEnum):
-    """What a person says of a table."""
+    """What a person orders of a table."""
 
     PAUSE = "pause"
-    """any → paused, at once; an order that is open then is none any more."""
+    """any → stopped, at once; it withdraws an open order."""
     RESUME = "resume"
-    """paused, quarantined → active, by the capture that catches the table up."""
+    """stopped → following, by the capture that catches the table up."""
     RELOAD = "reload"
-    """active → paused, at once; paused, quarantined → active, by the capture after which its
-    mirror is written again."""
+    """following → stopped, at once; stopped → following, by the capture after which its mirror is
+    written again."""
 
 
 class Supplier(StrEnum):
@@ -188,14 +223,13 @@ class Supplier(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TableOrder:
-    """A person's order about one table; open until a batch that is not abandoned carried
-    it out.
+    """A person's order about one table, or a run's for a table that a run stopped. It is open until
+    a batch that is not abandoned carries it out.
 
-    `stopped`: where to begin catching up; None if nothing was captured before it stopped.
-    `schema`: the structure the table has from there on, given with it, and `renames` which
-    of its columns were called what before. `supplier`: of a reload; None for the changelog if it is
-    complete, else the source. A table's newest order counts; a pause is never open.
-    """
+    `stopped`: where catching up begins; None if nothing was captured before the table stopped.
+    `schema`: the given structure that the table has from there on, and `renames` the old and the
+    new names of columns. `supplier`: of a reload; None for the changelog if it is complete, else
+    the source. A table's newest order counts; a pause is never open."""
 
     id: int
     table: TableName
@@ -210,20 +244,20 @@ class TableOrder:
 
 
 class TableEventKind(StrEnum):
-    """What happens to a table between its changes."""
+    """Kinds of events between a table's changes."""
 
     CREATED = "created"
-    """It is new, and empty, whatever the mirror held under its name."""
+    """It is new and empty, whatever the mirror has under its name."""
     CHANGED = "changed"
     """Its structure is `version` from here on."""
     TRUNCATED = "truncated"
     DROPPED = "dropped"
     COPIED = "copied"
-    """It has the rows that another table had before a RENAME gave them to it."""
+    """It has the rows that another table had until a RENAME."""
     REREAD = "reread"
-    """What the log cannot tell was read from the source: see the batch's snapshots."""
+    """Rows that the log does not have were read from the source: see the batch's snapshots."""
     REFRESHED = "refreshed"
-    """Some of its rows were read from the source: its changelog has them, marked as derived."""
+    """Some of its rows were read from the source; its changelog has them, marked as derived."""
     REBUILT = "rebuilt"
     """Its mirror is written again, from its changelog, which may begin with an earlier version of
     the mirror."""
@@ -231,9 +265,9 @@ class TableEventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TableEvent:
-    """Something that happens to a table behind all changes with `_sequence` <= `sequence`.
+    """An event after all changes of a table with `_sequence` <= `sequence`.
 
-    `version`: the table's schema version from here on. `place`: behind the statement.
+    `version`: the table's schema version from here on. `place`: the end of the statement.
     `reason`: a sentence, for COPIED, REREAD, REFRESHED and REBUILT. `origin`: for COPIED, the table
     whose rows they were, as of that change and before that place; for REBUILT, the table itself if
     it begins with an earlier version of its mirror.
@@ -250,11 +284,11 @@ class TableEvent:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPart:
-    """A table's rows as one consistent read found them, in durable files.
+    """A table's rows of one consistent read, in durable files.
 
-    `version`: the schema version of the rows. Changes with `_sequence` > `low_sequence` lie
-    behind the read's low watermark: they win over its rows. `columns`: those that were read
-    beside the key, as `version` names them; None where all were, which a REREAD tells of.
+    `version`: the schema version of the rows. Changes with `_sequence` > `low_sequence` are
+    after the read's low watermark: they win over its rows. `columns`: those that were read
+    besides the key, as `version` names them; None for all, which have a REREAD.
     """
 
     table: TableName
@@ -265,13 +299,13 @@ class SnapshotPart:
 
 
 def paused(table: TableName, order: str, author: str) -> tuple[str, str]:
-    """Reason and hint of a table that a person paused; `order` is the person's reason."""
+    """Return reason and hint of a table that a person paused; `order` is the person's reason."""
     why = f": {order}" if order else ""
     return f"{author} paused it{why}", f"`lockstep resume {table}` brings it back"
 
 
 def reloading(table: TableName, order: str, author: str) -> tuple[str, str]:
-    """The same of a table that stopped only to have its mirror written anew."""
+    """Return the same of a table that stopped only to have its mirror written again."""
     return (
         f"{author} has it reloaded: {order}",
         f"the next run reloads it; `lockstep resume {table}` takes that back",

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
@@ -23,7 +24,7 @@ from assets.report import seconds_of
 from lockstep import exits
 from lockstep.commands.status import workplace_or_why
 from lockstep.context import CommandContext, Outcome
-from pipeline.errors import ConfigurationError, LockstepError, SpanRefused
+from pipeline.errors import ConfigurationError, LockstepError, SpanRefused, StoppedBy
 from pipeline.json_values import parts
 from pipeline.preflight import pause_from_now
 from pipeline.proof.proven import open_differences, proven_since
@@ -60,7 +61,7 @@ def _figures(adapters: Adapters, source: SourceSettings, *, files: bool) -> Sour
     standing = stand(name, source.plan().patterns, ledger, work, now)
     judged = verdict(standing, now, pause_from_now(source.schedule))
     states = ledger.table_states(name)
-    tables = Counter(state.condition for state in states.values())
+    tables = Counter((state.condition, state.stopped_by) for state in states.values())
     count = None if isinstance(work, LockstepError) or not files else _files(work)
     last: SpanReport | None = None
     with suppress(SpanRefused):
@@ -97,12 +98,13 @@ def _replace(path: Path, text: str) -> None:
 @dataclass(frozen=True, slots=True)
 class SourceFigures:
     """One source. `last`: the last run that captured something; None before there was one.
-    `tables`: how many stand in each state. `files` of all mirrors; None where nobody counted."""
+    `tables`: how many are in each state, and who stopped them. `files` of all mirrors; None where
+    nobody counted."""
 
     standing: Standing
     verdict: Verdict
     last: SpanReport | None
-    tables: Mapping[TableCondition, int]
+    tables: Mapping[tuple[TableCondition, StoppedBy | None], int]
     files: int | None = None
 
 
@@ -133,6 +135,12 @@ class _Figures(Collector):
 
 Sample = tuple[str, str, dict[str, str], float]
 
+_TABLE_STATES: Final = (
+    (TableCondition.FOLLOWING, None),
+    *((TableCondition.STOPPED, by) for by in StoppedBy),
+    (TableCondition.DROPPED, None),
+)
+
 
 def _samples(figures: SourceFigures, now: datetime) -> Iterator[Sample]:
     """A number that cannot be told now is left out."""
@@ -142,9 +150,10 @@ def _samples(figures: SourceFigures, now: datetime) -> Iterator[Sample]:
     for state in State:
         told = "1 for the state that `lockstep status` says"
         yield "state", told, {"state": state.value}, float(state is figures.verdict.state)
-    for condition in TableCondition:
-        number = figures.tables.get(condition, 0)
-        yield "tables", "tables by state", {"state": condition.value}, number
+    for condition, by in _TABLE_STATES:
+        number = figures.tables.get((condition, by), 0)
+        labels = {"state": condition.value, "by": by or ""}
+        yield "tables", "tables by state, and by whom they were stopped", labels, number
     if figures.files is not None:
         yield "mirror_files", "data files of all mirrors", {}, figures.files
     yield from _distance(standing)

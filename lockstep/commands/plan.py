@@ -10,7 +10,7 @@ from typing import Any, Final, assert_never
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import place_argument
-from lockstep.report import counted, origin_values, show_quarantined, show_table
+from lockstep.report import counted, origin_values, show_stopped, show_table
 from pipeline.errors import LockstepError, LogStops
 from pipeline.json_values import parts
 from pipeline.places import Place
@@ -169,7 +169,7 @@ def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
         context.say(f"  {table} is read from the source: {why}")
     if reading.quarantined:
         context.say("  would be quarantined:")
-        show_quarantined(context, reading.quarantined)
+        show_stopped(context, reading.quarantined)
 
 
 def _lines(source: str, plan: RunPlan) -> Iterator[str]:

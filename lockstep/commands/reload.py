@@ -28,7 +28,7 @@ from pipeline.runs.loading.part import require_readable
 from pipeline.snapshot.condition import read_condition
 from pipeline.source_plan import PartOrder
 from pipeline.table import TableName
-from pipeline.table_state import STOPPED, Supplier, TableCondition
+from pipeline.table_state import Supplier, TableCondition
 from pipeline.tables import TablePatterns
 from resources.adapters import Adapters
 from resources.holders import holder
@@ -96,9 +96,9 @@ def _foreseen(
     states, chosen = work.ledger.table_states(work.source.name), list[TableName]()
     for table in tables:
         state = states.get(table)
-        if state is not None and state.condition in STOPPED and str(table) not in named:
+        if state is not None and state.has_stopped and str(table) not in named:
             context.note(
-                f"{work.source.name}: {table} is left out: it is {state.condition}, because "
+                f"{work.source.name}: {table} is left out: it was {state.in_words}, because "
                 f"{state.reason}; name it to have it reloaded"
             )
         else:
@@ -219,7 +219,7 @@ def _foresee_rows(context: CommandContext, source: str, order: PartOrder, rows: 
 
 def _tell(context: CommandContext, order: PartOrder, told: dict[str, Any]) -> None:
     found = told["refreshed"].get(str(order.table))
-    stopped = {quarantine.table for quarantine in told["quarantined"]}
+    stopped = {quarantine.table for quarantine in told["stopped"]}
     if found is not None and order.table not in stopped:
         context.say(
             f"{order.table}: {counted(found.read, 'row')} read again, "

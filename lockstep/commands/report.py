@@ -110,7 +110,7 @@ def _values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
         },
         "structures": [parts(change, _CHANGE) for change in report.changes],
         "writes": [parts(write, _WRITE) for write in report.writes],
-        "quarantined": report.stopped,
+        "stopped": report.stopped,
         "proofs": proof_values(report.proofs, report.made_at),
         "versions": report.shown and version_set_values(report.shown, lake),
     }

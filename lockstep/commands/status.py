@@ -160,8 +160,8 @@ def status_values(
             }
             for gap in standing.gaps
         ],
-        **parts(standing, "overlaps", "quarantined", "partial"),
-        "loading": {progress.table: progress for progress in standing.loading},
+        **parts(standing, "overlaps", "quarantined as stopped", "partial"),
+        "reading": {progress.table: progress for progress in standing.loading},
         "proofs": proof_values(standing.proofs, now),
         "unproven": standing.unproven,
         "in_clear": [parts(note, _IN_CLEAR) for note in standing.in_clear],
@@ -228,7 +228,7 @@ def status_lines(
     yield lines(pairs)
     yield from _scars(standing)
     for table in standing.loading:
-        yield f"  being read from the source: {table.sentence()}"
+        yield f"  following, reading rows: {table.sentence()}"
     yield from partial_lines(standing.partial)
     yield from proof_lines(standing.proofs, standing.stopped, now)
     if standing.unproven is not None:
@@ -335,11 +335,6 @@ def proof_lines(
 
 # -- tables that are not followed just now ----------------------------------------------------
 
-_TOLD = {
-    TableCondition.QUARANTINED: "is quarantined",
-    TableCondition.PAUSED: "is paused",
-    TableCondition.DROPPED: "was dropped at the source",
-}
 _ORDERED = {
     OrderKind.RESUME: "resumed",
     OrderKind.RELOAD: "to be reloaded",
@@ -347,11 +342,7 @@ _ORDERED = {
 
 
 Inactive = tuple[TableState, TableOrder | None]
-"""A table that is not active, and the open order that brings it back."""
-
-
-def _stopped_at(state: TableState) -> str:
-    return state.position or (str(state.stopped.at) if state.stopped is not None else "")
+"""A table that is not followed, and the open order that brings it back."""
 
 
 def _way(state: TableState, order: TableOrder) -> str:
@@ -371,7 +362,7 @@ def inactive(
     return tuple(
         (state, of.get(table))
         for table, state in sorted(states.items())
-        if state.condition not in (TableCondition.ACTIVE, TableCondition.LOADING)
+        if state.condition is not TableCondition.FOLLOWING
     )
 
 
@@ -379,8 +370,8 @@ def inactive_values(tables: Iterable[Inactive]) -> list[dict[str, Any]]:
     """`order` is null where nobody ordered the table back."""
     return [
         {
-            **parts(state, "table, condition as state"),
-            "position": _stopped_at(state) or None,
+            **parts(state, "table, condition as state, stopped_by"),
+            "position": state.place or None,
             **parts(state, "reason, hint"),
             "order": order
             and {
@@ -394,10 +385,10 @@ def inactive_values(tables: Iterable[Inactive]) -> list[dict[str, Any]]:
 
 def inactive_lines(tables: Iterable[Inactive]) -> Iterator[str]:
     for state, order in tables:
-        place = _stopped_at(state)
-        at = f" at {place}" if place else ""
+        at = f" at {state.place}" if state.place else ""
         why = f": {state.reason}" if state.reason else ""
-        yield f"  {state.table} {_TOLD[state.condition]}{at}{why}"
+        source = " at the source" if state.condition is TableCondition.DROPPED else ""
+        yield f"  {state.table} was {state.in_words}{source}{at}{why}"
         if order is not None:
             reason = f": {order.reason}" if order.reason else ""
             yield (

@@ -13,7 +13,7 @@ from lockstep import exits
 from lockstep.commands.reload import read_again
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, table_name
-from lockstep.report import counted, difference_lines, show_quarantined, show_table
+from lockstep.report import counted, difference_lines, show_stopped, show_table
 from pipeline.errors import SourceBusy
 from pipeline.json_values import parts
 from pipeline.runs.capturing.table_extents import note_equal, proven
@@ -103,7 +103,7 @@ def show_verify(context: CommandContext, source: str, report: VerifyReport) -> N
         context.say(f"{one.table} was not compared: {one.reason}\n  {one.hint}")
     for one in report.not_proven:
         context.say(f"{one.table} is not proven: {one.reason}\n  {one.hint}")
-    show_quarantined(context, report.quarantined)
+    show_stopped(context, report.quarantined)
 
 
 def _proven(difference: TableDifference) -> str:

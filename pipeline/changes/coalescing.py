@@ -25,7 +25,7 @@ from pipeline.changes.mapping import (
     outcome,
     row_images,
 )
-from pipeline.errors import Remedy, TableError
+from pipeline.errors import Need, StoppedBy, TableError
 from pipeline.ports.mirror_writes import PartColumn, StagedFiles
 from pipeline.row_images import unpacked
 from pipeline.segment import ChangeType
@@ -272,7 +272,7 @@ class _Coalescing:
         if (asked & self.rows.lost[root]).any():
             raise TableError(LOST, hint=HINT)
         if (asked & self._moved(doubtful)).any():
-            raise TableError(MOVED, hint=READ_AGAIN, remedy=Remedy.RESNAPSHOT)
+            raise TableError(MOVED, hint=READ_AGAIN, need=Need.ROWS, by=StoppedBy.RUN)
         for name, one in lacks.items():
             found[lack_names(names)[names.index(name)]] = pa.array(one)
         for name in self.key:

@@ -16,7 +16,7 @@ from pipeline.ports.segments import SegmentStore
 from pipeline.schema.history import SchemaVersion
 from pipeline.segment import Segment, SegmentFile
 from pipeline.table import TableName
-from pipeline.table_state import GOING, TableState
+from pipeline.table_state import TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +159,14 @@ def _filled(part: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _stopped_by(state: TableState, batch: int) -> bool:
     """Whether changes up to the end of a batch may be missing."""
-    if state.condition in GOING:
+    if not state.has_stopped:
         return False
     return state.stopped is None or state.stopped.batch <= batch
 
 
 def _quarantined(state: TableState) -> TableQuarantined:
     return TableQuarantined(
-        f"{state.table} is quarantined at {state.position}, and its changes after that are "
+        f"{state.table} was {state.in_words} at {state.position}, and its changes after that are "
         f"missing: {state.reason}",
         hint=f"{state.hint}; or read what there is, with incomplete=True",
     )

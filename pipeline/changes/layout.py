@@ -277,7 +277,7 @@ def new_table(source: str, table: TableName, mirror: str | None = None) -> Table
     table's own name."""
     return TableState(
         table=table,
-        condition=TableCondition.ACTIVE,
+        condition=TableCondition.FOLLOWING,
         generation=1,
         mirror=mirror_path(source, table) if mirror is None else mirror,
         changelog=changelog_path(source, table),

@@ -1,45 +1,35 @@
-"""What happens to a captured table, as values.
+"""What happens to a captured table, as values; `rules` says which are allowed, and what they do.
 
-Not here: which of them are allowed, and what they do (`rules`), changes of rows and structure
-(`TableEvent`).
+Changes of its rows and of its structure are no such events (`TableEvent`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.errors import Remedy
+from pipeline.errors import Need, StoppedBy
 from pipeline.table_state import Stopped
 
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """A batch has rows, a statement or a structure of it; its changelog from here on."""
+    """A batch captured rows, a statement or a structure of the table, into this changelog. `mirror`
+    counts for a new table. `need`: ROWS if all rows are being read from the source from here on."""
 
     changelog: str
     changelog_generation: int
     mirror: str
-    """Counts for a table that is seen for the first time."""
-
-
-@dataclass(frozen=True, slots=True)
-class LoadBegun:
-    """A batch captures it from the place on that rows are read behind, chunk by chunk."""
-
-    changelog: str
-    changelog_generation: int
-    mirror: str
-    """Counts for a table that is seen for the first time."""
+    need: Need | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """All its rows are read, and a batch has captured the log behind them."""
+    """All rows are read, and a batch captured the log up to the last of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """The source has it no more."""
+    """The table was dropped at the source."""
 
     changelog: str
     changelog_generation: int
@@ -48,30 +38,22 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantined:
-    """The system keeps it out. `stopped`: None where nothing was captured yet."""
+class TableStopped:
+    """Somebody stopped the table. `position`: the place in words, None for that of `stopped`, which
+    is None if nothing was captured yet."""
 
+    by: StoppedBy
     reason: str
     hint: str
-    position: str
-    remedy: Remedy
     stopped: Stopped | None
-
-
-@dataclass(frozen=True, slots=True)
-class Paused:
-    """A person keeps it out. `stopped`: where the captures are; it counts for a table that is
-    active, any other stays where it had stopped."""
-
-    reason: str
-    hint: str
-    remedy: Remedy | None
-    stopped: Stopped | None
+    position: str | None = None
+    need: Need | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """A person has its mirror written anew, for which it stops, if it is active."""
+    """A person ordered that the mirror is written again. A table that is followed stops until the
+    next run does that."""
 
     reason: str
     hint: str
@@ -79,26 +61,21 @@ class Reloaded:
 
 
 @dataclass(frozen=True, slots=True)
-class Resumed:
-    """A person, or the next run by itself, has it continue; the next capture carries that out."""
-
-
-@dataclass(frozen=True, slots=True)
 class Rejoined:
-    """A capture carried out what was ordered: it is where the other tables are."""
+    """A capture carried out the order to start the table again: it is where the others are."""
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorWritten:
-    """Its mirror shows that version of its structure."""
+    """The mirror shows that version of the table's structure."""
 
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorHandedOver:
-    """A ledger goes on with a mirror that it did not make (`lockstep recover`). `delta_version` and
-    `version`: what was found there."""
+    """A ledger continues a mirror that another ledger made (`lockstep recover`), and that was found
+    at `delta_version` and showing `version`."""
 
     generation: int
     mirror: str
@@ -108,38 +85,36 @@ class MirrorHandedOver:
 
 @dataclass(frozen=True, slots=True)
 class MirrorReplaced:
-    """Its mirror was lost, or is not ours any more: the next write makes another, there."""
+    """The mirror was lost, or is not Lockstep's any more: the next write makes another one, in that
+    folder."""
 
     mirror: str
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorRemoved:
-    """The mirror of a dropped table was removed."""
+    """The mirror of a dropped table was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class LakeRestarted:
-    """The lake and the ledger disagree about it: its lake tables begin a new generation."""
+    """The lake and the ledger disagree about the table: its lake tables begin a new generation."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchAbandoned:
-    """What that batch told never happened. By itself it changes nothing: all other events are
-    gone through again (`step.replayed`)."""
+    """The batch never happened. The event changes nothing by itself: the table's other events are
+    applied again from the first (`rules.replayed`)."""
 
     batch: int
 
 
 Event = (
     Followed
-    | LoadBegun
     | Loaded
     | Dropped
-    | Quarantined
-    | Paused
+    | TableStopped
     | Reloaded
-    | Resumed
     | Rejoined
     | MirrorWritten
     | MirrorHandedOver
@@ -150,4 +125,4 @@ Event = (
 )
 
 MirrorEvent = MirrorReplaced | MirrorRemoved | LakeRestarted
-"""What a step of a run tells of a mirror by itself."""
+"""What a step of a run records of a mirror by itself."""

@@ -9,13 +9,13 @@ from pipeline.catalog.values import Entry, EntryName, Found
 
 
 class Catalog(Protocol):
-    """Every method that asks the catalog raises `CatalogUnavailable` where it does not answer,
-    `CatalogRefused` where it says no, and `ConfigurationError` for what lockstep.toml can cure.
+    """Each method that asks the catalog raises `CatalogUnavailable` if it does not answer,
+    `CatalogRefused` if it refuses, and `ConfigurationError` for what lockstep.toml can cure.
     None reads or writes a table's files."""
 
     @property
     def identity(self) -> str:
-        """Which catalog this is, for people and the ledger; the same in each run."""
+        """The catalog's name for people and for the ledger; the same in each run."""
 
     @property
     def marks(self) -> bool:
@@ -26,28 +26,28 @@ class Catalog(Protocol):
         """Whether entries keep columns; elsewhere readers see those of the table's log."""
 
     def location(self, mirror: str) -> str:
-        """A mirror's URL as entries have it; '' for the lake's."""
+        """Return a mirror's URL as entries have it; for '', the lake's."""
 
     def refuses(self, name: EntryName) -> str | None:
-        """Why there can be no such name; asks nobody."""
+        """Return why the catalog allows no such name, without asking it."""
 
     def require_ready(self) -> str:
-        """Ask whether it answers and lets us in; a sentence that says so."""
+        """Ask the catalog, and return a sentence that says that it answers and admits us."""
 
     def find(self, name: EntryName) -> Found | None: ...
 
     def put(self, entry: Entry, known: EntryName | None) -> None:
-        """Make the entry, and its schema where there is none. `known`: the entry that becomes it,
-        of that name or of another one; where a catalog changes none, it is dropped and made anew.
-        No other entry has the name."""
+        """Write the entry, and create its schema if it is missing. `known`: the entry that it
+        replaces, under that name or another; a catalog that cannot change entries drops it and
+        creates it again. No other entry has the name."""
 
     def drop(self, name: EntryName) -> None:
-        """The entry is gone, not the table's files; none there is no error."""
+        """Drop the entry, not the table's files; a missing entry is no error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """Where mirrors are registered. `schema`: the template of the names of schemas."""
+    """The catalog in which mirrors are registered. `schema`: the template of schemas' names."""
 
     catalog: Catalog
     schema: str

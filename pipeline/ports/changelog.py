@@ -1,4 +1,4 @@
-"""Publishing segments in a changelog."""
+"""Changelogs as Delta tables: publishing, revising and restoring them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.segment import SegmentFile
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A changelog's Delta version after publishing; `skipped` when the batch was there."""
+    """A changelog's Delta version after publishing; `skipped` if it had the batch already."""
 
     delta_version: int
     skipped: bool
@@ -23,8 +23,8 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Restated:
-    """What a changelog was told anew: files that it lists no more, files that it lists again,
-    and those that nobody has. `delta_version`: None where there is no table."""
+    """The result of `restate`: numbers of files that the changelog no longer lists and lists again,
+    and the files that are missing. `delta_version`: None if there is no table."""
 
     delta_version: int | None
     removed: int = 0
@@ -33,7 +33,7 @@ class Restated:
 
 
 def is_revised(listed: Collection[str], gone: Iterable[str], files: Iterable[SegmentFile]) -> bool:
-    """Whether a table that lists these files shows `files` and none that is `gone`."""
+    """Return whether a table that lists these files lists `files` and none that is `gone`."""
     names = {file.path for file in files}
     return names.issubset(listed) and names.issuperset(set(gone).intersection(listed))
 
@@ -43,7 +43,7 @@ class Changelog(Protocol):
     moves, no JVM."""
 
     def recorded(self, folder: str, app_id: str) -> int | None:
-        """The newest batch published under `app_id`; None before the first."""
+        """Return the newest batch published under `app_id`; None before the first."""
 
     def publish(
         self,
@@ -56,23 +56,22 @@ class Changelog(Protocol):
         user_metadata: str,
         held: Held = unasked,
     ) -> Published:
-        """Add the files as application transaction (app_id, batch); creates the table
-        at its first batch, and adds the columns of `schema` that it lacks (a commit before).
-        `TableError` for a column of another type: see `changes.generations`. A recorded
-        version ≥ batch means that it was done and is skipped, if the commit that did it has
-        these files and says the same; else `ForeignCommit`. `held` is asked once the log was
-        read; a commit that somebody made since is read again and retried, then
-        `CommitConflict`."""
+        """Add the files as application transaction (app_id, batch). Create the table at its first
+        batch, and add the columns of `schema` that it lacks in a commit before. `TableError` for a
+        column of another type: see `changes.generations`. A recorded version ≥ batch means that the
+        batch was published: it is skipped if that commit has these files and the same metadata,
+        else `ForeignCommit`. `held` is called once the log was read; if somebody else has committed
+        since, the log is read and tried again, and in the end `CommitConflict`."""
 
     def ends_at(self, folder: str, version: int) -> bool:
-        """As for mirrors: whether that is the newest version."""
+        """Return whether that is the newest version, as for mirrors."""
 
     def listed(self, folder: str) -> dict[str, int] | None:
-        """The files that the table lists, each with its size in bytes; None where there is no
+        """Return the files that the table lists, each with its size in bytes; None if there is no
         table."""
 
     def look(self, folder: str, above: int) -> LogAbove:
-        """As for mirrors: the log above a version."""
+        """Return the log above a version, as for mirrors."""
 
     def revise(
         self,
@@ -86,12 +85,12 @@ class Changelog(Protocol):
         words: str,
         held: Held = unasked,
     ) -> Published:
-        """In one commit, the application transaction (app_id, revision), the table shows `files`
-        and no longer those that are `gone`, whatever it showed of either; all others stay. Adds
-        the columns of `schema` that it lacks (a commit before). Skipped where it shows that
-        already (`is_revised`), whatever number is recorded: that of a ledger which was restored
-        may have been given before. `SegmentsLost` unless each of the files is there as it was
-        recorded. `held` and `CommitConflict` as for `publish`."""
+        """List `files` and no longer those that are `gone`, whichever of them the table lists, in
+        one commit, the application transaction (app_id, revision); all other files stay. Add the
+        columns of `schema` that the table lacks in a commit before. Skipped if the table lists that
+        already (`is_revised`), whatever number is recorded: a ledger that was restored from a
+        backup may give a number twice. `SegmentsLost` unless each file exists as recorded. `held`
+        and `CommitConflict` as for `publish`."""
 
     def restore(
         self,
@@ -103,10 +102,10 @@ class Changelog(Protocol):
         words: str,
         held: Held = unasked,
     ) -> int:
-        """The table shows an earlier version again, with its columns, its properties and what it
-        asks of readers, as its application transaction (app_id, number); the version that does.
-        `TableError` where the log or the files do not reach back to it. `held` and
-        `CommitConflict` as for `publish`."""
+        """Set the table back to an earlier version, with its columns, properties and reader
+        features, as application transaction (app_id, number), and return the new version.
+        `TableError` if the log or the files do not reach back to it. `held` and `CommitConflict`
+        as for `publish`."""
 
     def restate(
         self,
@@ -118,7 +117,6 @@ class Changelog(Protocol):
         words: str,
         held: Held = unasked,
     ) -> Restated:
-        """The table lists these files and no others, as its application transaction
-        (app_id, batch); files that are not there as they were recorded are left out. Where
-        there is no table, none is made. `held` as for `publish`; `CommitConflict` where
-        somebody else committed meanwhile."""
+        """List these files and no others, as application transaction (app_id, batch); files that do
+        not exist as recorded are left out. If there is no table, none is created. `held` as for
+        `publish`; `CommitConflict` if somebody else committed meanwhile."""

@@ -1,4 +1,4 @@
-"""Whose a source's folder in the lake is, and which structures its commits name."""
+"""Which ledger a source's folder in the lake belongs to, and the structures that commits name."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ class Claims(Protocol):
     """What the folders of sources say of themselves."""
 
     def read(self, source: str) -> Claim | Unclaimed:
-        """The claim in a source's folder."""
+        """Return the claim in a source's folder."""
 
     def write(self, claim: Claim) -> None:
-        """Durable, and whole or not at all; makes the folder."""
+        """Write the claim durably and atomically; create the folder."""
 
     def tables(self, source: str) -> list[str]:
-        """The folders of all Delta tables of a source, relative to the lake."""
+        """Return the folders of all Delta tables of a source, relative to the lake."""
 
     def move_away(self, folder: str, name: str) -> str:
-        """A folder of the lake is at `_before/<name>/<folder>` from here on, with all that is
-        in it: that path, relative to the lake. None there is no error."""
+        """Move a folder of the lake to `_before/<name>/<folder>` and return that path, relative to
+        the lake. A folder that does not exist is no error."""
 
     def keep_structures(self, source: str, structures: Sequence[TableSchema]) -> str:
-        """Durable under the key by which commits call them (`lake_commit.structures_key`), which is
-        returned; what is there already stays."""
+        """Keep structures durably, and return the key by which commits name them
+        (`lake_commit.structures_key`). A key that exists keeps what it has."""
 
     def structures(self, source: str, key: str) -> list[TableSchema] | None:
-        """What is kept under a key; None where that is not there, or cannot be read."""
+        """Return what is kept under a key; None if it is missing or cannot be read."""
 
     def clear_structures(self, source: str, cleared: Callable[[TableSchema], TableSchema]) -> None:
-        """Each structure that is kept is what this makes of it, under the key it had."""
+        """Replace each kept structure by `cleared` of it, under the key it had."""

@@ -1,4 +1,4 @@
-"""What a comparison with a mirror asks of the source: sums, hashes and samples of rows."""
+"""The source's side of a comparison with a mirror: sums, hashes and samples of rows."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pipeline.table import TableStructure
 
 @dataclass(frozen=True, slots=True)
 class ReadMarks:
-    """Where the log was around a consistent read.
+    """The places of the log around a consistent read.
 
-    Whatever was committed before `low` (the transactions of `low_set`) is in what was read, and
-    nothing that was committed behind `high`. `ordered`: transactions become visible in the order
-    of the log, so that what was read is the table behind some transaction between the two.
+    The read has everything that was committed before `low` (the transactions of `low_set`), and
+    nothing that was committed after `high`. `ordered`: transactions become visible in the order
+    of the log, so that the read shows the table after some transaction between the two.
     """
 
     low: Coordinates
@@ -40,8 +40,8 @@ class SourceSum:
 
 @dataclass(frozen=True, slots=True)
 class SourceHashes:
-    """A table's rows, a pair of hashes each: of its key, of all of it. `batches` can be read
-    once; in no particular order."""
+    """A table's rows as pairs of hashes: of the key, and of the whole row. `batches` can be read
+    once, and are in no particular order."""
 
     marks: ReadMarks
     batches: Iterator[tuple[Hashes, Hashes]]
@@ -49,7 +49,7 @@ class SourceHashes:
 
 @dataclass(frozen=True, slots=True)
 class ComparedRows:
-    """Some of a table's rows, columns typed by `schema.types`."""
+    """Some of a table's rows, with columns of the types in `schema.types`."""
 
     marks: ReadMarks
     rows: pa.Table
@@ -57,8 +57,8 @@ class ComparedRows:
 
 @dataclass(frozen=True, slots=True)
 class SourceSample:
-    """Stretches of a table's rows in the order of its key: of each, where it was to begin, and
-    its rows."""
+    """Stretches of a table's rows in the order of its key: where each was to begin, and its
+    rows."""
 
     marks: ReadMarks
     starts: tuple[tuple[Any, ...], ...]
@@ -69,21 +69,23 @@ class ComparedServer(Protocol):
     """Part of `SourceServer`."""
 
     def row_sum(self, structure: TableStructure) -> SourceSum:
-        """The hashes of all rows of a table that is built like that (`proof.hashes`), added up
-        by the server in one consistent read. `StructureMoved` where it is built otherwise;
-        `TableError` as for `snapshot`."""
+        """Return the sum of the hashes of all rows of a table with that structure
+        (`proof.hashes`), added up by the server in one consistent read. `StructureMoved` if the
+        table has another structure; `TableError` as for `snapshot`."""
 
     def row_hashes(self, structure: TableStructure) -> AbstractContextManager[SourceHashes]:
-        """The same hashes, one by one; raises as `row_sum`."""
+        """Return the same hashes row by row; raises as `row_sum`."""
 
     def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> ComparedRows:
-        """The rows whose keys have these hashes, a few hundred of them; raises as `row_sum`."""
+        """Return the rows whose keys have these hashes, at most a few hundred; raises as
+        `row_sum`."""
 
     def sample(
         self,
         structure: TableStructure,
         starts: Sequence[tuple[Any, ...]] | Callable[[int, int], Sequence[int]],
     ) -> SourceSample:
-        """`sampling.STRETCH` rows of a table with a key from each of these keys on (an empty
-        one: from the first row on), in one consistent read. A function is given the least and
-        the greatest value of a key that is one column of whole numbers. Raises as `row_sum`."""
+        """Read `sampling.STRETCH` rows of a table from each of these keys on (from the first row
+        for an empty one), in one consistent read. If `starts` is a function, the key is one column
+        of whole numbers, and the function gets its least and greatest value. Raises as
+        `row_sum`."""

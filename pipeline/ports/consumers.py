@@ -10,31 +10,31 @@ from pipeline.consumers import Consumer, ConsumerStart, Delivery, DeliveryBounds
 class Consumers(Protocol):
     """Named consumers of a source's changelog, each with a cursor of its own.
 
-    No lease is needed. Each call is one transaction that holds the consumer it names, so
-    processes may share a name. `ConsumerUnknown` where there is none of that name;
+    No lease is needed. Each call is one transaction that locks the consumer it names, so
+    processes may share a name. `ConsumerUnknown` if there is none of that name;
     `ConsumerRefused` for a step out of order, which changes nothing.
     """
 
     def consumers(self, source: str) -> list[Consumer]:
-        """Those that are not dropped, by name."""
+        """Return the consumers that are not dropped, by name."""
 
     def make_consumer(self, source: str, name: str, start: ConsumerStart) -> Consumer:
-        """A new one; the source need not have been captured yet."""
+        """Make a consumer; the source need not have been captured yet."""
 
     def drop_consumer(self, source: str, name: str, *, author: str, reason: str) -> None:
-        """A person gives a consumer up, and what it holds back. Its deliveries end with
-        it; a later one of that name is another."""
+        """Drop a consumer: its deliveries end, and the changes that it held back may be deleted. A
+        later consumer of that name is another one."""
 
     def deliver(self, source: str, name: str, bounds: DeliveryBounds) -> Delivery | None:
-        """The acknowledged batches behind the last delivery, within the bounds; None
-        without any. It is out until it ends."""
+        """Deliver the acknowledged batches after the last delivery, within the bounds; None if
+        there are none. The delivery is out until it is acknowledged or rolled back."""
 
     def deliveries_out(self, source: str, name: str) -> list[Delivery]:
-        """Neither acknowledged nor rolled back, oldest first."""
+        """Return the deliveries that are neither acknowledged nor rolled back, oldest first."""
 
     def ack_delivery(self, source: str, name: str, delivery: int) -> None:
-        """out → acknowledged, the oldest first; moves the cursor to its end."""
+        """out → acknowledged, the oldest first; the cursor moves to its end."""
 
     def roll_back(self, source: str, name: str, delivery: int | None = None) -> list[int]:
-        """out → rolled back: this delivery and later ones, or all; their ids, ascending.
-        Their batches are delivered again."""
+        """out → rolled back: this delivery and later ones, or all. Return their ids, ascending;
+        their batches are delivered again."""

@@ -1,4 +1,4 @@
-"""Tables that are made aside, and whole before anybody sees them."""
+"""Delta tables that are built in a temporary place and appear there complete or not at all."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pipeline.ports.mirrors import Mirrors
 
 
 class Copies(Protocol):
-    """Places aside. Nothing stays of one whose context does not end well, however its process
-    ends."""
+    """Temporary places for tables. If a context fails or its process is killed, nothing of the
+    place stays."""
 
     def begun(self, name: str, into: str) -> AbstractContextManager[Mirrors]:
-        """What writes and reads tables there, by any name; `path` answers for the lake's own files,
-        of which the tables are made. `into`: an absolute path, in a folder that may be made, where
-        the table `name` is once the context ended, at once and durably. `ConfigurationError` where
-        something is there, or came to be there meanwhile."""
+        """Return the port that writes and reads tables there, by any name; its `path` still answers
+        for the lake's own files, from which the tables are built. `into`: the absolute path to
+        which the table `name` moves when the context ends, atomically and durably, creating the
+        folder above it. `ConfigurationError` if that path exists, or exists by then."""

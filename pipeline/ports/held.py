@@ -1,4 +1,4 @@
-"""Whether a source is still held, for ports that know no ledger."""
+"""The check that a writer still holds its source, for ports that do not know the ledger."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from contextlib import contextmanager, suppress
 from pipeline.errors import LeaseLost, LedgerUnavailable
 
 Held = Callable[[], None]
-"""Raises (`LeaseLost`) where whoever writes no longer holds the source. It is asked after what is
-written was planned, so that whoever took over before that is told of it, and whoever takes over
-later finds what was planned on, and commits there first or finds our commit."""
+"""Raise `LeaseLost` unless the writer still holds the source. A port calls it after it has planned
+its commit and before it commits: a run that took over earlier is noticed, and one that takes over
+later commits first, or finds this commit."""
 
 
 @contextmanager
 def overtaken_first(held: Held) -> Iterator[None]:
-    """Raise `LeaseLost` for any error inside, if another run has taken over by then.
+    """Raise `LeaseLost` instead of any error inside, if another run has taken over by then.
 
-    A run that was stopped and wakes up may have read one thing before and another after: what it
-    makes of that, an order to a person included, is about neither.
+    A process that was suspended and wakes up may have read some facts before and some after: its
+    error, with a hint for a person, is true of neither.
     """
     try:
         yield
@@ -31,4 +31,4 @@ def overtaken_first(held: Held) -> Iterator[None]:
 
 
 def unasked() -> None:
-    """For what nobody takes over."""
+    """Do nothing: the check for writes that no other run can take over."""

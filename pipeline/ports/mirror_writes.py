@@ -1,4 +1,4 @@
-"""What is written to a mirror: rows in one commit, or a step that changes its columns."""
+"""Writes to a mirror as values: rows in one commit, or steps that change its columns."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _DEFAULTS = LakePolicies()
 
 @dataclass(frozen=True, slots=True)
 class PartColumn:
-    """Where files get a mirror's column from: their column `source`, of Arrow type `type`,
-    which is cast; or `value` for every row. Neither: the files do not know the column.
-    A row then keeps what the mirror has, and a new row has NULL. `bit`: the place of
-    `source` in the bits of `StagedFiles.present`."""
+    """The origin of a mirror's column in files: their column `source`, of Arrow type `type`,
+    which is cast; or `value` for every row. With neither, the files lack the column: a row keeps
+    the mirror's value, and a new row gets NULL. `bit`: the place of `source` in the bits of
+    `StagedFiles.present`."""
 
     source: str | None = None
     type: pa.DataType | None = None
@@ -31,10 +31,10 @@ class PartColumn:
 
 @dataclass(frozen=True, slots=True)
 class StagedFiles:
-    """Parquet files of one structure: absolute paths, and a column for each of the
-    write's schema, in its order. Of row images only those count whose `_sequence` is above
-    `above`, and not above `through` (None: no end). `present`: the files' column of bits that say
-    what an image has of the table's columns (`RowImages.present`); None where images have all."""
+    """Parquet files of one structure: absolute paths, and a column for each column of the
+    write's schema, in its order. Only row images with `above` < `_sequence` <= `through` count
+    (None: no end). `present`: the files' column of bits that say which of the table's columns an
+    image has (`RowImages.present`); None if images have all."""
 
     files: tuple[str, ...]
     columns: tuple[PartColumn, ...]
@@ -45,8 +45,8 @@ class StagedFiles:
 
 @dataclass(frozen=True, slots=True)
 class MirrorRows:
-    """The rows that a mirror has at a Delta version, without those that are marked as deleted: its
-    absolute path, and a column for each of the write's schema, in its order."""
+    """The rows of another mirror at a Delta version, without those that are marked as deleted: its
+    absolute path, and a column for each column of the write's schema, in its order."""
 
     path: str
     version: int
@@ -54,19 +54,19 @@ class MirrorRows:
 
 
 Snapshot = tuple[StagedFiles | MirrorRows, ...]
-"""The rows that a mirror begins with."""
+"""The rows that a mirror begins with, before changes are applied."""
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorTarget:
-    """The mirror that is written, and what the commit says of itself.
+    """The mirror that is written, and its commit's metadata.
 
-    `schema`: the mirror's columns, without `_deleted_at`; `stamps`: those of them that are of the
-    row's last change. `app_id`, `txn_version`: the transaction that Delta records. `deletes`
-    "soft": rows that are gone stay, with the moment in `_deleted_at`. `deletes` and `truncates`
-    "ignore": they stay as they were. `readers` "any": a mirror that this write creates has no
-    deletion vectors. `cluster`: the columns that the mirror's files are to be clustered by from
-    then on; None leaves that as it is.
+    `schema`: the mirror's columns, without `_deleted_at`; `stamps`: those that describe the row's
+    last change. `app_id`, `txn_version`: the transaction that Delta records. `deletes` "soft":
+    deleted rows stay, with the moment in `_deleted_at`. `deletes` and `truncates` "ignore": they
+    stay as they were. `readers` "any": a mirror that this write creates has no deletion vectors.
+    `cluster`: the columns by which the mirror's files are clustered from then on; None changes
+    nothing.
     """
 
     mirror: str
@@ -86,20 +86,21 @@ class MirrorTarget:
 
     @property
     def keeps(self) -> bool:
-        """Whether rows stay that are gone at the source."""
+        """Whether rows stay that were deleted at the source."""
         return keeps_rows(self.deletes, self.truncates)
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedChanges:
     """One image per key over all `files`, absolute paths of Parquet files: the target's columns
-    as a changelog spells them (`layout.changelog_names`), `_change_type` telling upsert (insert,
-    update_postimage, `mapping.KEPT`) from delete, and `_committed_at` where deletes are "soft".
+    as a changelog spells them (`layout.changelog_names`); `_change_type`, which tells upserts
+    (insert, update_postimage, `mapping.KEPT`) from deletes; `_committed_at` if deletes are "soft".
 
-    `kept`: columns with a mark of their own there, true where the mirror's value stays
-    (`layout.keep_names`). `lacking`: columns with a mark, true where every image left the value
-    out (`layout.lack_names`): it is that of the row whose key is in `layout.origin_names`. A delete
-    without `_committed_at` leaves no row, also where deletes are "soft".
+    `kept`: columns with a marker column, which is true where the mirror's value stays
+    (`layout.keep_names`). `lacking`: columns with a marker column, which is true where every image
+    left the value out (`layout.lack_names`): the value is that of the row whose key is in
+    `layout.origin_names`. A delete without `_committed_at` removes the row even if deletes are
+    "soft".
     """
 
     files: tuple[str, ...] = ()
@@ -108,13 +109,13 @@ class FoldedChanges:
 
     @property
     def whole(self) -> bool:
-        """Whether they have every value that they bring."""
+        """Whether they have every value that they write."""
         return not self.kept and not self.lacking
 
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """The inserted row images of `parts` become new rows of a mirror without marked ones."""
+    """Append the inserted row images of `parts` to a mirror without rows that are marked."""
 
     target: MirrorTarget
     parts: tuple[StagedFiles, ...]
@@ -122,14 +123,13 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Rows of the mirror are updated, deleted and inserted. `TableError` where a change lacks
-    values, and its row is not in the mirror.
+    """Update, delete and insert rows of the mirror. `TableError` if a change lacks values and its
+    row is not in the mirror.
 
-    `bounds`: the least and greatest value of leading key columns, the origins' too, where known,
-    as SQL literals. `completion`: rows of the source that have the key and some columns, the
-    others absent. In those columns, rows of the mirror that have no image above
-    `completion.above` get what it has for their key; it brings no row. The changes are whole and
-    have `_sequence` then.
+    `bounds`: the least and greatest values of leading key columns, those of `origin_names`
+    included, as SQL literals, as far as they are known. `completion`: rows of the source with the
+    key and some columns. Rows of the mirror without an image above `completion.above` get its
+    values of these columns; it inserts no row. The changes are then whole and have `_sequence`.
     """
 
     target: MirrorTarget
@@ -149,7 +149,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The row images of `parts` come to and go from a mirror without a key: copies are counted."""
+    """Insert and delete the row images of `parts` in a mirror without a key, by counting copies."""
 
     target: MirrorTarget
     parts: tuple[StagedFiles, ...]
@@ -157,12 +157,11 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """The mirror holds the rows of `snapshot` with the changes on top, and nothing else; also with
-    other columns than before. Nothing of either: no rows. What changes lack is in the snapshot's
-    row. Where the target keeps rows that are gone, those of `gone` stay, which lack nothing, and
-    all others that the mirror had: where deletes are "soft", the former are deletes and marked with
-    their own moments, the latter as `emptied` says. None stays that the mirror had if it `forgets`
-    them."""
+    """Replace the mirror's rows by those of `snapshot` with the changes applied, possibly under
+    other columns than before. Without either, the mirror is empty. Values that changes lack are in
+    the snapshot's row. If the target keeps deleted rows, those of `gone`, which have all values,
+    stay, and so do all other rows that the mirror had: if deletes are "soft", the former are marked
+    with their own moments, the latter as `emptied` says. With `forgets`, no row of before stays."""
 
     target: MirrorTarget
     key: tuple[str, ...]
@@ -175,7 +174,7 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Recount:
-    """The same without a key: the copies of `snapshot` are counted, and the row images on top."""
+    """The same without a key, by counting copies in `snapshot` and in the row images."""
 
     target: MirrorTarget
     parts: tuple[StagedFiles, ...] = ()
@@ -183,11 +182,11 @@ class Recount:
 
 
 MirrorWrite = Append | Merge | Count | Replace | Recount
-"""One write to a mirror, in one commit (which of them, `changes.strategy` decides)."""
+"""One write to a mirror, in one commit; `changes.strategy` chooses among them."""
 
 
 def parts_of(write: MirrorWrite) -> Snapshot:
-    """What a write reads whose columns are not the mirror's yet."""
+    """Return the inputs of a write whose columns are not those of the mirror yet."""
     match write:
         case Append(_, parts) | Count(_, parts):
             return parts
@@ -200,7 +199,7 @@ def parts_of(write: MirrorWrite) -> Snapshot:
 
 
 def staged(write: MirrorWrite) -> tuple[str, ...]:
-    """Every file that a write reads."""
+    """Return every file that a write reads."""
     read: list[FoldedChanges | StagedFiles]
     read = [part for part in parts_of(write) if isinstance(part, StagedFiles)]
     if isinstance(write, Merge):
@@ -211,7 +210,7 @@ def staged(write: MirrorWrite) -> tuple[str, ...]:
 
 
 def copied(write: MirrorWrite) -> tuple[MirrorRows, ...]:
-    """The mirrors that a write reads rows of."""
+    """Return the mirrors whose rows a write reads."""
     return tuple(part for part in parts_of(write) if isinstance(part, MirrorRows))
 
 
@@ -263,7 +262,7 @@ class AddColumns:
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """One value per column for all rows there are."""
+    """Set columns to one value each in all rows of the mirror."""
 
     values: tuple[tuple[str, pa.Scalar], ...]
 
@@ -273,20 +272,20 @@ class Fill:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """All rows once more, under `schema`: per column the mirror's column it is cast from,
-    or a value."""
+    """Write all rows again under `schema`: each column is cast from a column of the mirror, or has
+    a value."""
 
     schema: pa.Schema
     columns: tuple[PartColumn, ...]
 
     def __str__(self) -> str:
-        told = (
+        columns = (
             f"{field.name} {field.type} from {column.source or column.value}"
             for field, column in zip(self.schema, self.columns, strict=True)
         )
-        return "rewrite " + ", ".join(told)
+        return "rewrite " + ", ".join(columns)
 
 
 MirrorStep = SetProperties | DropColumns | RenameColumn | WidenColumn | AddColumns | Fill | Rewrite
-"""One commit of a mirror that changes its columns; `str` says what it does, in words that
-a repeated try finds in the history."""
+"""One commit of a mirror that changes its columns; `str` says what it does, in words by which a
+repeated try finds it in the history."""

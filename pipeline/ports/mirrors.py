@@ -1,4 +1,4 @@
-"""Mirrors: Delta tables that hold what the source holds."""
+"""Mirrors: Delta tables that are kept equal to tables of the source."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from pipeline.proof.sampling import ValueRange
 
 @dataclass(frozen=True, slots=True)
 class MirrorCommit:
-    """A commit read back from a mirror's log. `scale`: for how many rows it was made, in words;
-    "" where an earlier try had made it. `table_id`: of the Delta table that it is a version of,
-    its `metaData.id`; None where nobody asked."""
+    """A commit read back from a mirror's log. `scale`: the number of rows for which it was made,
+    in words; "" if an earlier try made it. `table_id`: the `metaData.id` of its Delta table; None
+    if nobody asked."""
 
     delta_version: int
     user_metadata: str
@@ -32,7 +32,7 @@ class MirrorCommit:
 @dataclass(frozen=True, slots=True)
 class MirrorSize:
     """A version of a mirror: rows that a reader sees, data files, their bytes. `rows` is None
-    where counting them would take long."""
+    if counting them would take long."""
 
     rows: int | None
     files: int
@@ -46,36 +46,35 @@ Near: TypeAlias = tuple[str, Sequence[ValueRange]]
 class Mirrors(Protocol):
     """Mirror Delta tables, written by Spark, read back without it.
 
-    `write` and `evolve` read the newest version there is, then ask `held`, and commit directly
-    behind that version or not at all: `CommitConflict` where somebody else did."""
+    `write` and `evolve` read the newest version, then call `held`, and commit directly after that
+    version or not at all: `CommitConflict` if somebody else committed."""
 
     @property
     def client(self) -> UUID | None:
-        """Who asks a server of Spark's, which goes on with a statement when who asked is dead; None
-        where statements end with this process."""
+        """The id of this process at a Spark server, which continues a statement after its client
+        died; None if statements end with this process."""
 
     def end_statements(self, client: UUID) -> None:
-        """What a client asked for ends at the server, and it gets nothing there any more."""
+        """End a client's statements at the server, and refuse its later ones."""
 
     def require_ready(self) -> None:
         """Raise what would keep Spark from starting (`JavaMissing`, `SetupIncomplete`),
         without starting it."""
 
     def prepare(self, log_bytes: int = 0) -> None:
-        """Begin starting Spark in the background; repeating it changes nothing. `log_bytes`: from
-        how much of the log this process will write, as far as it is known: a Spark of our own is
-        started for that."""
+        """Begin to start Spark in the background; repeating it changes nothing. `log_bytes`: the
+        amount of log that this process will write, as far as it is known; a local Spark is sized
+        for it."""
 
     def recorded(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
-        """The commit that recorded (app_id, txn_version), from the table's log, no JVM;
-        None if there is none. A higher recorded version without ours is
-        `ForeignCommit`."""
+        """Return the commit that recorded (app_id, txn_version), from the table's log, without a
+        JVM; None if there is none. `ForeignCommit` if only a higher version is recorded."""
 
     def write(self, write: MirrorWrite, held: Held = unasked) -> MirrorCommit:
-        """Apply the write once: create the mirror if need be, commit with
-        txnAppId/txnVersion and userMetadata, read the commit back and require it to be
-        ours. Safe to call from several threads for different mirrors. A transaction
-        already recorded is not applied again; the commit that recorded it is returned."""
+        """Apply the write once: create the mirror if necessary, commit with txnAppId/txnVersion
+        and userMetadata, read the commit back and require that it is this one. Several threads may
+        call it for different mirrors. A transaction that is already recorded is not applied again;
+        its commit is returned."""
 
     def evolve(
         self,
@@ -88,29 +87,30 @@ class Mirrors(Protocol):
         told: str = "",
         held: Held = unasked,
     ) -> tuple[MirrorCommit, ...]:
-        """Carry the steps out in their order, a commit each, whose userMetadata names it
-        by application, transaction and number, besides what the write says that they belong
-        to (`told`); the commits.
+        """Carry the steps out in order, one commit each, and return the commits. Their userMetadata
+        has the application, the transaction and the step's number, and the metadata of the write
+        that they belong to (`told`).
 
-        A step is done iff a commit behind Delta version `after` says so, never because the
-        columns look right. `ForeignCommit` where that commit did something else: the steps
-        of a transaction are the same at every try. `CommitConflict` as in `write`. `Fill`
-        and `Rewrite` record (`<app_id>/evolve`, txn_version) besides."""
+        A step is done if and only if a commit after Delta version `after` says so, never because
+        the columns look right. `ForeignCommit` if that commit did something else: the steps of a
+        transaction are the same at every try. `CommitConflict` as in `write`. `Fill` and `Rewrite`
+        also record (`<app_id>/evolve`, txn_version)."""
 
     def history(self, folder: str) -> Iterator[LakeCommit]:
-        """The commits of any Delta table's log, newest first, as far as its files reach; nothing
-        where there is no table."""
+        """Yield the commits of any Delta table's log, newest first, as far as its files reach;
+        nothing if there is no table."""
 
     def lacking(
         self, mirror: str, version: int, *, table_id: str | None = None, batch: int | None = None
     ) -> str | None:
-        """Why that version cannot be read any more; None where all of it is there. So is one of
-        another Delta table than `table_id`, or that shows something behind `batch`."""
+        """Return why that version cannot be read any more; None if all of it exists. A version of
+        another Delta table than `table_id`, or one that shows a later batch than `batch`, cannot be
+        read either."""
 
     def restore(self, mirror: str, version: int, said: str, held: Held = unasked) -> int:
-        """The mirror shows that version once more, in one commit, which moves no row and says
-        that; its Delta version. `CommitConflict` as in `write`, `TableError` where it cannot
-        be."""
+        """Set the mirror back to that version in one commit with the metadata `said`, which moves
+        no row, and return its Delta version. `CommitConflict` as in `write`; `TableError` if the
+        version cannot be restored."""
 
     def cut(
         self,
@@ -120,53 +120,53 @@ class Mirrors(Protocol):
         noted: Callable[[int], None],
         held: Held = unasked,
     ) -> None:
-        """Make an empty commit directly after a version, with `said` as its words, and hand `noted`
-        its version; then let nothing be left of the versions before it, neither rows nor what the
-        log said of them. Whatever was planned before that commit can be committed no more, and what
-        others write from then on stays. Repeating it makes another such commit. `CommitConflict` as
-        in `write`; `held` is also asked before files go."""
+        """Make an empty commit directly after a version, with the metadata `said`, and call `noted`
+        with its version; then delete all earlier versions, rows and log alike. Writes that were
+        planned before that commit fail, and what others write after it stays. Repeating it makes
+        another such commit. `CommitConflict` as in `write`; `held` is also called before files are
+        deleted."""
 
     def remove(self, mirror: str, held: Held = unasked) -> None:
-        """The mirror is gone when this returns, with all its versions; also where an earlier
-        try was cut off. None there is no error. It is the one that was there when `held` was
-        asked, never one that was made in its place."""
+        """Delete the mirror with all its versions, also after an interrupted try; a missing mirror
+        is no error. Only the mirror that existed when `held` was called is deleted, never one that
+        was created in its place."""
 
     def schema(self, mirror: str, version: int) -> pa.Schema:
-        """The mirror's columns at a Delta version, in its order, no JVM; `_deleted_at`
-        included where there is one."""
+        """Return the mirror's columns at a Delta version, in its order, without a JVM;
+        `_deleted_at` included if it exists."""
 
     def stage(self, name: str, changes: pa.Table) -> str:
-        """Write folded changes to a staging file; its absolute path."""
+        """Write folded changes to a staging file, and return its absolute path."""
 
     def unstage(self, path: str) -> None:
-        """Delete a staging file; missing is no error."""
+        """Delete a staging file; a missing one is no error."""
 
     def path(self, relative: str) -> str:
-        """A lake path as an absolute one."""
+        """Return the absolute path of a path in the lake."""
 
     def version(self, mirror: str) -> int | None:
-        """The mirror's newest Delta version; None where there is no table."""
+        """Return the mirror's newest Delta version; None if there is no table."""
 
     def retention(self, mirror: str) -> Retention | None:
-        """How long the mirror's versions stay, by its properties; None where there is no table,
-        or they are not understood."""
+        """Return how long the mirror's versions stay, by its properties; None if there is no table,
+        or the properties are not understood."""
 
     def made_for(self, mirror: str) -> Readers | None:
-        """Whom the mirror was made for, by its newest version; None where there is no table, or
-        neither was ever said of it."""
+        """Return the readers for which the mirror was made, by its newest version; None if there is
+        no table, or its properties do not say."""
 
     def size(self, mirror: str, version: int) -> MirrorSize | None:
-        """By the version's log, no JVM; None where it does not tell."""
+        """Return a version's size from its log, without a JVM; None if the log does not have it."""
 
     def moved(self, looked: Mapping[str, int]) -> frozenset[str]:
-        """Of mirrors with the version at which each was looked at, those that do not end there, as
-        far as two file names tell, whatever the log's length."""
+        """Return the mirrors whose newest version is not the one in `looked`. This checks two file
+        names of each, whatever the log's length."""
 
     def look(self, mirror: str, above: int) -> LogAbove:
-        """The mirror's log above a version: reads the commits since then, and the version's."""
+        """Read the mirror's log above a version: that version's commit, and those since then."""
 
     def rows(
         self, mirror: str, columns: Sequence[str], version: int, near: Near | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """All rows of the mirror at a version, or at least those that are `near`, deletion vectors
-        honoured; no JVM, except for a mirror with widened columns."""
+        """Yield all rows of the mirror at a version, or at least those that are `near`. Deletion
+        vectors are honoured; only a mirror with widened columns needs a JVM."""

@@ -1,4 +1,4 @@
-"""Decoded rows in durable Parquet files, before any table shows them."""
+"""Durable Parquet files of decoded rows, before a changelog lists them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from pipeline.segment import SegmentFile
 
 
 class SegmentWriter(Protocol):
-    """One segment being written; files roll over by size. Not durable before `close`.
+    """A segment that is being written; files roll over by size. Nothing is durable before `close`.
 
-    Writing may go on after `write` returned; what goes wrong then is raised by a later call.
+    Writing may continue after `write` returned; a later call raises what goes wrong then.
     """
 
     def write(self, changes: pa.Table) -> None:
-        """Row images enough for a row group, or all there are. Those that leave columns out
-        have `layout.present_name` as a last column, and go to files that end with `PARTIAL`."""
+        """Write row images, enough for a row group or all that there are. Images that leave
+        columns out have `layout.present_name` as their last column, and go to files whose names
+        end with `PARTIAL`."""
 
     def cut(self) -> int:
-        """End the file at hand: what follows goes to files of its own. How many there are."""
+        """End the current file, so that later rows go to new files, and return the number of
+        files."""
 
     def drop(self, files: int) -> None:
-        """Delete what was written behind the first so many files, as `cut` counted them."""
+        """Delete what was written after the first `files` files, as `cut` counts them."""
 
     def close(self) -> tuple[SegmentFile, ...]:
         """Finish the files and make them and their folder durable (fsync)."""
@@ -34,8 +36,8 @@ class SegmentWriter(Protocol):
 class SegmentStore(Protocol):
     """Parquet files in the changelog's folders, not yet part of any Delta table.
 
-    `folder` is a `TableState.changelog`, or one of the source's own tables. File names carry
-    the batch id, so that an abandoned batch's files are found without a list of them.
+    `folder` is a `TableState.changelog`, or one of the source's own tables. File names have the
+    batch's id, so that an abandoned batch's files are found without a list of them.
     """
 
     def open(
@@ -47,52 +49,52 @@ class SegmentStore(Protocol):
         schema: pa.Schema,
         updated: bool = False,
     ) -> SegmentWriter:
-        """`schema`: what every row has. `updated`: `layout.updated_field` is part of it, and
-        the files' names say so."""
+        """Begin a segment. `schema`: the columns of every row. `updated`: `layout.updated_field`
+        is one of them, and the files' names say so."""
 
     def open_chunk(self, folder: str, *, load: int, chunk: int, schema: pa.Schema) -> SegmentWriter:
-        """Rows of a table that is being loaded. What an earlier try left of the chunk is gone."""
+        """Begin a chunk of a table whose rows are being read; delete what an earlier try left of
+        it."""
 
     def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
-        """What is wrong with files that should be there (missing, other size, other
-        checksum), a sentence each; empty when all are intact."""
+        """Return what is wrong with recorded files (missing, another size, another checksum), one
+        sentence each; empty if all are intact."""
 
     def pieces(
         self, folder: str, files: Iterable[SegmentFile], columns: Sequence[str] | None = None
     ) -> Iterator[pa.Table]:
-        """The files' row images in order, `columns` of them or all; as many at a time as fit into
-        memory several times over."""
+        """Yield the files' row images in order, with `columns` or all; each piece fits into memory
+        several times over."""
 
     def unpacked(self, folder: str, files: Iterable[SegmentFile]) -> int:
-        """Bytes of the files' values before compression, without reading them."""
+        """Return the bytes of the files' values before compression, without reading them."""
 
     def discard(self, source: str, batch: int) -> int:
-        """Delete every file of a batch below the source's changelogs and in its own tables;
-        how many."""
+        """Delete every file of a batch below the source's changelogs and in its own tables, and
+        return how many."""
 
     def give_up_uploads(self, source: str) -> None:
-        """Give up what a run that was killed left on its way to a store, anywhere below the
-        source's folder: for whoever holds the source, while nothing is written there."""
+        """Abort the unfinished uploads of killed runs anywhere below the source's folder. Only for
+        the holder of the source, while nothing is written there."""
 
     def discard_load(self, folder: str, load: int) -> int:
-        """Delete every file of a load; how many."""
+        """Delete every file of a load, and return how many."""
 
     def bring(self, origin: str, folder: str, files: Iterable[SegmentFile]) -> None:
-        """Move files to `folder`, durably, each at once and over one of its name. In `origin`
-        each has the name that it was `revision.written_as`; one that is not there any more was
-        brought before."""
+        """Move files to `folder` durably, each atomically and over a file of its name. In `origin`
+        each has the name `revision.written_as`; one that is missing there was moved before."""
 
     def clear(self, folder: str) -> None:
-        """Delete the folder with all that is in and below it; none there is no error. For a
-        place where files wait that nothing tells of."""
+        """Delete the folder and everything below it; a missing folder is no error. Only for places
+        whose files are recorded nowhere."""
 
     def purge(
         self, folder: str, through: int, kept: Collection[str] = (), held: Held = unasked
     ) -> int:
-        """Delete the files of batches up to that one, whoever knows them, but for those `kept`;
-        how many. They are listed before `held` is asked, so that what whoever takes over brings
-        there stays."""
+        """Delete the files of batches up to `through`, recorded or not, but for those `kept`, and
+        return how many. They are listed before `held` is called, so that files of a run that takes
+        over stay."""
 
     def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
-        """Delete files that no table shows and nobody reads again. Repeating it changes
+        """Delete files that no table lists and nobody reads again. Repeating it changes
         nothing."""

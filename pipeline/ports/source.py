@@ -1,4 +1,4 @@
-"""What a run asks of the source: facts, its log, its structures, its rows."""
+"""The source server as a run sees it: facts, its log, its structures, its rows."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class BinlogSize:
 class ServerFacts:
     """What the source said of itself in one round of questions.
 
-    `gtid_executed` is read before `head`, so it never names what lies beyond it.
+    `gtid_executed` is read before `head`, so it has no transaction after that.
     `settings` holds global variables by lower-case name. `read_at` is the server's clock.
     MariaDB has no server_uuid (`server-id:<id>` stands for it), always GTIDs, its binlog
     state as what was executed, and the list at the head of its oldest file as what was
-    purged. `standby`: the source's standby answered. As JSON it is what decisions keep of it.
+    purged. `standby`: the source's standby answered. Decisions keep the fields in `json_keys`.
     """
 
     json_keys: ClassVar = (
@@ -71,18 +71,18 @@ class ServerFacts:
     life: ServerLife | None = None
 
     def size_of(self, file: LogFile) -> int | None:
-        """Bytes of a file of the log; None if the server does not list it."""
+        """Return the bytes of a file of the log; None if the server does not list it."""
         return next((log.size for log in self.binlogs if log.file == file), None)
 
     def lists(self, file: LogFile) -> bool:
-        """Whether the log still has the file."""
+        """Return whether the server still lists the file."""
         return self.size_of(file) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What a socket gave: `data[begin:end]`. The bytes before `begin`, of a dump 64 KiB of
-    them, may be written over; all of it is the sender's again at its next step."""
+    """Bytes from a socket: `data[begin:end]`. The bytes before `begin`, 64 KiB in a dump, may be
+    overwritten; the iterator reuses the whole array at its next step."""
 
     data: npt.NDArray[np.uint8]
     begin: int
@@ -92,15 +92,14 @@ class Received:
 class BinlogDump(Protocol):
     """A bounded stream of packets from one connection; never reconnects.
 
-    Iterating gives the packets' bytes as they come, cut anywhere: the answer to
-    COM_BINLOG_DUMP, numbered from 1. It waits for more until it is closed, so whoever
-    reads must stop at the packet that ends the stream. A silent peer is
-    `SourceUnavailable` within the read timeout.
+    Iterating yields the bytes of the packets that answer COM_BINLOG_DUMP, numbered from 1, as they
+    arrive and cut anywhere. It waits for more until it is closed, so the reader must stop at the
+    packet that ends the stream. A silent peer is `SourceUnavailable` within the read timeout.
     """
 
     @property
     def begins(self) -> Coordinates | None:
-        """Where the stream begins; None for a dump after a GTID set."""
+        """The place where the stream begins; None for a dump after a GTID set."""
 
     def __iter__(self) -> Iterator[Received]: ...
 
@@ -112,13 +111,13 @@ class BinlogDump(Protocol):
 class Baseline:
     """Structures as they were read from the server, between two places of its log.
 
-    Whatever was committed before `low` is in them, and nothing that was committed behind
-    `high`: where the log has no statement on a table between the two, its structure is the
-    one of either place and of every one between. `low_set` and `high_set` are the GTIDs
-    executed then, empty where the server has none: a statement with a GTID of `low_set`
-    is in what was read, wherever it stands. A table that was dropped meanwhile may be
-    missing, one that was altered may be as it never was. `unread`: tables that are there, and
-    that the account may not see or read all of, each with what it lacks.
+    They have everything that was committed before `low`, and nothing that was committed after
+    `high`: if the log has no statement on a table between the two, its structure was the same all
+    the time. `low_set` and `high_set` are the GTIDs executed then, empty if the server has none: a
+    statement with a GTID of `low_set` is in what was read, wherever it stands in the log. A table
+    that was dropped meanwhile may be missing; one that was altered may show a mixture of both
+    structures. `unread`: tables that the account may not see or read completely, each with the
+    privilege that is missing.
     """
 
     tables: tuple[TableSchema, ...]
@@ -132,9 +131,9 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class CurrentSchemas:
-    """Some tables as information_schema shows them now; `head` is the log's end, read behind that:
-    no statement that changed what is shown stands behind it, except one that is not logged yet.
-    `server_uuid`: of the server that answered, as in `ServerFacts`."""
+    """Some tables as information_schema shows them now. `head` is the log's end, read after that:
+    each statement that changed what is shown stands before it, or is not logged yet.
+    `server_uuid`: that of the server that answered, as in `ServerFacts`."""
 
     tables: Mapping[TableName, TableSchema]
     head: Coordinates
@@ -145,20 +144,19 @@ class CurrentSchemas:
 class TableSnapshot:
     """One table's rows in one consistent read, while it is open.
 
-    Whatever was committed before `low` (the transactions of `low_set`, where the server
-    has GTIDs) is in `batches`, and nothing that was committed behind `high`: the rows, and
-    then every change behind `low` over them, key by key, are the table from `high` on.
-    `exact`: nothing that concerns the table was committed between; `low` is `high` then,
-    and the changes behind it are all that is missing, also for a table without a key.
+    `batches` have everything that was committed before `low` (the transactions of `low_set`, if the
+    server has GTIDs), and nothing that was committed after `high`: these rows, with every change
+    after `low` applied over them key by key, are the table from `high` on.
+    `exact`: nothing that concerns the table was committed between; then `low` equals `high`,
+    and only the changes after it are missing, also for a table without a key.
     `batches` can be read once; each has the columns of `schema`, in no particular order of
-    rows, and at least one row: at most 10,000 (fewer of a table of more than some 400 columns),
-    and none that begins behind 32 MiB of a batch's bytes as they come, so that memory stays
-    flat but for one large row. They are views of nothing: whoever has one keeps it. Reading raises
-    what `SourceServer.snapshot` raises.
+    rows, and 1 to 10,000 rows (fewer of a table with more than some 400 columns). A batch ends
+    after 32 MiB as received, so that memory stays flat but for one large row. A batch owns its
+    memory. Reading raises what `SourceServer.snapshot` raises.
 
     `prepared`: XA transactions that may have been prepared before `low` and are not in
-    `batches`: their rows stand in the log before `low`, their commit behind it, or is still to
-    come. Maybe others besides. None where nobody can say: the account may not ask.
+    `batches`: the log has their rows before `low`, and their COMMIT after it, or not yet. It may
+    name others, too. None if the account may not ask.
     """
 
     table: TableName
@@ -174,10 +172,10 @@ class TableSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ConditionSnapshot:
-    """The rows of a table that a condition holds for, and its rows by their keys, in one
-    consistent read, while it is open. `by_keys`, once `rows` is read to its end: the keys of rows
-    among which are all of those that there are of the keys given, which have the columns of one
-    key, by whose values rows can be asked for (`snapshot.bounds`), and no NULL."""
+    """The rows of a table for which a condition holds, and lookups by key, in one consistent read,
+    while it is open. Once `rows` is read to its end, `by_keys` takes keys without NULL, with the
+    columns of a key by which rows can be selected (`snapshot.bounds`), and yields keys of the
+    table's rows, among them all of the given ones that exist."""
 
     rows: TableSnapshot
     by_keys: Callable[[pa.RecordBatch], Iterator[pa.RecordBatch]]
@@ -189,65 +187,66 @@ class SourceServer(ComparedServer, Protocol):
     def facts(self) -> ServerFacts: ...
 
     def survey(self) -> Survey:
-        """A close look, in a bounded number of questions; what the account may not see is
-        named in it. Works where `facts` is refused for a privilege or a setting."""
+        """Examine the server in a bounded number of queries; the result names what the account may
+        not see. It works even if `facts` is refused for a privilege or a setting."""
 
     def dump(self, start: Coordinates) -> BinlogDump:
-        """A dump from `start`, which must be the beginning of an event; or, where a server
-        cannot begin that far in a file, from its beginning (`BinlogDump.begins`)."""
+        """Return a dump from `start`, which must be the beginning of an event; from the beginning
+        of that file if the server cannot begin so far in it (`BinlogDump.begins`)."""
 
     def dump_after(self, executed: GtidSet) -> BinlogDump:
-        """A dump of every transaction that is not in the set."""
+        """Return a dump of every transaction that is not in the set."""
 
     def prepared(self) -> frozenset[Xid]:
-        """XA transactions that are prepared now; none where the account may not ask."""
+        """Return the XA transactions that are prepared now; none if the account may not ask."""
 
     def tables(self) -> list[ListedTable]:
-        """All base tables this account can see, system databases left out, sorted."""
+        """Return all base tables that the account can see, sorted, without system databases."""
 
     def engines(self) -> dict[TableName, str]:
-        """The engine of each table in `tables`, asked for in one short question; '' for none."""
+        """Return the engine of each table in `tables`, by one short query; '' for none."""
 
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
-        """What is written about the columns of these tables now, by table and column; for people:
-        no structure has them."""
+        """Return the comments on columns of these tables now, by table and column. They are for
+        people: no structure has them."""
 
     def table_comments(self, tables: Collection[TableName]) -> dict[TableName, str]:
-        """What is written about these tables; those without are left out."""
+        """Return the comments on these tables; tables without one are left out."""
 
     def rows(self, structure: TableStructure) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
-        """The table's rows in one consistent read, columns typed by `schema.types`, in batches as
-        `TableSnapshot` has them; `TableError` as for `snapshot`."""
+        """Return the table's rows in one consistent read, with columns of the types in
+        `schema.types`, in batches as in `TableSnapshot`; `TableError` as for `snapshot`."""
 
     def structure(self, table: TableName) -> TableStructure:
-        """The table's structure now, from information_schema; `NothingMatches` where the
+        """Return the table's structure now, from information_schema; `NothingMatches` if the
         account sees no such table."""
 
     def structures(self) -> list[TableStructure]:
-        """The structure of every table in `tables`, in a bounded number of questions."""
+        """Return the structure of every table in `tables`, by a bounded number of queries."""
 
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
-        """Every base table this account can see and every database, system ones left out,
-        or those of `names` that there are; in a bounded number of questions. Values of defaults
-        that their texts do not tell are asked for, where the account may SELECT. Of one table:
-        `TableError` where it is there, and cannot be looked at."""
+        """Return every base table and every database that the account can see, without system
+        databases, or those of `names` that exist, by a bounded number of queries. Defaults whose
+        text does not say their value are evaluated, if the account may SELECT. If one table is
+        asked for: `TableError` if it exists and cannot be examined."""
 
     def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
-        """Those of the tables that the account sees, without their foreign keys, in a bounded
-        number of questions. A table that is altered at this moment may be as it never was, or
-        missing."""
+        """Return those of the tables that the account sees, without their foreign keys, by a
+        bounded number of queries. A table that is altered at this moment may show a mixture of both
+        structures, or be missing."""
 
     def is_view(self, name: TableName) -> bool:
         """Return whether a view, or on MariaDB a sequence, has that name now; False if the account
         may not see it."""
 
     def locked_schema(self, table: TableName) -> CurrentSchemas:
-        """One table, while nobody can alter it: all that changed it and is logged stands before
-        `head`. None in `tables` if the server does not have it. `TableBusy` if others do not let
-        it be locked for reading, `TableError` if the account may not read all its columns."""
+        """Return one table while nobody can alter it: every logged statement that changed it stands
+        before `head`. `tables` is empty if the server does not have the table. `TableBusy` if
+        others keep it from being locked for reading, `TableError` if the account may not read all
+        its columns."""
 
     def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
-        """Those of the tables that have no row, each at some moment of this call; one that
+        """Return those of the tables that had no row at some moment of this call; a table that
         cannot be read is not among them."""
 
     def snapshot(
@@ -257,15 +256,15 @@ class SourceServer(ComparedServer, Protocol):
         *,
         exact: bool = False,
     ) -> AbstractContextManager[TableSnapshot]:
-        """One consistent read of a table that is built as `table` says, or of its primary
-        key and these columns, typed by `schema.types` and equal to what the log says.
+        """Read a table with the structure `table` in one consistent read, or its primary key and
+        these columns, with the types in `schema.types` and the same values as in the log.
 
-        `exact`: wait for a moment in which nothing is committed, or lock the table for
-        one; it is tried for a few seconds, and `TableSnapshot.exact` tells. The table keeps
-        its structure until the snapshot is closed; it is closed for whoever waits to alter it.
-        `StructureMoved` where it is built otherwise, or gone; `TableError` for a value no Arrow
-        type holds, for what the server refuses of it, and for a warning that may stand for another
-        value (`TableBusy` where others keep it from being read now, or it gave way to them).
+        `exact`: wait a few seconds for a moment in which nothing is committed, or lock the table
+        for one; `TableSnapshot.exact` says whether that succeeded. The table keeps its structure
+        until the snapshot is closed, which happens early if somebody waits to alter it.
+        `StructureMoved` if the table has another structure, or is gone; `TableError` for a value
+        that no Arrow type holds, for a refusal of the server, and for a warning that may mean a
+        changed value (`TableBusy` if others keep it from being read now, or it gave way to them).
         """
 
     def next_bound(
@@ -276,10 +275,9 @@ class SourceServer(ComparedServer, Protocol):
         *,
         since: Coordinates | None = None,
     ) -> Bound | None:
-        """Where the chunk of so many rows behind `after` (None: the table's first) ends; None
-        where no more than that are left, and where the server cannot cut the table. `since`: as
-        for `chunk`.
-        `StructureMoved`, `TableError` and `TableBusy` as for `snapshot`."""
+        """Return where the chunk of `rows` rows after `after` (None: from the table's first row)
+        ends; None if no more than that are left, or the server cannot cut the table. `since` as
+        for `chunk`; `StructureMoved`, `TableError` and `TableBusy` as for `snapshot`."""
 
     def chunk(
         self,
@@ -290,11 +288,11 @@ class SourceServer(ComparedServer, Protocol):
         most_seconds: float = PIECE_SECONDS,
         since: Coordinates | None = None,
     ) -> AbstractContextManager[TableSnapshot]:
-        """As `snapshot`, of the rows of a range alone, and unless `exact` perhaps of a replica:
-        `since` is a place of the log that `low` is not before. It gives way to who waits to alter
-        the table, as `snapshot.giving_way` says: `TableBusy` then. A range of all the table is left
-        after `most_seconds`, with `TableBusy`. `StructureMoved` also where the table is
-        cut by other columns than the range."""
+        """Read only the rows of a range, else as `snapshot`; unless `exact`, perhaps from a
+        replica, with a `low` that is not before `since`. It gives way to a statement that waits to
+        alter the table, as `snapshot.giving_way` says, with `TableBusy`. A range of the whole table
+        is given up after `most_seconds`, also with `TableBusy`. `StructureMoved` also if the table
+        is cut by other columns than the range."""
 
     def rows_where(
         self,
@@ -303,27 +301,26 @@ class SourceServer(ComparedServer, Protocol):
         *,
         most_seconds: float = PIECE_SECONDS,
     ) -> AbstractContextManager[ConditionSnapshot]:
-        """As `snapshot`, of the rows alone that a condition holds for. It gives way as `chunk` of
-        all the table does. `ConditionRefused` for a condition that the server does not take."""
+        """Read only the rows for which a condition holds, else as `snapshot`. It gives way as
+        `chunk` of the whole table does. `ConditionRefused` if the server refuses the condition."""
 
     def estimated_where(self, table: TableName, condition: Condition) -> int:
-        """For about how many rows of a table the condition holds, as the server guesses;
-        `ConditionRefused` for one that it does not take, or for a table that it does not have."""
+        """Return the server's estimate of the rows for which the condition holds;
+        `ConditionRefused` if the server refuses it, or does not have the table."""
 
     def source_load(self) -> SourceLoad:
-        """What the server has to do at this moment."""
+        """Return the load on the server at this moment."""
 
     def estimated_rows(self, tables: Collection[TableName]) -> dict[TableName, int]:
-        """How many rows each of the tables has, as the server guesses; those it does not know are
-        left out."""
+        """Return the server's estimate of each table's rows; unknown tables are left out."""
 
     def estimated_bytes(self, tables: Collection[TableName]) -> dict[TableName, int]:
-        """The same of the bytes that their rows take at the server."""
+        """Return the server's estimate of the bytes of each table's rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedTable:
-    """A base table of the source, for looking at: rows are the server's estimate."""
+    """A base table of the source, to be shown; `rows` is the server's estimate."""
 
     name: TableName
     engine: str

@@ -1,4 +1,4 @@
-"""Row events that do not fit into memory, or have to wait."""
+"""Files for row events that do not fit into memory, or wait for a COMMIT."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from pipeline.batch import WaitingFile
 
 
 class EventFile(Protocol):
-    """A file of row events (`pipeline.binlog.transactions.spill`): written forward, read
-    anywhere."""
+    """A file of row events (`pipeline.binlog.transactions.spill`): appended to, and read at any
+    offset."""
 
     def write(self, data: bytes | memoryview) -> None: ...
 
     def read(self, at: int, count: int) -> bytes:
-        """So many bytes from there; `SegmentsLost` if they are not there."""
+        """Return `count` bytes from the offset `at`; `SegmentsLost` if they are missing."""
 
     def close(self) -> None:
-        """Done with it. A scratch file is gone then."""
+        """Close the file; a scratch file is deleted."""
 
 
 class Spool(Protocol):
-    """Where row events wait, encrypted. Full disks are `LakeUnavailable`."""
+    """Encrypted files in which row events wait. A full disk is `LakeUnavailable`."""
 
     def scratch(self) -> EventFile:
-        """A file that lives no longer than this process."""
+        """Return a new file that is deleted with this process."""
 
     def prepared(self, source: str, batch: int, number: int) -> EventFile:
-        """A new file for the batch's so-manieth prepared transaction."""
+        """Return a new file for the batch's prepared transaction of that number."""
 
     def seal(self, file: EventFile) -> WaitingFile:
         """Make a prepared file and its folder durable, and close it."""
 
     def open(self, source: str, file: WaitingFile) -> EventFile:
-        """A sealed file; `SegmentsLost` if it is missing or not what was sealed."""
+        """Open a sealed file; `SegmentsLost` if it is missing or not what was sealed."""
 
     def discard(self, source: str, batch: int) -> int:
-        """Delete the files that a batch prepared; how many."""
+        """Delete the files that a batch prepared, and return how many."""
 
     def remove(self, source: str, file: WaitingFile) -> None:
-        """Delete a sealed file whose transaction was ended, once the batch that ended it
-        is acknowledged: an earlier end may be abandoned and the file needed again.
+        """Delete the sealed file of a transaction that ended. Call it only once the batch with that
+        end is acknowledged: until then the batch may be abandoned and need the file again.
         Repeating it changes nothing."""

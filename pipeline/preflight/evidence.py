@@ -24,8 +24,8 @@ from pipeline.tables import NamePatterns, TablePatterns
 @dataclass(frozen=True, slots=True)
 class RunEvidence:
     """What every run knows before it reads: facts about the server, its tables, and the states in
-    the ledger. `recorded`: tables in the ledger; `quarantined`: those of them that are not active
-    or loading. `account`: the value of CURRENT_USER(); None if it was not asked for."""
+    the ledger. `recorded`: tables in the ledger; `stopped`: those of them that do not follow the
+    source. `account`: the value of CURRENT_USER(); None if it was not asked for."""
 
     flavour: str
     version: str
@@ -33,7 +33,7 @@ class RunEvidence:
     tables: Sequence[ListedTable]
     patterns: TablePatterns
     recorded: Collection[TableName] = ()
-    quarantined: Collection[TableName] = ()
+    stopped: Collection[TableName] = ()
     account: str | None = None
 
     @classmethod
@@ -44,8 +44,8 @@ class RunEvidence:
         patterns: TablePatterns,
         states: Mapping[TableName, TableState],
     ) -> RunEvidence:
-        followed = (TableCondition.ACTIVE, TableCondition.LOADING)
-        quarantined = {table for table, state in states.items() if state.condition not in followed}
+        following = TableCondition.FOLLOWING
+        stopped = {table for table, state in states.items() if state.condition is not following}
         return cls(
             server.flavour,
             server.version,
@@ -53,7 +53,7 @@ class RunEvidence:
             tables,
             patterns,
             set(states),
-            quarantined,
+            stopped,
             server.account if isinstance(server, Survey) else None,
         )
 

@@ -168,7 +168,7 @@ def _grant(pattern: str, account: str | None) -> str:
 
 def _keys(evidence: RunEvidence) -> Iterator[Verdict]:
     captured = [table for table in evidence.tables if evidence.patterns.matches(table.name)]
-    keyless = [t.name for t in captured if not t.primary_key and t.name not in evidence.quarantined]
+    keyless = [t.name for t in captured if not t.primary_key and t.name not in evidence.stopped]
     if keyless:
         yield Fault(f"no PRIMARY KEY: {', '.join(map(str, keyless))}", "tables")
     elif captured:
@@ -176,9 +176,9 @@ def _keys(evidence: RunEvidence) -> Iterator[Verdict]:
         yield Fine(f"{of_all} tables are captured, each with a key")
 
 
-def _quarantined(evidence: RunEvidence) -> Iterator[Verdict]:
-    for name in sorted(evidence.quarantined):
-        yield Fault("is quarantined", str(name))
+def _stopped(evidence: RunEvidence) -> Iterator[Verdict]:
+    for name in sorted(evidence.stopped):
+        yield Fault("does not follow the source", str(name))
 
 
 def _settings(evidence: SourceEvidence) -> Iterator[Verdict]:
@@ -224,12 +224,12 @@ RUN_RULES: Final = about(
         _keys,
     ),
     CheckRule(
-        "quarantined",
+        "stopped tables",
         "the ledger",
         "warning",
         "the table's mirror stands still",
         "`lockstep status` says why",
-        _quarantined,
+        _stopped,
     ),
 )
 CHECK_RULES: Final = about(

@@ -11,7 +11,7 @@ from pipeline.batch import Batch, BatchState
 from pipeline.bounds import RunBounds
 from pipeline.decisions import AttemptOutcome, Decision, Lease
 from pipeline.engines import why_refused
-from pipeline.errors import BY_ITSELF, LogStops, RowsNotRead, TableError, named, naming
+from pipeline.errors import LogStops, RowsNotRead, TableError, named, naming
 from pipeline.json_values import to_json
 from pipeline.places import AtCoordinates
 from pipeline.position import Coordinates
@@ -95,7 +95,7 @@ def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport
 
 def _to_the_end(work: Workplace, lease: Lease) -> CaptureReport:
     report = _capture_once(work, lease)
-    owed = [quarantine for quarantine in report.quarantined if quarantine.remedy in BY_ITSELF]
+    owed = [quarantine for quarantine in report.quarantined if quarantine.by_itself]
     if not owed or work.source.until is not None:
         return report
     return report.followed_by(_capture_once(work, lease), {quarantine.table for quarantine in owed})
@@ -169,9 +169,7 @@ def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -
 
 def _after(before: CaptureReport, report: CaptureReport) -> CaptureReport:
     """Return both as one, which is called as the ordinary batch after the one that caught up."""
-    again = {
-        quarantine.table for quarantine in before.quarantined if quarantine.remedy in BY_ITSELF
-    }
+    again = {quarantine.table for quarantine in before.quarantined if quarantine.by_itself}
     return replace(
         before.followed_by(report, again),
         rule=report.rule,
@@ -268,9 +266,9 @@ def _capture(
     highs = [reread.high for reread in rereads] + ([part.high] if part else [])
     if highs:
         run_start = _reaching(work, run_start, max(highs))
-    active = [order.table for order in plans.resumed]
-    active += [load.table for load in begun_loads(rereads)]
-    extents, basis = extents_of(basis_of(work, run_start, bounds, batch.id, active, batch.base))
+    taken_up = [order.table for order in plans.resumed]
+    taken_up += [load.table for load in begun_loads(rereads)]
+    extents, basis = extents_of(basis_of(work, run_start, bounds, batch.id, taken_up, batch.base))
     for parent, schema in misread.parents.items():
         known = basis.structures.last_known(parent)
         keys = () if known is None else known.foreign_keys

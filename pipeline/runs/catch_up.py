@@ -15,7 +15,7 @@ from time import perf_counter
 from pipeline.batch import Batch, BatchKind, Cursor
 from pipeline.bounds import RunBounds
 from pipeline.decisions import Continuity, Decision, Lease
-from pipeline.errors import BY_ITSELF, LockstepError, Recovery, Remedy, SchemaUnknownAt
+from pipeline.errors import LockstepError, Need, Recovery, SchemaUnknownAt, StoppedBy
 from pipeline.gtid import GtidSet
 from pipeline.runs.begin import read_again_at
 from pipeline.runs.capturing.basis import Basis, tables_of
@@ -26,7 +26,7 @@ from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.structure_proof import note_unproven, prove_structures
 from pipeline.runs.capturing.table_changes import Comeback, RecordedBefore, TakenUp, history_of
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import owed
+from pipeline.runs.cures import owed, waits_for_rows
 from pipeline.runs.repair import discard
 from pipeline.runs.reports import CaptureReport
 from pipeline.runs.wanted import TablePlans
@@ -90,7 +90,7 @@ def _caught_up(
     first, cursor, facts = returns.first, returns.cursor, returns.facts
     assert first is not None and cursor is not None and facts is not None
     stopped = [order.stopped.batch for order in returns.caught_up if order.stopped is not None]
-    active = [order.table for order in returns.caught_up]
+    taken_up = [order.table for order in returns.caught_up]
     recorded = RecordedBefore(work.ledger, work.source.name, first.batch.id)
     basis = Basis(
         work,
@@ -98,7 +98,7 @@ def _caught_up(
         RunBounds(cursor.position.at, GtidSet()),
         batch.id,
         tables=tables_of(
-            work, batch.start, batch.id, active, base=batch.base, before=min(stopped, default=0)
+            work, batch.start, batch.id, taken_up, base=batch.base, before=min(stopped, default=0)
         ),
         structures=tracker_of(
             work, known_at(work, first.batch, first.start.at), facts, recorded=recorded
@@ -175,13 +175,12 @@ def _stopped_again(
     suppliers = {order.table: order.supplier for order in returns.caught_up}
     for table, quarantined in tables.quarantined.items():
         no_further = quarantined.at is not None and not returns.spans[table].low < quarantined.at
-        if quarantined.remedy is Remedy.CONSENT:
+        if quarantined.need is Need.CONSENT:
             continue
         if suppliers[table] is Supplier.CHANGELOG:
-            if no_further or quarantined.remedy in BY_ITSELF:
+            if no_further or quarantined.by_itself:
                 hint = f"`lockstep resume {table} --reason …` reads it from the source"
-                waits = replace(quarantined, hint=hint, remedy=Remedy.RESUMED_RESNAPSHOT)
-                quarantines[table] = waits
+                quarantines[table] = _waiting(quarantined, hint)
         elif no_further:
             quarantines[table] = Quarantine.of(
                 table, owed(quarantined.reason), quarantined.position, quarantined.at
@@ -190,10 +189,10 @@ def _stopped_again(
     columns = _wanting(returns, ColumnsRead)
     rows = {**_wanting(returns, RowsRead), **segmenter.following.coming_back.doubts}
     for table in quarantines.keys() & {*columns, *rows, *_wanting(returns, Rewritten)}:
-        if quarantines[table].remedy not in (Remedy.CONSENT, Remedy.RESUMED_RESNAPSHOT):
+        if not waits_for_rows(quarantines[table]):
             quarantines[table] = _still_owed(quarantines[table])
     for table, why in columns.items():
-        whole = Quarantine.of(table, owed(why, Remedy.BACKFILL), str(at), at)
+        whole = Quarantine.of(table, owed(why, Need.COLUMNS), str(at), at)
         quarantines.setdefault(table, whole)
     for table, why in rows.items():
         quarantines.setdefault(table, Quarantine.of(table, owed(why), str(at), at))
@@ -203,7 +202,11 @@ def _stopped_again(
 def _still_owed(quarantined: Quarantine) -> Quarantine:
     """A table that stops again before it has what the log cannot tell, or its mirror was written
     again: all of it is read."""
-    if quarantined.remedy in BY_ITSELF:
-        return replace(quarantined, hint=owed("").hint, remedy=Remedy.RESNAPSHOT)
-    hint = f"{quarantined.hint}; resumed, it is read from the source"
-    return replace(quarantined, hint=hint, remedy=Remedy.RESUMED_RESNAPSHOT)
+    if quarantined.by_itself:
+        return replace(quarantined, hint=owed("").hint, need=Need.ROWS)
+    return _waiting(quarantined, f"{quarantined.hint}; resumed, it is read from the source")
+
+
+def _waiting(quarantined: Quarantine, hint: str) -> Quarantine:
+    """A table that a person starts again, and then all of it is read."""
+    return replace(quarantined, hint=hint, need=Need.ROWS, by=StoppedBy.SYSTEM)

@@ -27,13 +27,12 @@ from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.schema.model import TableSchema
 from pipeline.segment import SegmentFile, SourceTable
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition
 
 if TYPE_CHECKING:
     from pipeline.recovery.facts import Told
 
 NOT_CAPTURED: Final = "not captured"
-"""How an active table stands still: the batch lacks its changes."""
+"""How a complete table stands still: the batch lacks its changes."""
 
 GTIDS: Final = 4096
 """A longer set is told by commits to `_transactions` alone: there is one for each batch."""
@@ -171,9 +170,9 @@ def _standing(work: Workplace, batch: Batch) -> Mapping[str, Any]:
     ledger, source = work.ledger, batch.source
     states = ledger.table_states(source)
     still = dict.fromkeys(_not_captured(work, batch, states), NOT_CAPTURED) | {
-        table: state.condition.value
+        table: "being read" if state.loading else state.condition.value
         for table, state in states.items()
-        if state.condition is not TableCondition.ACTIVE
+        if not state.complete
     }
     structures = _new_structures(work, batch)
     return {
@@ -194,7 +193,7 @@ def _touched(work: Workplace, batch: Batch) -> set[TableName]:
 def _not_captured(
     work: Workplace, batch: Batch, tables: Iterable[TableName]
 ) -> Iterator[TableName]:
-    """Tables that are active now, and that the batch lacks: its patterns left them out, or a later
+    """Tables that are complete now and that the batch lacks: its patterns left them out, or a later
     batch, which is not merged yet, brought them back."""
     ledger, source = work.ledger, batch.source
     scopes = [scope for scope in ledger.capture_scopes(source) if scope.batch <= batch.id]

@@ -1,5 +1,5 @@
-"""How a table is quarantined, or left to be read from the source, and what brings it back: words
-and remedies, the value of a reading, and which tables are quarantined now."""
+"""How a table is quarantined, or left to be read from the source, and what brings it back: words,
+the value of a reading, and which tables are stopped now."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from pipeline.engines import why_refused
-from pipeline.errors import Remedy, TableBusy, TableError
+from pipeline.errors import Need, StoppedBy, TableBusy, TableError
 from pipeline.load import Load
 from pipeline.position import Coordinates
 from pipeline.schema.model import TableSchema
 from pipeline.schema.table_effects import why_versioned
 from pipeline.segment import SegmentFile
 from pipeline.table import TableName
-from pipeline.table_state import STOPPED, Quarantine, TableState
+from pipeline.table_state import Quarantine, TableState
 
 
 def resume_hint(table: TableName) -> str:
@@ -55,7 +55,7 @@ def met(table: TableName, other: TableName, name: TableName, *, known: bool) -> 
     return TableError(
         f"its mirror would be called {name}, and that of {other} is",
         hint=f"give one of the two another `into`, then {resume_hint(table)}",
-        remedy=Remedy.CATCH_UP if known else Remedy.RESUMED_RESNAPSHOT,
+        need=None if known else Need.ROWS,
     )
 
 
@@ -65,8 +65,8 @@ def reload_hint(table: TableName) -> str:
 
 
 _HINTS: Final = {
-    Remedy.RESNAPSHOT: "the next run reads it from the source",
-    Remedy.BACKFILL: "the next run reads its new columns from the source",
+    Need.ROWS: "the next run reads it from the source",
+    Need.COLUMNS: "the next run reads its new columns from the source",
 }
 
 
@@ -93,40 +93,41 @@ class Reread:
         return self.load is None or self.load.complete
 
 
-def owed(reason: str, remedy: Remedy = Remedy.RESNAPSHOT) -> TableError:
-    """What a table is quarantined with only to be read from the source by the next run, which
-    is told in the hint's words and knows it by the remedy."""
-    return TableError(reason, hint=_HINTS[remedy], remedy=remedy)
+def owed(reason: str, need: Need = Need.ROWS) -> TableError:
+    """Return the error of a table that stops only until the next run reads it from the source."""
+    return TableError(reason, hint=_HINTS[need], need=need, by=StoppedBy.RUN)
+
+
+def waits_for_rows(error: TableError | Quarantine) -> bool:
+    """Return whether a table waits for a person, and all of it is read from the source then."""
+    return error.by is StoppedBy.SYSTEM and error.need in (Need.ROWS, Need.CONSENT)
 
 
 def in_vain(error: TableError, columns: Sequence[str] | None = None) -> TableError:
-    """What a table is quarantined with that could not be read, or those `columns` of it."""
+    """Return the error of a table that could not be read, or those `columns` of it."""
     if isinstance(error, TableBusy):
-        return owed(error.reason, Remedy.RESNAPSHOT if columns is None else Remedy.BACKFILL)
-    if error.remedy in (Remedy.RESUMED_RESNAPSHOT, Remedy.CONSENT):
+        return owed(error.reason, Need.ROWS if columns is None else Need.COLUMNS)
+    if waits_for_rows(error):
         return error
     return TableError(
         str(error),
         hint=f"{error.hint}; resumed, it is read from the source",
-        remedy=Remedy.RESUMED_RESNAPSHOT,
+        need=Need.ROWS,
     )
 
 
 def quarantines_of(states: Mapping[TableName, TableState]) -> tuple[Quarantine, ...]:
-    """Every table that is quarantined, by the system or by a person; sorted. One that was dropped
-    at the source is not: it has no changes that the lake lacks."""
+    """Return every table that is stopped, sorted. One that was dropped at the source is not: it has
+    no changes that the lake lacks."""
     return tuple(
         Quarantine(
             table,
             state.reason or "",
             state.hint or "",
-            _place(state),
-            remedy=state.remedy or Remedy.CATCH_UP,
+            state.place,
+            need=state.need,
+            by=state.stopped_by,
         )
         for table, state in sorted(states.items())
-        if state.condition in STOPPED
+        if state.stopped_by is not None
     )
-
-
-def _place(state: TableState) -> str:
-    return state.position or (str(state.stopped.at) if state.stopped is not None else "")

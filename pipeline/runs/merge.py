@@ -26,7 +26,7 @@ from pipeline.batch import Batch, BatchState
 from pipeline.changes.layout import DELETED_AT, application_id
 from pipeline.changes.merging import plan_merge, read_before
 from pipeline.decisions import Lease
-from pipeline.errors import CommitConflict, MirrorRefused, Remedy, TableError
+from pipeline.errors import CommitConflict, MirrorRefused, Need, TableError
 from pipeline.intent import Intent
 from pipeline.policies import Readers
 from pipeline.ports.mirrors import MirrorSize
@@ -325,7 +325,7 @@ class _Merging:
     def _refused(self, table: TableName, batch: int, error: TableError) -> None:
         """A mirror to be written anew gets a successor; any other table is quarantined. One that
         was to have another one's rows is read from the source then, whatever they lack."""
-        catches_up = error.remedy is Remedy.CATCH_UP and not isinstance(error, MirrorRefused)
+        catches_up = error.need is None and not isinstance(error, MirrorRefused)
         if catches_up and plan_merge(self.books[table].parts).copied is not None:
             error = owed(error.reason)
         if isinstance(error, MirrorRefused) and table in self.anew - self.renewed:
@@ -340,9 +340,11 @@ class _Merging:
     def _quarantine(self, table: TableName, batch: int, error: TableError) -> None:
         """Nothing of an open intent is in the lake, or `commit_made` had found it."""
         hint = reload_hint(table) if isinstance(error, MirrorRefused) else error.hint
-        catches_up = error.remedy is Remedy.CATCH_UP
-        remedy = Remedy.REWRITE_MIRROR if catches_up else error.remedy
-        quarantined = Quarantine(table, error.reason, hint, f"batch {batch}", remedy=remedy)
+        quarantined = replace(
+            Quarantine.of(table, error, f"batch {batch}"),
+            hint=hint,
+            need=error.need or Need.MIRROR,
+        )
         self.work.ledger.quarantine(self.lease, quarantined)
         self.work.progress.note(f"{quarantined.table} was quarantined: {quarantined.reason}")
         self.failed.append(quarantined)

@@ -63,7 +63,7 @@ def moves(work: Workplace) -> Moves:
     away = {
         table: name
         for table, state in states.items()
-        if state.condition in (TableCondition.ACTIVE, TableCondition.LOADING)
+        if state.condition is TableCondition.FOLLOWING
         and work.source.patterns.matches(table)
         and (name := work.source.other_place(state)) is not None
     }
@@ -73,7 +73,7 @@ def moves(work: Workplace) -> Moves:
         state = states[table]
         if state.mirror_version is None:
             empty[table] = away[table]
-        elif state.condition is TableCondition.ACTIVE and not _comes_anew(work, table):
+        elif state.complete and not _comes_anew(work, table):
             reloaded[table] = away[table]
     return Moves(dict(sorted(empty.items())), dict(sorted(reloaded.items())))
 

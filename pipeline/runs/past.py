@@ -26,8 +26,8 @@ from pipeline.bounds import RunBounds
 from pipeline.decisions import Continuity, Decision, Lease
 from pipeline.errors import (
     LockstepError,
+    Need,
     Recovery,
-    Remedy,
     SchemaUnknownAt,
     TableError,
     UnsupportedStatement,
@@ -437,7 +437,8 @@ def _begin_loads(
     the very place that they are read at."""
     at, stopped = cursor.position.at, dict(basis.tables.quarantined)
     for table, quarantined in stopped.items():
-        if quarantined.remedy not in (Remedy.CONSENT, Remedy.RESUMED_RESNAPSHOT):
+        waits = quarantined.need is Need.ROWS and not quarantined.by_itself
+        if not waits and quarantined.need is not Need.CONSENT:
             error = owed(quarantined.reason)
             stopped[table] = Quarantine.of(table, error, quarantined.position, quarantined.at)
     estimates = work.server.estimated_rows(loads)

@@ -18,7 +18,7 @@ from pipeline.changes.generations import all_columns
 from pipeline.changes.layout import published_schema
 from pipeline.changes.source_tables import SCHEMAS
 from pipeline.decisions import Lease
-from pipeline.errors import Remedy, SegmentsLost, TableError
+from pipeline.errors import Need, SegmentsLost, TableError
 from pipeline.lake_commit import WriteKind
 from pipeline.ports.ledger import content_of
 from pipeline.runs.agreement.changelog_files import (
@@ -35,7 +35,7 @@ from pipeline.runs.cures import reload_hint
 from pipeline.schema.history import SchemaVersion
 from pipeline.segment import Segment, SegmentFile, SourcePart
 from pipeline.table import TableName
-from pipeline.table_state import GOING, Quarantine, TableState
+from pipeline.table_state import Quarantine, TableState
 
 
 def publish(work: Workplace, lease: Lease) -> tuple[Quarantine, ...]:
@@ -93,7 +93,7 @@ class _Publishing:
                 for segment, version in together
             )
             lost = self._publish(changelog, batch, schema, files, errors)
-            if lost is not None and state.condition in GOING:
+            if lost is not None and not state.has_stopped:
                 errors.append(files_lost(batch, table, lost))
         except TableError as error:
             errors.append(error)
@@ -189,7 +189,7 @@ def files_lost(batch: Batch, table: TableName, what: str) -> TableError:
     return TableError(
         f"captured changes of batch {batch.id} are lost: {what}",
         hint=f"restore the file, or {reload_hint(table)}",
-        remedy=Remedy.RESUMED_RESNAPSHOT,
+        need=Need.ROWS,
     )
 
 

@@ -23,7 +23,7 @@ from pipeline.runs.publish import files_lost
 from pipeline.runs.replaying.settle import settle_replays
 from pipeline.segment import SourceTable
 from pipeline.table import TableName
-from pipeline.table_state import GOING, Quarantine
+from pipeline.table_state import Quarantine
 
 SWEPT = 10
 """So many of the newest batches are looked through for files of abandoned ones."""
@@ -146,7 +146,7 @@ def _quarantined(work: Workplace, lease: Lease, damage: Damage) -> str | None:
     table, batch = damage.table, damage.batch
     if not isinstance(table, TableName):
         return None
-    if work.ledger.table_states(batch.source)[table].condition not in GOING:
+    if work.ledger.table_states(batch.source)[table].has_stopped:
         return None
     quarantined = Quarantine.of(table, files_lost(batch, table, damage.why), f"batch {batch.id}")
     work.ledger.quarantine(lease, quarantined)

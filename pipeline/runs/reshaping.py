@@ -23,8 +23,6 @@ from pipeline.table_state import Quarantine, TableCondition, TableState
 from pipeline.tables import TablePatterns
 from pipeline.upkeep.clearing import InClear, Tightening
 
-_FOLLOWED = (TableCondition.ACTIVE, TableCondition.LOADING)
-
 
 def reshape(work: Workplace, lease: Lease) -> None:
     """Have the tables read again that are to be shown otherwise. `ConfigurationError` where the
@@ -90,7 +88,9 @@ def reshaped(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
         shaping.require_key(version)
     still = {note.table for note in _shown_still(work)}
     for table, state in sorted(work.ledger.table_states(source).items()):
-        if state.condition not in _FOLLOWED or not work.source.patterns.matches(table):
+        if state.condition is not TableCondition.FOLLOWING:
+            continue
+        if not work.source.patterns.matches(table):
             continue
         if table in still:
             yield state, owed("rows that it kept show more than its settings do")

@@ -23,7 +23,7 @@ from pipeline.changes.layout import application_id, changelog_path, snapshot_pat
 from pipeline.changes.lineage import ColumnsRead as ColumnsGiven
 from pipeline.changes.merging import SETTLES, FromChangelog, Origin, reload_origin
 from pipeline.decisions import Continuity, Lease
-from pipeline.errors import BY_ITSELF, Remedy, TableError
+from pipeline.errors import Need, StoppedBy, TableError
 from pipeline.load import Load, why_void
 from pipeline.ports.ledger import contents_of
 from pipeline.ports.source import ServerFacts
@@ -48,7 +48,6 @@ from pipeline.supply.plan import (
     FromPast,
     Have,
     LogSpan,
-    Need,
     NewColumns,
     Plan,
     Price,
@@ -62,8 +61,6 @@ from pipeline.supply.plan import (
 )
 from pipeline.table import TableName
 from pipeline.table_state import (
-    GOING,
-    STOPPED,
     OrderKind,
     Stopped,
     Supplier,
@@ -122,9 +119,7 @@ def _left(work: Workplace, orders: Sequence[TableOrder]) -> list[TableState]:
     return [
         state
         for table, state in work.ledger.table_states(work.source.name).items()
-        if state.condition is TableCondition.QUARANTINED
-        and state.remedy in BY_ITSELF
-        and table not in ordered
+        if state.stopped_by is StoppedBy.RUN and table not in ordered
     ]
 
 
@@ -144,21 +139,18 @@ def _why(state: TableState) -> str:
 
 def needs_of(state: TableState) -> frozenset[Need]:
     """Return what a table lacks besides the changes that the log has of it."""
-    lost = state.mirror_generation > 1 and state.mirror_version is None
-    if lost or state.remedy in (Remedy.RESNAPSHOT, Remedy.RESUMED_RESNAPSHOT, Remedy.CONSENT):
-        return frozenset({Need.ROWS})
-    needs = set[Need]()
-    if state.remedy is Remedy.BACKFILL:
-        needs.add(Need.COLUMNS)
-    begins_anew = state.generation > 1 and state.mirror_version is None
-    if begins_anew or state.remedy is Remedy.REWRITE_MIRROR:
+    needs = set[Need]() if state.need is None else {state.need}
+    if state.mirror_version is None and state.mirror_generation > 1:
+        needs.add(Need.ROWS)  # its mirror was lost
+    if state.mirror_version is None and state.generation > 1:
         needs.add(Need.MIRROR)
     return frozenset(needs)
 
 
 def only_server_supplies(state: TableState) -> bool:
     """Whether a table lacks rows that neither its log nor its changelog can have."""
-    return state.condition is TableCondition.DROPPED or Need.ROWS in needs_of(state)
+    dropped = state.condition is TableCondition.DROPPED
+    return dropped or bool(needs_of(state) & {Need.ROWS, Need.CONSENT})
 
 
 def _stopped(state: TableState, stale: Collection[TableName]) -> Have:
@@ -587,7 +579,7 @@ def plan_readings(work: Workplace, run_start: RunStart, returns: TablePlans) -> 
     lost = lost_tables(run_start, states, returns)
     given_up = {load.table: load for load, _ in void}
     tables = {*lost, *kept, *given_up, *_older(work, states, kept.keys() | given_up.keys())}
-    tables |= {t for t, state in states.items() if state.condition is TableCondition.LOADING}
+    tables |= {t for t, state in states.items() if state.loading}
     plans, wants = dict(returns.plans), dict(returns.wants)
     for table in sorted(filter(work.source.patterns.matches, tables)):
         state, load = states.get(table), kept.get(table) or given_up.get(table)
@@ -595,7 +587,7 @@ def plan_readings(work: Workplace, run_start: RunStart, returns: TablePlans) -> 
             if work.source.until is None:
                 plans[table] = plans[table].continuing(kept.get(table))
             continue
-        if table not in plans and state is not None and state.condition in STOPPED:
+        if table not in plans and state is not None and state.has_stopped:
             continue  # it waits for an order
         needs = {Need.LOG} if table in lost else set()
         have = _read(state, table, kept.get(table), frozenset(needs))
@@ -616,8 +608,7 @@ def _read(
     """What a table has whose rows are read from the server."""
     if state is None:
         return Have(table, Standing.NEW, load=load)
-    loading = state.condition is TableCondition.LOADING
-    standing = Standing.LOADING if loading else Standing.FOLLOWING
+    standing = Standing.LOADING if state.loading else Standing.FOLLOWING
     reason = "what was read of it no longer counts"
     return Have(table, standing, needs, reason, load)
 
@@ -674,7 +665,7 @@ def lost_tables(
     if run_start.decision.rule is not StartRule.TABLES_READ_AGAIN:
         return set()
     back = {table for table, one in plans.plans.items() if one.waits is None}
-    return {t for t, state in states.items() if state.condition in GOING or t in back}
+    return {t for t, state in states.items() if not state.has_stopped or t in back}
 
 
 def _older(

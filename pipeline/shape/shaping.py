@@ -14,7 +14,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from pipeline.errors import ConfigurationError, Remedy, TableError
+from pipeline.errors import ConfigurationError, Need, StoppedBy, TableError
 from pipeline.schema.evolving.effects import Changed, Created, Dropped, Effect, Renamed
 from pipeline.schema.fills import fill_of
 from pipeline.schema.history import REDACTED_TEXT, SchemaStatement, SchemaVersion, ShownAs
@@ -162,7 +162,7 @@ class Shaping:
         if before is not None and self.captured(schema.name):
             why = _shows_more(before, shown_as, schema, origins)
             if why is not None:
-                raise TableError(why, hint=consent_hint(schema.name), remedy=Remedy.CONSENT)
+                raise TableError(why, hint=consent_hint(schema.name), need=Need.CONSENT)
         hidden = {*self.hidden(schema)}
         if before is not None:
             hidden_before = hidden_of(before)
@@ -263,7 +263,8 @@ class Shaping:
             raise TableError(
                 "its values were hashed with the key that is replaced",
                 hint=f"`lockstep reload {version.table} --reason …` reads all of it",
-                remedy=Remedy.RESNAPSHOT,
+                need=Need.ROWS,
+                by=StoppedBy.RUN,
             )
         return Shaper(_shape_of_version(version.schema, version.shown_as), self.key)
 

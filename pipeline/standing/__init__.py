@@ -1,5 +1,4 @@
-"""Where a source stands, and in one sentence what is the matter.
+"""The state of a source and of its tables, judged from facts: what is wrong, in one sentence.
 
-Pure: asking the ledger and the server is `pipeline.runs.inspecting.status`, printing
-`lockstep`.
+Pure: `pipeline.runs.inspecting.status` asks the ledger and the server, `lockstep` prints.
 """

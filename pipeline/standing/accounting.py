@@ -1,12 +1,12 @@
-"""Whether all that was read of the log arrived: row images read, written and merged, by batch.
+"""Accounts of row images, read, written and merged, by batch: they show that nothing got lost.
 
-Pure. Not here: whether the rows themselves are right, which `lockstep verify` proves.
+Pure. `lockstep verify` proves that the rows themselves are right.
 
     read     images that got a number when they were read
     written  images in the batch's files: one of each insert, delete and mark, two of each update
     merged   rows of the files that a settled write has, by operation
 
-A table that stopped, or whose rows are still being read, may have rows that no write has yet.
+A table that stopped, or whose rows are still being read, may have rows that are not merged yet.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _MARKED: Final = (
     TableEventKind.COPIED,
     TableEventKind.REREAD,
 )
-"""What leaves a mark in a changelog."""
+"""Events that leave a mark in a changelog."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """One batch. `read` and `images` count row images, of which `marks` stand for no row;
-    `unmerged`: tables that follow the source and have rows here that no write has."""
+    """The account of one batch. `read` and `images` count row images, of which `marks` stand for no
+    row; `unmerged`: tables that follow the source and have rows here that no write has."""
 
     batch: int
     read: int
@@ -60,33 +60,31 @@ def accounts(
     writes: Sequence[SettledWrite],
     following: Collection[TableName],
 ) -> tuple[Account, ...]:
-    """Of each batch, oldest first. `rows`, `events` and `writes` are theirs, and maybe others';
-    `following`: tables that are captured and merged now."""
-    made = [write.intent for write in writes if write.intent.step != REPLAY]
+    """Return the account of each batch, oldest first. `rows`, `events` and `writes` may be of other
+    batches, too; `following`: tables that are captured and merged now."""
+    intents = [write.intent for write in writes if write.intent.step != REPLAY]
     found = []
     for batch in batches:
         own = [row for row in rows if row.batch == batch.id]
-        has = {
-            intent.table for intent in made if intent.first_batch <= batch.id <= intent.last_batch
-        }
-        lacks = [one for one in own if one.table not in has and one.images]
+        merged = {i.table for i in intents if i.first_batch <= batch.id <= i.last_batch}
+        lacks = [row for row in own if row.table not in merged and row.images]
         found.append(
             Account(
                 batch=batch.id,
                 read=batch.changes,
-                images=sum(one.images for one in own),
+                images=sum(row.images for row in own),
                 marks=_marks(batch, events),
                 written=_sum(own),
-                merged=_sum(one for one in own if one.table in has),
-                stopped=_sum(one for one in lacks if one.table not in following),
-                unmerged=tuple(one.table for one in lacks if one.table in following),
+                merged=_sum(row for row in own if row.table in merged),
+                stopped=_sum(row for row in lacks if row.table not in following),
+                unmerged=tuple(row.table for row in lacks if row.table in following),
             )
         )
     return tuple(found)
 
 
 def _marks(batch: Batch, events: Sequence[TableEvent]) -> int:
-    """By the numbers that the batch gave: an event belongs behind the change before it."""
+    """Count them by the batch's sequence numbers: an event has that of the change before it."""
     last = batch.base + batch.changes
     return sum(event.kind in _MARKED and batch.base <= event.sequence <= last for event in events)
 

@@ -1,8 +1,8 @@
-"""What is known of a source when somebody asks how it stands: values, and what is measured of them:
-how far behind it is, how long its log lasts, whether GTIDs would carry it over.
+"""The facts about a source that `status` shows, and measures of them: its lag, how long its log is
+kept, whether it can be followed to another server by GTIDs.
 
-Purging: MySQL manual, `binlog_expire_logs_seconds`: a file goes once it was not written to for so
-long, at the next rotation or start; MariaDB knowledge base, `expire_logs_days`.
+Purging: MySQL manual, `binlog_expire_logs_seconds`: a file is purged once it was not written to for
+that time, at the next rotation or start; MariaDB knowledge base, `expire_logs_days`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pipeline.upkeep.clearing import InClear
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How far the lake is behind the server; None for what cannot be told."""
+    """How far the lake is behind the server; None for what is unknown."""
 
     seconds: float | None = None
     log_bytes: int | None = None
@@ -39,8 +39,8 @@ class Lag:
 
 @dataclass(frozen=True, slots=True)
 class Headroom:
-    """How long the log behind the cursor is still there. `remaining` is None where nothing
-    is purged by time; `gone`: the server lists the cursor's file no more."""
+    """How long the server still keeps the log after the cursor. `remaining` is None if nothing
+    is purged by time; `gone`: the server no longer lists the cursor's file."""
 
     gone: bool
     kept: timedelta | None
@@ -50,7 +50,7 @@ class Headroom:
 
 @dataclass(frozen=True, slots=True)
 class WaitingBatch:
-    """An unfinished batch, and the tables whose merge it waits for."""
+    """An unfinished batch, and the tables for whose merge it waits."""
 
     batch: Batch
     tables: tuple[TableName, ...]
@@ -58,8 +58,8 @@ class WaitingBatch:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """`count` attempts failed since one went through; `first` is when the oldest of them
-    did, as far back as was looked."""
+    """`count` attempts failed since the last success; `first` is when the oldest known one of them
+    failed."""
 
     count: int
     first: datetime
@@ -68,8 +68,8 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """A batch that read again what `after` had read at its end: rows with `_batch` equal
-    to `batch` and committed up to `until` may be in the changelogs twice."""
+    """A batch that read the end of batch `after` again: rows with `_batch` equal to `batch` and
+    committed up to `until` may be in the changelogs twice."""
 
     batch: int
     after: int
@@ -79,17 +79,17 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Everything a person may want to know of a source. `facts` is None if the server did
-    not answer, and then `trouble` says why. `start`: what the next run would decide; None if
-    that was not looked into, and always while `override` is open. Of the tables `quarantined`,
-    those that a person `paused`, and those that the next run brings back. `partial`: tables
-    that the lake can have but a part of. `lake`: why ledger and lake do not belong together;
-    `astray`: tables that the next run quarantines for what somebody did to their mirrors or
-    changelogs, `moved`: those whose changelogs list the same rows in files of somebody else's;
-    `loading`: those whose rows are being read from the source. `proofs`: what comparisons with
-    the source found, and when. `unproven`: tables whose structures are still to be compared with
-    the server's; `in_clear`: tables of which less is shown than before, and what stands in clear of
-    them; `former`: folders that mirrors had before."""
+    """Everything a person may want to know of a source. `facts` is None if the server did not
+    answer, and then `trouble` says why. `start`: what the next run would decide; None if that was
+    not looked into, and always while `override` is open. `quarantined`: the stopped tables;
+    `ordered_back`: those that an order starts again. `partial`: tables of which the lake can have
+    only a part. `lake`: why ledger and lake do not belong together; `astray`: tables that the next
+    run quarantines for what somebody did to their mirrors or changelogs, `moved`: those whose
+    changelogs list the same rows in files of somebody else's; `loading`: those whose rows are being
+    read from the source. `proofs`: what comparisons with the source found, and when. `unproven`:
+    tables whose structures are still to be compared with the server's; `in_clear`: tables of which
+    less is shown than before, and what stands in clear of them; `former`: folders that mirrors had
+    before."""
 
     source: str
     captured: Cursor | None = None
@@ -107,7 +107,6 @@ class Standing:
     gaps: tuple[Gap, ...] = ()
     overlaps: tuple[Overlap, ...] = ()
     quarantined: tuple[Quarantine, ...] = ()
-    paused: frozenset[TableName] = frozenset()
     ordered_back: frozenset[TableName] = frozenset()
     partial: tuple[Extent, ...] = ()
     batches: tuple[Batch, ...] = ()
@@ -122,8 +121,8 @@ class Standing:
 
     @property
     def stopped(self) -> frozenset[TableName]:
-        """Tables that do not follow the source now, whatever the reason."""
-        return frozenset(one.table for one in (*self.quarantined, *self.astray))
+        """The tables that do not follow the source, or will not from the next run on."""
+        return frozenset(stop.table for stop in (*self.quarantined, *self.astray))
 
     @property
     def other_server(self) -> bool:
@@ -135,7 +134,7 @@ class Standing:
 
 
 def looked(attempts: Sequence[Attempt], position: Position | None) -> datetime | None:
-    """When a run last found that nothing was behind the position; `attempts` newest first."""
+    """Return when a run last found that the log ended at the position; `attempts` newest first."""
     for attempt in attempts:
         if position is not None and attempt.head == position.at:
             return attempt.ended_at
@@ -148,8 +147,8 @@ def lag(
     now: datetime,
     since: datetime | None = None,
 ) -> Lag:
-    """Nothing behind is nothing old, whenever that was committed; what is behind is not older
-    than the last commit that was read, and came after `since`, when nothing was behind."""
+    """Return the lag. It is 0 if the log has nothing after the position; else no unread change is
+    older than the last commit that was read, or than `since`, when the log had nothing more."""
     if position is None:
         return Lag()
     behind = log_distance(facts, position) if facts else None
@@ -157,13 +156,13 @@ def lag(
     seconds = None
     if behind == 0 or (missing == 0 and facts is not None and facts.gtid_mode == "ON"):
         seconds = 0.0
-    elif moments := [one for one in (position.committed_at, since) if one is not None]:
+    elif moments := [moment for moment in (position.committed_at, since) if moment is not None]:
         seconds = max((now - max(moments)).total_seconds(), 0.0)
     return Lag(seconds, behind, missing)
 
 
 def log_distance(facts: ServerFacts, position: Position) -> int | None:
-    """Bytes of log between a position and the server's head; None if that cannot be told
+    """Return the bytes of log between a position and the server's head; None if they are unknown
     (another server, a purged file)."""
     if facts.server_uuid != position.server_uuid or not facts.lists(position.at.file):
         return None
@@ -176,15 +175,16 @@ def _transactions(facts: ServerFacts, position: Position) -> int | None:
         return None
     missing = executed.difference(read)
     if executed.flavour == "mariadb" and not set(missing.sources) <= set(read.sources):
-        return None  # numbers of a domain go on from server to server: its first is not 1
+        return None  # a domain's numbers continue across servers: its first one is not 1
     return sum(last - first + 1 for spans in missing.intervals.values() for first, last in spans)
 
 
 def headroom(
     facts: ServerFacts, position: Position, *, ended: datetime | None, oldest: datetime | None
 ) -> Headroom | None:
-    """`ended`: when the file behind the position's was made; None if that is the newest, or
-    not known. `oldest`: when the oldest listed file was made. None for another server."""
+    """Return how long the log after the position is kept; None for another server. `ended`: when
+    the file after the position's was created; None if there is none, or it is unknown. `oldest`:
+    when the oldest listed file was created."""
     if facts.server_uuid != position.server_uuid:
         return None
     kept = kept_for(facts.settings)
@@ -201,8 +201,7 @@ def headroom(
 
 
 def why_not_by_gtid(cursor: Cursor, facts: ServerFacts | None) -> str | None:
-    """Why the source could not be followed to another server by its GTIDs; None if it
-    could."""
+    """Return why the source cannot be followed to another server by its GTIDs; None if it can."""
     if not cursor.position.gtid_set:
         return "nothing that was read had a GTID"
     if cursor.lapsed:
@@ -217,8 +216,8 @@ def why_not_by_gtid(cursor: Cursor, facts: ServerFacts | None) -> str | None:
 def failures(
     attempts: Sequence[Attempt], batches: Sequence[Batch], *, waiting: bool
 ) -> Failures | None:
-    """What failed since a run went through to its end; both newest first. A run that found
-    nothing to read went through unless batches are `waiting` for what failed behind it."""
+    """Return the failures since the last run that succeeded; both lists newest first. An idle run
+    succeeded unless batches are `waiting` for a merge that failed later."""
     done = next((batch.acknowledged_at for batch in batches if batch.acknowledged_at), None)
     failed: list[Attempt] = []
     for attempt in attempts:
@@ -231,7 +230,7 @@ def failures(
 
 
 def overlaps(batches: Sequence[Batch]) -> tuple[Overlap, ...]:
-    """Those of live batches, newest first."""
+    """Return the overlaps of live batches, newest first."""
     return tuple(
         Overlap(batch.id, batch.follows, str(batch.start), batch.start.committed_at)
         for batch in batches

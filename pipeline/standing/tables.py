@@ -1,49 +1,47 @@
-"""How one table stands, in a word, a sentence and a cure.
-
-Not here: a source as a whole (`verdict`), how screens show it.
-"""
+"""The health of one table, in a word, a sentence and a cure; `verdict` judges the whole source."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import assert_never
 
 from pipeline.gaps import Gap
 from pipeline.proof.proven import TableProof, open_differences
 from pipeline.snapshot.progress import LoadProgress
 from pipeline.table import TableName
-from pipeline.table_state import Extent, TableCondition, TableState
+from pipeline.table_state import Extent, TableState
 from pipeline.upkeep.clearing import InClear
 
 
 class TableHealth(StrEnum):
-    """What matters most of a table; the first that holds counts."""
+    """What matters most about a table; the first member that applies counts."""
 
-    QUARANTINED = "quarantined"
+    STOPPED_BY_SYSTEM = "stopped by Lockstep"
     DIFFERS = "differs"
-    PAUSED = "paused"
+    STOPPED_BY_PERSON = "stopped by a person"
+    STOPPED_BY_RUN = "stopped by the last run"
     DROPPED = "dropped"
-    LOADING = "loading"
+    READING = "following, reading rows"
     GAP = "gap"
     PARTIAL = "partial"
     IN_CLEAR = "in clear"
-    """Less of it is shown than before, and what was captured before is not cleared."""
+    """Its settings hide more than before, and values that were captured before are not cleared."""
     UNSEEN = "unseen"
-    """Nothing was captured of it yet."""
+    """Nothing of it was captured yet."""
     FOLLOWING = "following"
 
     @property
     def serious(self) -> bool:
-        """Whether somebody has to act; a warning else."""
-        return self in (TableHealth.QUARANTINED, TableHealth.DIFFERS)
+        """Whether a person has to act; anything else is a warning."""
+        return self in (TableHealth.STOPPED_BY_SYSTEM, TableHealth.DIFFERS)
 
 
 @dataclass(frozen=True, slots=True)
 class TableStanding:
-    """`sentence` and `hint` say the same as long as nothing happens to the table; `progress`
-    does not. `hint` is "" where there is nothing to do; `position` is a place of the log or ""."""
+    """A table's health. `sentence` and `hint` stay the same as long as nothing happens to the
+    table; `progress` changes. `hint` is "" if there is nothing to do; `position` is a place of the
+    log, or ""."""
 
     table: TableName
     health: TableHealth
@@ -54,7 +52,7 @@ class TableStanding:
 
     @property
     def follows(self) -> bool:
-        """Whether the mirror, once there is one, follows the source and has all of it."""
+        """Whether the mirror, once it exists, follows the source and is complete."""
         return self.health in (TableHealth.FOLLOWING, TableHealth.UNSEEN)
 
 
@@ -67,7 +65,7 @@ def table_standings(
     proofs: Sequence[TableProof] = (),
     in_clear: Iterable[InClear] = (),
 ) -> dict[TableName, TableStanding]:
-    """Of each table that has a state or is partial, and of no other."""
+    """Return the standing of each table that has a state or is partial."""
     extents = {extent.table: extent for extent in partial}
     clear = {note.table: note for note in in_clear}
     reading = {progress.table: progress for progress in loading}
@@ -89,8 +87,8 @@ def table_standings(
 
 
 def unseen(table: TableName) -> TableStanding:
-    """Of a table that the ledger does not know."""
-    return TableStanding(table, TableHealth.UNSEEN, "nothing was captured of it yet")
+    """Return the standing of a table that the ledger does not know."""
+    return TableStanding(table, TableHealth.UNSEEN, "nothing of it was captured yet")
 
 
 def _standing(
@@ -103,7 +101,7 @@ def _standing(
     clear: InClear | None,
 ) -> TableStanding:
     stopped = None if state is None else _stopped(state, loading)
-    if stopped is not None and stopped.health is TableHealth.QUARANTINED:
+    if stopped is not None and stopped.health is TableHealth.STOPPED_BY_SYSTEM:
         return stopped
     if differing is not None:
         return TableStanding(
@@ -132,30 +130,25 @@ def _standing(
 
 
 def _stopped(state: TableState, loading: LoadProgress | None) -> TableStanding | None:
-    """What its state says; None where it is active."""
-    table, reason, hint = state.table, state.reason or "", state.hint or ""
-    place = state.position or (str(state.stopped.at) if state.stopped is not None else "")
-    match state.condition:
-        case TableCondition.ACTIVE:
-            return None
-        case TableCondition.QUARANTINED:
-            return TableStanding(table, TableHealth.QUARANTINED, reason, hint, place)
-        case TableCondition.PAUSED:
-            return TableStanding(table, TableHealth.PAUSED, reason, hint, place)
-        case TableCondition.DROPPED:
-            return TableStanding(
-                table,
-                TableHealth.DROPPED,
-                "it was dropped at the source; the mirror keeps what it had",
-                'dropped_tables = "drop" removes the mirrors of dropped tables',
-                place,
-            )
-        case TableCondition.LOADING:
-            return TableStanding(
-                table,
-                TableHealth.LOADING,
-                "its rows are being read from the source; the mirror has not all of them yet",
-                "the next runs go on with it",
-                progress=loading.sentence() if loading is not None else "",
-            )
-    assert_never(state.condition)
+    """Return what its state says; None if the mirror follows the source and is complete."""
+    table, place = state.table, state.place
+    if state.complete:
+        return None
+    if state.loading:
+        return TableStanding(
+            table,
+            TableHealth.READING,
+            "its rows are being read from the source; the mirror does not have all of them yet",
+            "the next runs continue reading",
+            progress=loading.sentence() if loading is not None else "",
+        )
+    if state.stopped_by is not None:
+        health = TableHealth(state.in_words)
+        return TableStanding(table, health, state.reason or "", state.hint or "", place)
+    return TableStanding(
+        table,
+        TableHealth.DROPPED,
+        "it was dropped at the source; the mirror keeps what it had",
+        'dropped_tables = "drop" removes the mirrors of dropped tables',
+        place,
+    )

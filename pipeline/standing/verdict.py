@@ -1,7 +1,4 @@
-"""One sentence that says what is the matter with a source, and what to type.
-
-Pure, and total.
-"""
+"""One sentence that says what is wrong with a source, and what to type. Pure, and total."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from pipeline.decisions import AttemptOutcome
-from pipeline.errors import Recovery
+from pipeline.errors import Recovery, StoppedBy
 from pipeline.gaps import Gap
 from pipeline.preflight.retention import spoken
 from pipeline.proof.proven import TableProof, open_differences
@@ -42,9 +39,10 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`hint` is what to type or do; "" where there is nothing to do. `recovery`: whose move it
-    is before anything goes on; None where all goes on, with or without some tables. `about`: what
-    stays as long as it is the same trouble, while counts and moments in the sentence change."""
+    """A source's state. `hint`: what to type or do; "" if there is nothing to do. `recovery`: who
+    has to act before anything continues; None if the source continues, perhaps without some tables.
+    `about`: a text that stays the same as long as the trouble is the same, while counts and moments
+    in the sentence change."""
 
     state: State
     sentence: str
@@ -54,12 +52,12 @@ class Verdict:
 
     @property
     def needs_a_person(self) -> bool:
-        """Whether no later run mends it by itself."""
+        """Whether a person has to act, because no later run can."""
         return self.state in _TROUBLE
 
     @property
     def trouble(self) -> str:
-        """The same text as long as the trouble is the same."""
+        """A text that stays the same as long as the trouble is the same."""
         return f"{self.state}: {_NUMBER.sub('#', self.about or self.sentence)}"
 
 
@@ -75,16 +73,16 @@ _TROUBLE = frozenset(
 )
 
 _NUMBER = re.compile(r"(?<![\w.])\d[\d.,:-]*")
-"""A count, a moment or a size; not the digits in a name."""
+"""Matches a count, a moment or a size, not the digits in a name."""
 
 
 SILENT = timedelta(seconds=30)
-"""A holder of the source's lock that gave no sign of life for so long is told as silent."""
+"""A holder of the source's lock is called silent after this time without a heartbeat."""
 
 _LATE = timedelta(minutes=15)
 _QUARTER = 0.25
-"""Behind: by more than a pause of the schedule, and a quarter of it more, or `_LATE`, for the run
-itself."""
+"""A source is behind after the schedule's longest pause and, for the run itself, a quarter of it or
+`_LATE`, whichever is longer."""
 
 _GAP_CURE = (
     "`lockstep verify` closes it for each table that is equal, once the log has been read to its "
@@ -95,7 +93,8 @@ _DAY = timedelta(days=1)
 
 
 def verdict(standing: Standing, now: datetime, pause: timedelta | None) -> Verdict:
-    """What matters most. `pause`: the longest between two scheduled runs, if any."""
+    """Return what matters most. `pause`: the longest time between two scheduled runs; None without
+    a schedule."""
     for judge in (_busy, _lake_refused, _next_refused, _failed, _unreachable, _never_ran, _chosen):
         if (found := judge(standing, now)) is not None:
             return found
@@ -137,8 +136,8 @@ def _next_refused(standing: Standing, _: datetime) -> Verdict | None:
 
 
 def _failed(standing: Standing, _: datetime) -> Verdict | None:
-    """Attempts failed, and nobody chose another start since; trouble of the server is told
-    by `_unreachable`."""
+    """Attempts failed, and nobody has chosen another start since. `_unreachable` reports trouble
+    with the server."""
     failed, choice = standing.failures, standing.override
     if failed is None or (choice is not None and choice.chosen_at > failed.last.ended_at):
         return None
@@ -204,7 +203,8 @@ def _at_risk(standing: Standing, pause: timedelta | None) -> Verdict | None:
 
 
 def at_risk(source: str, room: Headroom, pause: timedelta | None) -> Verdict | None:
-    """Whether the log at the cursor may go before the next runs; `pause` as for `verdict`."""
+    """Return the verdict if the log at the cursor may be purged before the next runs; `pause` as
+    for `verdict`."""
     if room.gone:
         return Verdict(
             State.AT_RISK,
@@ -229,12 +229,10 @@ def at_risk(source: str, room: Headroom, pause: timedelta | None) -> Verdict | N
 
 
 def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
-    quarantined = [
-        quarantine
-        for quarantine in standing.quarantined
-        if quarantine.table not in standing.ordered_back
-    ]
-    faults = [quarantine for quarantine in quarantined if quarantine.table not in standing.paused]
+    back = standing.ordered_back
+    back |= {stopped.table for stopped in standing.quarantined if stopped.by_itself}
+    waiting = [stopped for stopped in standing.quarantined if stopped.table not in back]
+    faults = [stopped for stopped in waiting if stopped.by is StoppedBy.SYSTEM]
     if faults:
         tables = _all(quarantine.table for quarantine in faults)
         return Verdict(State.QUARANTINED, _quarantined(faults), faults[0].hint, about=tables)
@@ -247,17 +245,17 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
             about=_all([lost.table]),
         )
     run = f"`lockstep run --source {standing.source}`"
-    if back := sorted(standing.ordered_back):
+    if back:
         comes = "comes" if len(back) == 1 else "come"
-        sentence = f"{_named(back)} {comes} back with the next run"
+        sentence = f"{_named(sorted(back))} {comes} back with the next run"
         return Verdict(State.BEHIND, sentence, run, Recovery.RETRY)
-    if quarantined:
-        those = [quarantine.table for quarantine in quarantined]
+    if waiting:
+        those = [stopped.table for stopped in waiting]
         verb = "is" if len(those) == 1 else "are"
         return Verdict(
             State.PAUSED,
             f"{_named(those)} {verb} paused; everything else goes on",
-            quarantined[0].hint,
+            waiting[0].hint,
         )
     if standing.waiting:
         first = standing.waiting[0]
@@ -287,7 +285,7 @@ def _with_lake(standing: Standing, pause: timedelta | None) -> Verdict:
 
 
 def late(source: str, lag: Lag, pause: timedelta | None) -> Verdict | None:
-    """Whether the lake is further behind than its schedule explains; None without one."""
+    """Return the verdict if the lake is further behind than its schedule explains."""
     allowed = pause + max(_LATE, _QUARTER * pause) if pause else None
     if allowed is None or lag.seconds is None or lag.seconds <= allowed.total_seconds():
         return None
@@ -335,8 +333,8 @@ def _named(tables: Sequence[TableName]) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    told = ", ".join(names[:3])
-    return f"{told} and {len(names) - 3} more" if len(names) > 3 else told
+    first = ", ".join(names[:3])
+    return f"{first} and {len(names) - 3} more" if len(names) > 3 else first
 
 
 def clock(at: datetime) -> str:

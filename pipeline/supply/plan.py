@@ -28,27 +28,13 @@ from typing import Final, Protocol
 
 from pipeline.batch import Batch
 from pipeline.changes.merging import FromChangelog
+from pipeline.errors import Need
 from pipeline.load import Load
 from pipeline.policies import LakePolicies
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.supply.past import Past
 from pipeline.table import TableName
 from pipeline.table_state import Supplier
-
-
-class Need(StrEnum):
-    """What a mirror lacks besides the changes that the log has after its place."""
-
-    ROWS = "rows"
-    """All rows: they are not in the log."""
-    COLUMNS = "columns"
-    """The values of new columns, which differ from row to row and are in no log."""
-    MIRROR = "mirror"
-    """A mirror: the table has none, or one that refused a write."""
-    SHAPE = "shape"
-    """Rows that show no more than the settings do."""
-    LOG = "log"
-    """Part of the log, which was purged before it was read."""
 
 
 class Standing(StrEnum):
@@ -342,7 +328,7 @@ def _shows_too_much(have: Have, want: Want, reach: Reach) -> _Steps:
 
 
 def _only_the_server(have: Have, want: Want, reach: Reach) -> _Steps:
-    if Need.ROWS in have.needs:
+    if have.needs & {Need.ROWS, Need.CONSENT}:
         return _read(have.reason)
     # Columns alone do not do if a person gave the structure, or if the mirror is written again.
     more = want.rewrite or want.given

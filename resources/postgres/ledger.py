@@ -1,4 +1,4 @@
-"""The ledger on Postgres: `pipeline.ports.ledger.Ledger`, its subjects over one session."""
+"""The ledger on Postgres: one class per subject, all over one session."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from resources.postgres.writes import PostgresWrites
 def open_ledger(dsn: str, folder: Path) -> PostgresLedger:
     """Open the ledger and bring its schema up to this version.
 
-    `dsn` is a libpq DSN or URL with its secrets in place, or "embedded": a server of
-    our own below `folder`/ledger, started if it does not run. To be closed, best by
-    `with`. Raises `ConfigurationError`, `LedgerUnavailable`, `LedgerNewer`.
+    `dsn` is a libpq DSN or URL including its secrets, or "embedded": a server below
+    `folder`/ledger, which is started if it does not run. Close the ledger, best by `with`.
+    Raises `ConfigurationError`, `LedgerUnavailable`, `LedgerNewer`.
     """
     if dsn != "embedded":
         return PostgresLedger(LedgerAddress.parse(dsn))
@@ -47,8 +47,8 @@ class PostgresLedger(
 ):
     """`pipeline.ports.ledger.Ledger`; safe to use from several threads.
 
-    Reads and writes share one session. Each lock has a connection of its own, and the
-    lock lasts as long as that does; writes are fenced by the lease's token instead.
+    Reads and writes share one session. Each lock has a connection of its own and ends with it;
+    the lease's token, which each write checks, keeps a run without the lock from writing.
     """
 
     def __init__(self, target: LedgerAddress, server: EmbeddedServer | None = None) -> None:
@@ -69,7 +69,7 @@ class PostgresLedger(
         self.close()
 
     def close(self) -> None:
-        """Close the session; let go of the embedded server, if it is one."""
+        """Close the session, and release the embedded server if there is one."""
         self._session.close()
         if self._server is not None:
             self._server.close()

@@ -1,4 +1,4 @@
-"""The one way a table's state is written: an event, and what the life of tables makes of it."""
+"""The only way to write a table's state: record an event, and the state that it leads to."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from pipeline.decisions import Lease
-from pipeline.errors import Remedy
+from pipeline.errors import Need, StoppedBy
 from pipeline.life import events
 from pipeline.life.rules import ALWAYS_KEPT, NotAllowed, Told, replayed, step
 from pipeline.table import TableName
@@ -27,13 +27,10 @@ from resources.postgres.session import Step
 
 NAMES: Final[dict[type[events.Event], str]] = {
     events.Followed: "followed",
-    events.LoadBegun: "load begun",
     events.Loaded: "loaded",
     events.Dropped: "dropped",
-    events.Quarantined: "quarantined",
-    events.Paused: "paused",
+    events.TableStopped: "stopped",
     events.Reloaded: "reloaded",
-    events.Resumed: "resumed",
     events.Rejoined: "rejoined",
     events.MirrorWritten: "mirror written",
     events.MirrorHandedOver: "mirror handed over",
@@ -42,7 +39,7 @@ NAMES: Final[dict[type[events.Event], str]] = {
     events.LakeRestarted: "lake restarted",
     events.BatchAbandoned: "batch abandoned",
 }
-"""As the column `event` has them."""
+"""The names of events in the column `event`."""
 
 _EVENTS: Final = {name: event for event, name in NAMES.items()}
 
@@ -50,12 +47,12 @@ _EVENTS: Final = {name: event for event, name in NAMES.items()}
 def record(
     transaction: Step, lease: Lease, told: Iterable[Told], batch: int | None = None
 ) -> dict[TableName, TableState]:
-    """Write events down, one behind the other, and the states that they lead to: all the states
-    of these tables. `batch`: the capture that tells them, if one does."""
-    told = list(told)
-    states = _states_of(transaction, lease.source, {name for name, _ in told})
+    """Record events in order, with the states that they lead to, and return the tables' states.
+    `batch`: the capture that they are of, if any."""
+    occurred = list(told)
+    states = _states_of(transaction, lease.source, {name for name, _ in occurred})
     lines: list[_Line] = []
-    for name, event in told:
+    for name, event in occurred:
         before = states.get(name)
         try:
             after = states[name] = step(name, before, event)
@@ -68,21 +65,21 @@ def record(
 
 
 def forget(transaction: Step, lease: Lease, batch: int) -> None:
-    """The batch is abandoned: each table is where its other events lead."""
-    told: dict[TableName, list[Row]] = {}
+    """Set each table of an abandoned batch to the state to which its other events lead."""
+    history: dict[TableName, list[Row]] = {}
     for row in transaction.all("events_touched", source=lease.source, batch=batch):
-        told.setdefault(table(row), []).append(row)
-    named = {row["batch"] for rows in told.values() for row in rows}
-    named |= {row["told"].get("stopped_batch") for rows in told.values() for row in rows}
+        history.setdefault(table(row), []).append(row)
+    batches = {row["batch"] for rows in history.values() for row in rows}
+    batches |= {row["told"].get("stopped_batch") for rows in history.values() for row in rows}
     begins = {
         row["id"]: coordinates(row, "start")
         for row in transaction.all(
-            "abandoned_among", source=lease.source, batches=sorted(named - {None})
+            "abandoned_among", source=lease.source, batches=sorted(batches - {None})
         )
     }
     states = (
         replayed(name, [(row["batch"], event_of(row)) for row in rows], begins)
-        for name, rows in told.items()
+        for name, rows in history.items()
     )
     never = events.BatchAbandoned(batch)
     _write(transaction, lease, [(state, never) for state in states if state is not None], None)
@@ -90,7 +87,7 @@ def forget(transaction: Step, lease: Lease, batch: int) -> None:
 
 
 _Line = tuple[TableState, events.Event]
-"""An event, and the state behind it."""
+"""An event, and the state after it."""
 
 
 def _write(transaction: Step, lease: Lease, lines: list[_Line], batch: int | None) -> None:
@@ -111,7 +108,7 @@ def _write(transaction: Step, lease: Lease, lines: list[_Line], batch: int | Non
 
 
 def captures_end(transaction: Step, source: str) -> Stopped | None:
-    """Where the captures are; None before the first."""
+    """Return where the newest capture ended; None before the first."""
     rows = transaction.all("captures_end", source=source)
     return Stopped(rows[0]["id"], coordinates(rows[0], "end")) if rows else None
 
@@ -134,14 +131,16 @@ def state(row: Row) -> TableState:
         row,
         table=table(row),
         condition=TableCondition(row["condition"]),
+        stopped_by=None if row["stopped_by"] is None else StoppedBy(row["stopped_by"]),
         stopped=stopped(row),
         behind=row["behind_batch"],
-        remedy=None if row["remedy"] is None else Remedy(row["remedy"]),
+        need=None if row["need"] is None else Need(row["need"]),
     )
 
 
 _STATE: Final = (
     "condition",
+    "stopped_by",
     "generation",
     "mirror",
     "changelog",
@@ -151,10 +150,10 @@ _STATE: Final = (
     "mirror_version",
     "changelog_generation",
     "adopted",
-    "remedy",
+    "need",
     "mirror_generation",
 )
-"""Columns that are called as the state's fields are, in the order of `record_states`."""
+"""Columns with the names of the state's fields, in the order of `record_states`."""
 
 
 def _of_state(value: TableState) -> tuple[Any, ...]:
@@ -170,7 +169,7 @@ def _of_stopped(value: Stopped | None) -> dict[str, Any]:
 
 
 def _told(event: events.Event) -> dict[str, Any]:
-    """The event's values, by the names that columns of states have."""
+    """Return the event's values, with a place under the names that columns of states have."""
     told = {field.name: getattr(event, field.name) for field in fields(event)}
     if "stopped" in told:
         told |= _of_stopped(told.pop("stopped"))
@@ -178,13 +177,15 @@ def _told(event: events.Event) -> dict[str, Any]:
 
 
 def event_of(row: Row) -> events.Event:
-    """The event that a line has."""
+    """Return the event of a row."""
     kind, told = _EVENTS[row["event"]], dict(row["told"])
     if "stopped_batch" in told:
         where = stopped(told)
         told = {key: value for key, value in told.items() if not key.startswith("stopped_")}
         told["stopped"] = where
-    if told.get("remedy") is not None:
-        told["remedy"] = Remedy(told["remedy"])
+    if told.get("need") is not None:
+        told["need"] = Need(told["need"])
+    if "by" in told:
+        told["by"] = StoppedBy(told["by"])
     made: events.Event = kind(**told)
     return made

@@ -12,16 +12,17 @@ returning id, database, name
 
 -- name: record_states
 insert into lockstep.table_states as t (
-    source, database, name, condition, generation, mirror, changelog, reason, hint, position,
-    mirror_version, changelog_generation, adopted, remedy, mirror_generation, stopped_batch,
-    stopped_base, stopped_number, stopped_offset, event
+    source, database, name, condition, stopped_by, generation, mirror, changelog, reason, hint,
+    position, mirror_version, changelog_generation, adopted, need, mirror_generation,
+    stopped_batch, stopped_base, stopped_number, stopped_offset, event
 ) values %s
 on conflict (source, database, name) do update set
-    condition = excluded.condition, generation = excluded.generation, mirror = excluded.mirror,
+    condition = excluded.condition, stopped_by = excluded.stopped_by,
+    generation = excluded.generation, mirror = excluded.mirror,
     changelog = excluded.changelog, reason = excluded.reason, hint = excluded.hint,
     position = excluded.position, mirror_version = excluded.mirror_version,
     changelog_generation = excluded.changelog_generation, adopted = excluded.adopted,
-    remedy = excluded.remedy, mirror_generation = excluded.mirror_generation,
+    need = excluded.need, mirror_generation = excluded.mirror_generation,
     stopped_batch = excluded.stopped_batch, stopped_base = excluded.stopped_base,
     stopped_number = excluded.stopped_number, stopped_offset = excluded.stopped_offset,
     event = excluded.event
@@ -31,7 +32,7 @@ select id, end_base, end_number, end_offset from lockstep.batches
 where source = %(source)s and state in ('captured', 'merged', 'acknowledged')
 order by id desc limit 1
 
--- All that is told of tables that a batch told something of, or that stopped in it.
+-- All events of the tables of which a batch recorded an event, or that stopped in it.
 -- name: events_touched
 select e.* from lockstep.table_life e
 where e.source = %(source)s and (e.database, e.name) in (

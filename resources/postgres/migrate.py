@@ -1,4 +1,4 @@
-"""Bringing the ledger's schema up to this version.
+"""Migrations, which bring the ledger's schema up to this version.
 
 Migrations are `migrations/NNNN_name.sql`, each applied once, in order, in one
 transaction, and never changed afterwards: the ledger keeps each one's checksum.
@@ -17,10 +17,10 @@ from psycopg2.extensions import cursor as Cursor
 from pipeline.errors import LedgerNewer, LedgerRefused
 from resources.postgres.connection import LedgerAddress, translated
 
-LOCK_NAMESPACE = 0x4C4B5354  # "LKST": the first half of every advisory lock of ours
+LOCK_NAMESPACE = 0x4C4B5354  # "LKST": the first half of each advisory lock that Lockstep takes
 _MIGRATION_LOCK = 0
 
-_BOOKS = """
+_MIGRATIONS_TABLE = """
 create table if not exists lockstep.schema_migrations (
     number integer constraint schema_migrations_pk primary key,
     name text not null,
@@ -32,7 +32,7 @@ create table if not exists lockstep.schema_migrations (
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One file: its number, its name, its statements."""
+    """A migration's file: its number, its name, its statements."""
 
     number: int
     name: str
@@ -45,7 +45,7 @@ class Migration:
 
 @cache
 def migrations() -> tuple[Migration, ...]:
-    """All migrations of this version, ascending."""
+    """Return all migrations of this version, ascending."""
     folder = files("resources.postgres").joinpath("migrations")
     found = [entry for entry in folder.iterdir() if entry.name.endswith(".sql")]
     return tuple(
@@ -55,10 +55,10 @@ def migrations() -> tuple[Migration, ...]:
 
 
 def outstanding(applied: dict[int, str], known: tuple[Migration, ...]) -> tuple[Migration, ...]:
-    """Those of `known` to apply, given number → checksum of those applied.
+    """Return those of `known` that are to be applied; `applied`: number → checksum of the others.
 
-    `LedgerNewer` if the ledger has one that is not known; `LedgerRefused` if one was
-    changed since it was applied.
+    `LedgerNewer` if the ledger has a migration that is not known; `LedgerRefused` if one was
+    changed after it was applied.
     """
     newer = sorted(applied.keys() - {migration.number for migration in known})
     if newer:
@@ -78,11 +78,8 @@ def outstanding(applied: dict[int, str], known: tuple[Migration, ...]) -> tuple[
 def migrate(
     target: LedgerAddress, connection: Connection, known: tuple[Migration, ...] | None = None
 ) -> None:
-    """Apply what is outstanding of `known`, by default of all; several processes may try
-    at once, one does.
-
-    A ledger that is up to date is only read.
-    """
+    """Apply the outstanding migrations of `known`, by default of all. If several processes try at
+    once, one of them does it. A ledger that is up to date is only read."""
     wanted = migrations() if known is None else known
     with translated(target), connection.cursor() as cursor:
         if outstanding(_applied(cursor), wanted):
@@ -106,7 +103,7 @@ def _apply(cursor: Cursor, known: tuple[Migration, ...]) -> None:
     row = cursor.fetchone()
     if row is not None and row[0]:
         cursor.execute("create schema lockstep")
-    cursor.execute(_BOOKS)
+    cursor.execute(_MIGRATIONS_TABLE)
     for migration in outstanding(_applied(cursor), known):
         cursor.execute(migration.text)
         cursor.execute(

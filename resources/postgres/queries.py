@@ -1,4 +1,4 @@
-"""The named statements of the subjects' `.sql` files, read once."""
+"""The named statements in the `.sql` files, read once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 @cache
 def queries() -> dict[str, str]:
-    """Name → text. A name that is given twice is a defect."""
+    """Return each statement by its name. `ValueError` for a name that occurs twice."""
     found: dict[str, str] = {}
     for file in files("resources.postgres").iterdir():
         if not file.name.endswith(".sql"):
@@ -25,5 +25,5 @@ def queries() -> dict[str, str]:
 
 
 def query(name: str) -> str:
-    """The statement's text; KeyError for a name that no file has."""
+    """Return a statement's text; `KeyError` for an unknown name."""
     return queries()[name]

@@ -1,8 +1,7 @@
-"""What a refused step says: the rule's name, and what is known of it in words.
+"""Errors of refused steps: the name of the broken rule, and a sentence about it.
 
-A rule is a constraint of the schema, or a trigger's. One that a person can break has a
-sentence here; of any other the trigger's own complaint is told, if it has one. What enforces
-the rules does not belong here.
+A rule is a constraint of the schema or of a trigger. A rule that a person can break has a
+sentence here; for any other, the message of the trigger is used, if there is one.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from pipeline.errors import ConsumerRefused, ConsumerUnknown, LedgerRefused
 from pipeline.table import TableName
 
 _HINT = "Look at the batches with `lockstep status`, then run `lockstep run` again."
-_ORDER_HINT = "`lockstep status` shows each table that is quarantined or paused, and what to do."
+_ORDER_HINT = "`lockstep status` shows which tables are stopped, and what to do."
 _CONSUMER_DEFECT = "report this, with what `lockstep status --json` prints"
 
 ORDERS: Mapping[str, str] = MappingProxyType(
     {
         "table_orders_table": "an order is about a recorded table",
         "table_orders_authored": "an order has an author",
-        "table_orders_resume_stopped": "only a table that is paused or quarantined is resumed",
+        "table_orders_resume_stopped": "only a table that is stopped is resumed",
         "table_orders_reload_there": "a table that was dropped is not reloaded",
     }
 )
@@ -89,26 +88,26 @@ CONSUMERS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
     }
 )
-"""Rule → sentence and cure. Whatever else a consumer's step breaks comes from us."""
+"""Rule → sentence and cure. A consumer's step that breaks any other rule is a defect."""
 
 
 def refusal(rule: str, complaint: str | None = None) -> LedgerRefused:
-    """The error for a broken rule. Where only a defect or a crash breaks it, the rule's name is
-    in the message, for support."""
+    """Return the error for a broken rule. If only a defect or a crash can break it, its name is in
+    the message, for support."""
     if rule in CONSUMERS:
         sentence, cure = CONSUMERS[rule]
         return ConsumerRefused(f"That is refused: {sentence}.", hint=cure, rule=rule)
     words = ORDERS.get(rule, complaint)
-    told = f"({rule})" if words is None else f"{words} ({rule})"
+    sentence = f"({rule})" if words is None else f"{words} ({rule})"
     if rule.startswith(("consumers_", "deliveries_")):
-        return ConsumerRefused(f"That is refused: {told}.", hint=_CONSUMER_DEFECT, rule=rule)
+        return ConsumerRefused(f"That is refused: {sentence}.", hint=_CONSUMER_DEFECT, rule=rule)
     order = rule.startswith("table_orders_")
     what, hint = ("an order", _ORDER_HINT) if order else ("a step", _HINT)
-    return LedgerRefused(f"The ledger refused {what}: {told}.", hint=hint)
+    return LedgerRefused(f"The ledger refused {what}: {sentence}.", hint=hint)
 
 
 def unknown_version(table: TableName, number: int) -> LedgerRefused:
-    """The error for a number that no version of the table has."""
+    """Return the error for a number that no version of the table has."""
     return LedgerRefused(
         f"The ledger has no version {number} of {table}.",
         hint="Look at the table's state with `lockstep tables`.",
@@ -116,7 +115,7 @@ def unknown_version(table: TableName, number: int) -> LedgerRefused:
 
 
 def unknown_statement(number: int) -> LedgerRefused:
-    """The error for an id that no statement of the source has."""
+    """Return the error for an id that no statement of the source has."""
     return LedgerRefused(
         f"The ledger has no statement {number} of this source.",
         hint="`lockstep schema TABLE` shows a table's history.",
@@ -124,7 +123,7 @@ def unknown_statement(number: int) -> LedgerRefused:
 
 
 def unknown_consumer(source: str, name: str) -> ConsumerUnknown:
-    """The error for a consumer that was never made, or was dropped."""
+    """Return the error for a consumer that was never made, or was dropped."""
     return ConsumerUnknown(
         f"The source {source!r} has no consumer {name!r}.",
         hint=f'lockstep.make_consumer("{source}", "{name}", start="latest") makes one',

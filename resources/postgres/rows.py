@@ -1,4 +1,4 @@
-"""Values that several subjects' rows have, each made of the other."""
+"""Conversions between rows and the values that several subjects share."""
 
 from __future__ import annotations
 
@@ -25,14 +25,13 @@ Made = TypeVar("Made", bound=Dataclass)
 
 
 def filled(kind: type[Made], row: Row, prefix: str = "", /, **others: Any) -> Made:
-    """A value whose fields are the columns of the same names behind `prefix`, except for
-    `others`."""
+    """Return a value whose fields are the columns `prefix` + field, except for `others`."""
     names = (field.name for field in fields(kind))
     return kind(**{name: row[prefix + name] for name in names if name not in others}, **others)
 
 
 def columns_of(value: Dataclass, *names: str, prefix: str = "") -> dict[str, Any]:
-    """The fields of these names, or all, as columns of the same names behind `prefix`."""
+    """Return the fields of these names, or all, as columns `prefix` + field."""
     wanted = names or tuple(field.name for field in fields(value))
     return {prefix + name: getattr(value, name) for name in wanted}
 
@@ -76,18 +75,18 @@ def of_table(value: TableName) -> dict[str, Any]:
 
 
 def of_tables(values: Iterable[TableName]) -> dict[str, list[str]]:
-    """Two arrays for `unnest`."""
+    """Return two arrays for `unnest`."""
     tables = list(values)
     return {"databases": [t.database for t in tables], "names": [t.name for t in tables]}
 
 
 def files_of(row: Row) -> tuple[SegmentFile, ...]:
-    """What the column `files` holds."""
+    """Return the files in the column `files`."""
     return tuple(SegmentFile(*file) for file in row["files"] or ())
 
 
 def of_files(files: Sequence[SegmentFile]) -> list[tuple[int, str, int, int, str]]:
-    """A row of each: its ordinal, and what it is."""
+    """Return one row per file, with its ordinal first."""
     return [
         (ordinal, file.path, file.images, file.size, file.sha256)
         for ordinal, file in enumerate(files)

@@ -95,16 +95,17 @@ class PostgresSchemas(Books):
 
     def statements(self, source: str, numbers: Collection[int]) -> dict[int, SchemaStatement]:
         rows = self._all("statements", source=source, numbers=sorted(numbers)) if numbers else []
-        found = {row["id"]: _schema_statement(row) for row in rows}
-        for missing in set(numbers) - found.keys():
+        statements = {row["id"]: _schema_statement(row) for row in rows}
+        for missing in set(numbers) - statements.keys():
             raise unknown_statement(missing)
-        return found
+        return statements
 
 
 def record_history(step: Step, source: str, batch: int, history: History) -> None:
-    """What a capture read of structures. Statements first: versions name them."""
-    # Drawn beforehand: Postgres does not promise to number the rows of an INSERT in their order,
-    # and statements are read back in the order of their numbers.
+    """Record the structures that a capture read; statements first, because versions refer to
+    them."""
+    # The numbers are drawn first: Postgres does not promise to number the rows of an INSERT in
+    # their order, and statements are read back in the order of their numbers.
     count = len(history.statements)
     drawn = step.all("statement_numbers", count=count) if count else []
     numbers = sorted(row["id"] for row in drawn)
@@ -165,7 +166,7 @@ def _schema_statement(row: Row) -> SchemaStatement:
 def _of_version(
     source: str, batch: int, value: SchemaVersion, statement: int | None
 ) -> tuple[Any, ...]:
-    """In the order of the statement `record_versions`."""
+    """Return the values in the order of the statement `record_versions`."""
     known = value.schema is not None
     return (
         source,
@@ -187,7 +188,7 @@ def _of_version(
 
 
 def _of_statement(source: str, batch: int, value: SchemaStatement) -> tuple[Any, ...]:
-    """In the order of the statement `record_statements`."""
+    """Return the values in the order of the statement `record_statements`."""
     return (
         source,
         batch,
@@ -206,7 +207,7 @@ def _of_statement(source: str, batch: int, value: SchemaStatement) -> tuple[Any,
 def _of_database(
     source: str, batch: int, value: DatabaseVersion, statement: int | None
 ) -> tuple[Any, ...]:
-    """In the order of the statement `record_databases`."""
+    """Return the values in the order of the statement `record_databases`."""
     charset = collation = code = None
     if value.schema is not None:
         charset, collation = value.schema.charset, value.schema.collation

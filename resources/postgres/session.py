@@ -1,4 +1,4 @@
-"""The ledger's session: named statements, one transaction at a time on one connection."""
+"""The ledger's session: named statements on one connection, one transaction at a time."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _PAGE = 1000
 
 
 class Step:
-    """A transaction that is under way."""
+    """An open transaction."""
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
 
     def run(self, name: str, /, **values: Any) -> int:
-        """Run a statement; how many rows it met."""
+        """Run a statement, and return the number of rows that it affected."""
         self._cursor.execute(query(name), values)
         return self._cursor.rowcount
 
@@ -43,17 +43,17 @@ class Step:
         return _rows(self._cursor, self._cursor.fetchall())
 
     def only(self, name: str, /, **values: Any) -> Row:
-        """The one row of a statement that always has one."""
+        """Return the row of a statement that always returns exactly one."""
         (row,) = self.all(name, **values)
         return row
 
     def must(self, name: str, rule: str, /, **values: Any) -> None:
-        """Run a statement that has to meet a row, or refuse by `rule`."""
+        """Run a statement; if it affects no row, raise the refusal of `rule`."""
         if self.run(name, **values) == 0:
             raise refusal(rule)
 
     def insert(self, name: str, rows: Sequence[tuple[Any, ...]], /) -> list[Row]:
-        """Insert many rows; what the statement returns of each."""
+        """Insert many rows, and return the rows that the statement returns."""
         if not rows:
             return []
         text = query(name)
@@ -63,7 +63,7 @@ class Step:
 
 
 def _rows(cursor: Cursor, found: Iterable[tuple[Any, ...]]) -> list[Row]:
-    """By the names of columns; psycopg2's own cursors for that take four times as long."""
+    """Return rows as dicts; psycopg2's own cursors for that take four times as long."""
     names = [column.name for column in cursor.description or ()]
     return [dict(zip(names, row, strict=True)) for row in found]
 
@@ -82,11 +82,11 @@ class Session:
         self._lost: set[Lease] = set()
 
     def lose(self, lease: Lease) -> None:
-        """From now on nothing is written under this lease: its lock is lost."""
+        """Refuse all later writes under this lease, because its lock is lost."""
         self._lost.add(lease)
 
     def require_not_lost(self, lease: Lease) -> None:
-        """`LeaseLost` once it is known that the lease's lock is lost; asks nobody."""
+        """Raise `LeaseLost` if the lease's lock is known to be lost, without a query."""
         if lease in self._lost:
             raise LeaseLost(
                 f"The lock on the source {lease.source!r} was lost: Postgres or the network ended "
@@ -96,7 +96,7 @@ class Session:
             )
 
     def all(self, name: str, /, **values: Any) -> list[Row]:
-        """What one statement answers, in a transaction of its own."""
+        """Return the rows of one statement, in a transaction of its own."""
         with self._turn, translated(self.target):
             cursor, rows = self._begin(name, values, alone=True)
             cursor.close()
@@ -104,8 +104,8 @@ class Session:
 
     @contextmanager
     def step(self, first: str, /, **values: Any) -> Iterator[tuple[Step, list[Row]]]:
-        """One transaction, and what its first statement answered; commits behind the block,
-        and undoes everything where that fails."""
+        """Open a transaction, and yield it with the rows of its first statement. Commit after the
+        block, or roll back if the block fails."""
         with self._turn, translated(self.target):
             cursor, rows = self._begin(first, values, alone=False)
             try:
@@ -135,7 +135,7 @@ class Session:
             self._connection = connect(self.target)
         cursor = self._connection.cursor()
         try:
-            # One message begins the transaction and asks its first question.
+            # One message begins the transaction and runs its first statement.
             cursor.execute(query(first) if alone else f"begin;\n{query(first)}", values)
             return cursor, _rows(cursor, cursor.fetchall())
         except BaseException as error:
@@ -166,24 +166,24 @@ class Session:
 
 
 class Books:
-    """One subject of the ledger: its questions, each a statement, and its steps."""
+    """One subject of the ledger: its queries, one statement each, and its steps."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._answers: dict[str, dict[tuple[str, str], list[Any]]] = {}
-        """Source whose lock this ledger has → statement and values → the answer."""
+        """Source whose lock this ledger holds → statement and values → the rows as values."""
 
     def _kept(
         self, of: Callable[[Row], Value], name: str, /, *, source: str, **values: Any
     ) -> list[Value]:
-        """Return what one statement answers, each row as a value. While this ledger has the
-        source's lock, the statement runs again only after a write that may change its answer.
+        """Return the rows of one statement as values. While this ledger holds the source's lock,
+        the statement runs again only after a write that may change its rows.
 
         Only for tables that are written under a lease. A run that lost the lock and does not know
-        it yet may get an old answer, as if it had asked a moment before; its next write is refused.
+        it yet may get old rows, as if it had asked a moment earlier; its next write is refused.
         """
-        # A write replaces the dict: an answer that was read before the write, and stored after it,
-        # is stored in the old dict and never returned again.
+        # A write replaces the dict: rows that were read before the write and are stored after it go
+        # into the old dict, and are never returned again.
         answers = self._answers.get(source, {})
         question = (name, repr(values))
         if question not in answers:
@@ -204,16 +204,15 @@ class Books:
 
     @contextmanager
     def _step(self, lease: Lease, *, changes: Collection[str] | None = None) -> Iterator[Step]:
-        """A transaction that keeps others from taking the source over until it ends;
-        `LeaseLost` where somebody has. `changes`: the statements whose answers it may change, as
-        far as they are kept (`_kept`); None for all."""
+        """Open a transaction during which nobody can take the source over; `LeaseLost` if somebody
+        has. `changes`: the kept statements (`_kept`) whose rows it may change; None for all."""
         try:
             with self._session.step("fence", source=lease.source) as (step, rows):
                 self._require_newest(lease, rows)
                 yield step
         finally:
             if (answers := self._answers.get(lease.source)) is not None:
-                # Other threads may put answers there meanwhile: copying is one step.
+                # Other threads may add answers meanwhile: `copy` is atomic, a loop over it is not.
                 self._answers[lease.source] = {
                     question: rows
                     for question, rows in answers.copy().items()

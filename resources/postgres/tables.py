@@ -1,4 +1,4 @@
-"""How tables stand, on Postgres."""
+"""Tables' states, orders, loads and proofs, on Postgres."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 from pipeline.batch import CaptureRecord
 from pipeline.decisions import Lease
-from pipeline.errors import Remedy
+from pipeline.errors import StoppedBy
 from pipeline.json_values import to_json
-from pipeline.life.events import MirrorEvent, Paused, Reloaded, Resumed
+from pipeline.life.events import MirrorEvent, Reloaded, TableStopped
 from pipeline.life.rules import quarantine_event
 from pipeline.load import Chunk, ChunkRows, FollowedFrom, Load, LoadBasis
 from pipeline.position import Coordinates
@@ -51,7 +51,7 @@ class PostgresTables(Books):
     # -- states --------------------------------------------------------------------------------
 
     def table_states(self, source: str) -> dict[TableName, TableState]:
-        return {one.table: one for one in self._kept(state, "table_states", source=source)}
+        return {known.table: known for known in self._kept(state, "table_states", source=source)}
 
     def partial(self, source: str) -> list[Extent]:
         return self._kept(_extent, "partial", source=source)
@@ -87,7 +87,6 @@ class PostgresTables(Books):
         *,
         author: str,
         reason: str,
-        remedy: Remedy | None = None,
         schema: TableSchema | None = None,
         renames: Sequence[tuple[str, str]] = (),
         supplier: Supplier | None = None,
@@ -105,19 +104,16 @@ class PostgresTables(Books):
                 renames=json.dumps(list(renames)) if renames else None,
                 supplier=supplier,
             )
-            event: Paused | Reloaded | Resumed
-            match kind:
-                case OrderKind.PAUSE:
-                    end = captures_end(step, lease.source)
-                    event = Paused(*paused(table, reason, author), remedy, end)
+            if kind is not OrderKind.RESUME:
+                end = captures_end(step, lease.source)
+                event: TableStopped | Reloaded
+                if kind is OrderKind.PAUSE:
+                    why = paused(table, reason, author)
+                    event = TableStopped(StoppedBy.PERSON, *why, end)
                     step.run("withdraw_load", source=lease.source, **of_table(table))
-                case OrderKind.RELOAD:
-                    end = captures_end(step, lease.source)
+                else:
                     event = Reloaded(*reloading(table, reason, author), end)
-                case OrderKind.RESUME:
-                    event = Resumed()
-            record(step, lease, [(table, event)])
-            if isinstance(event, Paused | Reloaded):
+                record(step, lease, [(table, event)])
                 count_behind(step, lease.source, table)
             return _order(step.only("the_order", source=lease.source, order=row["id"]))
 
@@ -198,8 +194,8 @@ class PostgresTables(Books):
 
     def note_compared(self, source: str, compared: Sequence[Compared]) -> None:
         with self._session.step("identity") as (step, _):
-            for one in compared:
-                step.run("note_compared", source=source, **_of_compared(one))
+            for comparison in compared:
+                step.run("note_compared", source=source, **_of_compared(comparison))
 
     def proofs(self, source: str) -> list[TableProof]:
         return [table_proof(row) for row in self._all("proofs", source=source)]
@@ -213,8 +209,8 @@ def record_extents(step: Step, source: str, batch: int, extents: Sequence[Extent
 
 
 def count_behind(step: Step, source: str, table: TableName) -> None:
-    """Note from which batch on the table's mirror lacks what others have: of one that stops, or
-    was behind already."""
+    """Note the batch from which the mirror lacks what others have, if the table stopped or was
+    behind already."""
     step.run("count_behind", source=source, **of_table(table))
 
 
@@ -224,7 +220,7 @@ def _extent(row: Row) -> Extent:
 
 
 def _of_extent(value: Extent) -> tuple[Any, ...]:
-    """In the order of the statement `record_extents`: name, begin, where it was empty."""
+    """Return the values in the order of the statement `record_extents`."""
     places = (of_coordinates(at).values() for at in (value.begins, value.empty))
     return (*of_table(value.table).values(), *chain.from_iterable(places))
 
@@ -233,7 +229,7 @@ def _of_extent(value: Extent) -> tuple[Any, ...]:
 
 
 def carry_out(step: Step, source: str, batch: int, order: int) -> TableName:
-    """The batch that is being captured carries the order out; its table."""
+    """Record that the batch that is being captured carries the order out; return its table."""
     rows = step.all("carry_out", source=source, batch=batch, order=order)
     if not rows:
         raise refusal("table_orders_known")
@@ -257,7 +253,7 @@ def _order(row: Row) -> TableOrder:
 
 
 def record_loads(step: Step, source: str, batch: int, record: CaptureRecord) -> None:
-    """What a capture tells of loads; their tables and versions are recorded."""
+    """Record the loads that a capture follows or joins, after their tables and versions."""
     for begun in record.followed:
         values = {"batch": batch, "sequence": begun.sequence, "version": begun.version}
         step.must("follow_load", "loads_known", source=source, load=begun.load, **values)
@@ -297,11 +293,11 @@ def _chunk(row: Row) -> Chunk:
 
 
 def _named(which: str, value: Coordinates) -> dict[str, Any]:
-    return {f"{which}_{part}": told for part, told in of_coordinates(value).items()}
+    return {f"{which}_{part}": column for part, column in of_coordinates(value).items()}
 
 
-def _bound(told: list[str] | None) -> Bound | None:
-    return None if told is None else Bound.from_json(told)
+def _bound(values: list[str] | None) -> Bound | None:
+    return None if values is None else Bound.from_json(values)
 
 
 def _of_bound(value: Bound | None) -> str | None:

@@ -24,16 +24,16 @@ insert into lockstep.extents (
 -- name: count_behind
 update lockstep.table_states set behind_batch = lockstep.behind(source, database, name, behind_batch)
 where source = %(source)s and database = %(database)s and name = %(name)s
-  and (condition in ('quarantined', 'paused') or behind_batch is not null)
+  and (condition = 'stopped' or behind_batch is not null)
 
 -- name: count_behind_of_source
 update lockstep.table_states set behind_batch = lockstep.behind(source, database, name, behind_batch)
 where source = %(source)s and behind_batch is not null
 
--- What is captured of a table that is loading waits for its rows.
+-- What is captured of a table while its rows are being read waits for them.
 -- name: count_behind_of_loading
 update lockstep.table_states set behind_batch = lockstep.behind(source, database, name, behind_batch)
-where source = %(source)s and condition = 'loading'
+where source = %(source)s and condition = 'following' and need is not null
 
 -- -- orders -----------------------------------------------------------------------------------
 
@@ -43,7 +43,7 @@ select o.id, o.database, o.name, o.kind, o.author, o.reason, o.ordered_at, o.sch
 from lockstep.table_orders o
 join lockstep.table_states t using (source, database, name)
 where o.source = %(source)s and o.kind <> 'pause' and o.done_batch is null
-  and t.condition in ('quarantined', 'paused')
+  and t.condition = 'stopped'
   and not exists (
       select from lockstep.table_orders n
       where (n.source, n.database, n.name) = (o.source, o.database, o.name) and n.id > o.id)

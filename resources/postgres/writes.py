@@ -1,4 +1,4 @@
-"""What is written to the lake, on Postgres."""
+"""Writes to the lake: intents, revisions, upkeep, catalogs, on Postgres."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from resources.postgres.session import Books
 from resources.postgres.tables import count_behind
 
 GONE = "dropped"
-"""Why a table ended in the sets that the source did not have any more: nothing is missing."""
+"""The value of `missing` for a table that was dropped at the source: nothing is missing."""
 
 
 _SETTLED = (
@@ -41,7 +41,7 @@ _SETTLED = (
     "looked",
     "gaps",
 )
-"""Questions whose answers are others once a write was settled."""
+"""Kept statements whose rows change when a write is settled."""
 
 
 class PostgresWrites(Books):
@@ -57,8 +57,8 @@ class PostgresWrites(Books):
     def intend(self, lease: Lease, intents: Collection[Intent]) -> dict[TableName, Intent]:
         with self._step(lease, changes=("open_intents", "newest_writes")) as step:
             rows = [
-                (lease.source, lease.token, *of_table(one.table).values(), *_of_intent(one))
-                for one in intents
+                (lease.source, lease.token, *of_table(intent.table).values(), *_of_intent(intent))
+                for intent in intents
             ]
             return {table(row): _intent(row) for row in step.insert("intend", rows)}
 
@@ -76,8 +76,8 @@ class PostgresWrites(Books):
         """Settling again at the same version changes nothing."""
         values = {"source": lease.source, **columns_of(intent, "id", "app_id", "txn_version")}
         with self._step(lease, changes=_SETTLED) as step:
-            told = {"delta_version": delta_version, "reason": reason, "table_id": table_id}
-            if step.run("settle", token=lease.token, **values, **told) == 0:
+            commit = {"delta_version": delta_version, "reason": reason, "table_id": table_id}
+            if step.run("settle", token=lease.token, **values, **commit) == 0:
                 step.must("intent_exists", "writes_known", **values)
                 return
             if shows is not None:
@@ -98,16 +98,17 @@ class PostgresWrites(Books):
             self._kept(_newest, "newest_writes", source=source, applications=sorted(applications))
         )
 
-    def newest_before(
-        self, source: str, applications: Collection[str], batch: int
+    def pinned(
+        self,
+        source: str,
+        *,
+        write: int | None = None,
+        applications: Collection[str] = (),
+        before: int = 0,
     ) -> MirrorVersion | None:
-        asked = {"applications": sorted(applications), "batch": batch}
-        rows = self._all("newest_before", source=source, **asked)
-        return _mirror_version(rows[0]) if rows else None
-
-    def pinned(self, source: str, write: int) -> MirrorVersion | None:
-        rows = self._all("pinned", source=source, write=write)
-        return _mirror_version(rows[0]) if rows else None
+        values = {"write": write, "applications": sorted(applications), "before": before}
+        row = self._first("pinned", source=source, **values)
+        return None if row is None else _mirror_version(row)
 
     def version_set(self, source: str, batch: int) -> VersionSet:
         rows = self._all("version_set", source=source, batch=batch)
@@ -153,8 +154,8 @@ class PostgresWrites(Books):
                 }
                 names = ("ordinal", "path", "images", "size", "sha256")
                 for file in of_files(segment.files):
-                    told = dict(zip(names, file, strict=True))
-                    step.must("revise_file", "revised_files_segment", **of, **told)
+                    columns = dict(zip(names, file, strict=True))
+                    step.must("revise_file", "revised_files_segment", **of, **columns)
             return Revision(row["id"], tuple(segments))
 
     def revisions(self, source: str) -> Revisions:
@@ -195,8 +196,8 @@ class PostgresWrites(Books):
 
     def note_registered_up_to(self, lease: Lease, catalog: str, statement: int) -> None:
         with self._step(lease, changes=()) as step:
-            told = {"catalog": catalog, "statement": statement}
-            step.run("note_registered_up_to", source=lease.source, **told)
+            values = {"catalog": catalog, "statement": statement}
+            step.run("note_registered_up_to", source=lease.source, **values)
 
     # -- the lake ------------------------------------------------------------------------------
 
@@ -216,21 +217,26 @@ class PostgresWrites(Books):
             gone = [folder for folder, version in looked.items() if version is None]
             if gone:
                 step.run("forget_looked", source=lease.source, folders=gone)
-            rows = [(lease.source, *seen) for seen in looked.items() if seen[1] is not None]
+            rows = [(lease.source, *entry) for entry in looked.items() if entry[1] is not None]
             step.insert("note_looked", rows)
 
     def left_at(self, source: str, folders: Sequence[str]) -> dict[str, datetime | None]:
         rows = self._all("left_at", source=source, folders=list(folders))
         return {row["mirror"]: row["at"] for row in rows}
 
-    def number_above(self, lease: Lease, *, batch: int, txn_version: int) -> None:
+    def number_above(
+        self,
+        lease: Lease,
+        *,
+        batch: int,
+        txn_version: int,
+        inherited: Iterable[BatchSpan] | None = None,
+    ) -> None:
         with self._step(lease) as step:
             step.run("number_above", batch=batch, txn_version=txn_version)
-
-    def inherit(self, lease: Lease, spans: Iterable[BatchSpan]) -> None:
-        with self._step(lease) as step:
-            step.run("forget_inherited", source=lease.source)
-            for span in spans:
+            if inherited is not None:
+                step.run("forget_inherited", source=lease.source)
+            for span in inherited or ():
                 ends = {"above": span.after, "through": span.through}
                 step.run("inherit", source=lease.source, **ends)
 
@@ -251,7 +257,7 @@ def _intent(row: Row) -> Intent:
 
 
 def _of_intent(value: Intent) -> tuple[Any, ...]:
-    """What follows the table in the statement `intend`."""
+    """Return the values that follow the table in the statement `intend`."""
     return (value.app_id, value.first_batch, value.last_batch, value.step, value.copies)
 
 

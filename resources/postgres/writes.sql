@@ -1,6 +1,6 @@
 -- -- mirrors ----------------------------------------------------------------------------------
 
--- Besides what waits: what a table that is active again missed while the others went on.
+-- Besides what waits: what a table that is followed again missed while the others went on.
 -- name: pending
 select database, name, array_agg(batch order by batch) as batches from (
     select database, name, batch from lockstep.waiting where source = %(source)s
@@ -8,7 +8,7 @@ select database, name, array_agg(batch order by batch) as batches from (
     select t.database, t.name, s.batch from lockstep.table_states t
     join lockstep.touched s using (source, database, name)
     join lockstep.batches b on b.id = s.batch and b.state in ('captured', 'merged', 'acknowledged')
-    where t.source = %(source)s and t.condition in ('active', 'dropped')
+    where t.source = %(source)s and t.condition <> 'stopped' and t.need is null
       and s.batch >= t.behind_batch
       and not lockstep.covered(t.source, t.database, t.name, s.batch)
 ) p
@@ -61,19 +61,16 @@ left join lateral (
     order by delta_version desc limit 1
 ) w on true
 
--- name: newest_before
-select id as write, database, name, mirror, table_id, last_batch,
-    lockstep.newest_same(source, mirror, delta_version) as delta_version
-from lockstep.writes
-where source = %(source)s and app_id = any(%(applications)s::text[]) and settled_at is not null
-  and last_batch < %(batch)s
-order by id desc limit 1
-
 -- name: pinned
 select id as write, database, name, mirror, table_id, last_batch,
     lockstep.newest_same(source, mirror, delta_version) as delta_version
 from lockstep.writes
-where source = %(source)s and id = %(write)s and settled_at is not null
+where source = %(source)s and settled_at is not null
+  and id = coalesce(%(write)s, (
+      select w.id from lockstep.writes w
+      where w.source = %(source)s and w.app_id = any(%(applications)s::text[])
+        and w.settled_at is not null and w.last_batch < %(before)s
+      order by w.id desc limit 1))
 
 -- What became different with a batch: tables whose newest write up to it is another one, or that
 -- cannot be read as of it, and why. A write that goes on to a later batch shows a later position.
@@ -117,7 +114,8 @@ with later as (
     ) f on true
     cross join lateral (
         select case
-            when t.condition not in ('active', 'dropped') and c.name is null then t.condition
+            when t.condition = 'stopped' and c.name is null then 'stopped'
+            when t.need is not null and c.name is null then 'reading'
             when t.condition = 'dropped' and t.stopped_batch <= %(batch)s then 'dropped'
             when c.name is null and exists (
                 select from lockstep.table_life e join later l on l.id = e.batch

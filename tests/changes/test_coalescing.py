@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.changes.coalescing import LOST, MOVED, OTHER_KEY, coalesced
 from pipeline.changes.fold import Fold
-from pipeline.errors import Remedy, TableError
+from pipeline.errors import Need, StoppedBy, TableError
 from pipeline.ports.mirror_writes import Merge, MirrorTarget, PartColumn, StagedFiles
 from tests.changes.folding_made import staged_images
 from tests.changes.partial_images import (
@@ -139,7 +139,8 @@ def test_a_row_that_moved_is_refused_where_its_old_key_tells_nothing(
         return
     with pytest.raises(TableError) as refused:
         coalesced([(images, PART)], SCHEMA, ["id"], doubtful=doubtful)
-    assert (refused.value.reason, refused.value.remedy) == (MOVED, Remedy.RESNAPSHOT)
+    error = refused.value
+    assert (error.reason, error.need, error.by) == (MOVED, Need.ROWS, StoppedBy.RUN)
 
 
 def test_a_row_that_is_gone_gives_no_values_to_the_next() -> None:

@@ -97,7 +97,7 @@ def test_each_generation_has_a_place_and_a_name() -> None:
     assert changelog_path("shop", TABLE) == "shop/_changes/shop/people"
     assert changelog_path("shop", TABLE, 2) == "shop/_changes/shop/people@2"
     assert changelog_path("shop", TableName("shop", "people@2")) == "shop/_changes/shop/people=402"
-    state = TableState(TABLE, TableCondition.ACTIVE, 3, "m", "c")
+    state = TableState(TABLE, TableCondition.FOLLOWING, 3, "m", "c")
     assert application_id("shop", state, "changelog") == "lockstep/shop/shop.people/changelog/3"
     assert application_id("shop", state, "changelog", 2).endswith("/changelog@2/3")
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from lockstep.commands.status import inactive, inactive_lines, inactive_values
-from pipeline.errors import Remedy
+from pipeline.errors import Need, StoppedBy
 from pipeline.json_values import to_json
 from pipeline.position import Coordinates
 from pipeline.runs.cures import quarantines_of
@@ -22,14 +22,16 @@ STOPPED = Stopped(3, Coordinates.parse("binlog.000002:400"))
 def state(name: str, condition: TableCondition, reason: str | None = None) -> TableState:
     table = TableName("shop", name)
     found = TableState(table, condition, 1, f"shop/shop/{name}", f"shop/_changes/shop/{name}")
-    if condition is TableCondition.ACTIVE:
+    if condition is TableCondition.FOLLOWING:
         return found
     hint = "do this" if reason else None
+    by = None if reason is None else StoppedBy.PERSON if "paused" in reason else StoppedBy.SYSTEM
     return replace(
         found,
         reason=reason,
         hint=hint,
         position=str(STOPPED.at) if reason else None,
+        stopped_by=by,
         stopped=STOPPED,
     )
 
@@ -37,11 +39,11 @@ def state(name: str, condition: TableCondition, reason: str | None = None) -> Ta
 STATES = {
     one.table: one
     for one in (
-        state("a", TableCondition.ACTIVE),
-        state("b", TableCondition.QUARANTINED, "bytes without meaning"),
-        state("c", TableCondition.PAUSED, "ann paused it: a load"),
+        state("a", TableCondition.FOLLOWING),
+        state("b", TableCondition.STOPPED, "bytes without meaning"),
+        state("c", TableCondition.STOPPED, "ann paused it: a load"),
         state("d", TableCondition.DROPPED),
-        state("e", TableCondition.QUARANTINED, "its key changed"),
+        state("e", TableCondition.STOPPED, "its key changed"),
     )
 }
 RESUMED = TableOrder(7, TableName("shop", "e"), OrderKind.RESUME, "bob", "mended", MOMENT, STOPPED)
@@ -49,31 +51,31 @@ TABLES = inactive(STATES, [RESUMED])
 
 
 def test_each_is_told_as_what_it_is() -> None:
-    """Quarantined, paused and dropped; an order takes the hint's place."""
+    """Stopped by somebody, or dropped; an order takes the hint's place."""
     assert list(inactive_lines(TABLES)) == [
-        "  shop.b is quarantined at binlog.000002:400: bytes without meaning",
+        "  shop.b was stopped by Lockstep at binlog.000002:400: bytes without meaning",
         "    hint: do this",
-        "  shop.c is paused at binlog.000002:400: ann paused it: a load",
+        "  shop.c was stopped by a person at binlog.000002:400: ann paused it: a load",
         "    hint: do this",
         "  shop.d was dropped at the source at binlog.000002:400",
-        "  shop.e is quarantined at binlog.000002:400: its key changed",
+        "  shop.e was stopped by Lockstep at binlog.000002:400: its key changed",
         "    resumed by bob, 2026-11-01 06:00:00 UTC: mended; the next run catches it up "
         "through the log from binlog.000002:400",
     ]
 
 
 @pytest.mark.parametrize(
-    ("remedy", "way"),
+    ("need", "way"),
     [
-        (Remedy.RESNAPSHOT, "reads it from the source"),
-        (Remedy.RESUMED_RESNAPSHOT, "reads it from the source"),
-        (Remedy.BACKFILL, "catches it up through the log from binlog.000002:400"),
-        (Remedy.REWRITE_MIRROR, "catches it up through the log from binlog.000002:400"),
+        (Need.ROWS, "reads it from the source"),
+        (Need.CONSENT, "reads it from the source"),
+        (Need.COLUMNS, "catches it up through the log from binlog.000002:400"),
+        (Need.MIRROR, "catches it up through the log from binlog.000002:400"),
     ],
 )
-def test_an_order_tells_how_the_table_comes_back(remedy: Remedy, way: str) -> None:
+def test_an_order_tells_how_the_table_comes_back(need: Need, way: str) -> None:
     """What lacks only columns goes on through the log; they are read beside it."""
-    table = replace(state("e", TableCondition.QUARANTINED, "it was altered"), remedy=remedy)
+    table = replace(state("e", TableCondition.STOPPED, "it was altered"), need=need)
     assert way in list(inactive_lines(inactive({table.table: table}, [RESUMED])))[-1]
 
 

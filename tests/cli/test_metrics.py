@@ -10,6 +10,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as older_format
 
 from lockstep.commands.metrics import SourceFigures, metrics_text
+from pipeline.errors import StoppedBy
 from pipeline.standing.facts import Headroom, Lag, Standing
 from pipeline.standing.verdict import State, Verdict
 from pipeline.table_state import TableCondition
@@ -17,6 +18,13 @@ from pipeline.table_state import TableCondition
 NOW = datetime(2026, 11, 1, 6, tzinfo=UTC)
 Read = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
+STATES = [
+    (TableCondition.FOLLOWING, None),
+    (TableCondition.STOPPED, StoppedBy.RUN),
+    (TableCondition.STOPPED, StoppedBy.SYSTEM),
+    (TableCondition.STOPPED, StoppedBy.PERSON),
+    (TableCondition.DROPPED, None),
+]
 numbers = st.none() | st.integers(0, 1 << 53)
 sources = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"), min_size=1)
 
@@ -26,14 +34,14 @@ sources = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\
     st.builds(Lag, st.none() | st.floats(0, 1e9), numbers, numbers),
     st.none() | st.integers(0, 10**6),
     st.sampled_from(State),
-    st.dictionaries(st.sampled_from(TableCondition), st.integers(0, 10_000)),
+    st.dictionaries(st.sampled_from(STATES), st.integers(0, 10_000)),
 )
 def test_both_formats_read_it(
     names: list[str],
     lag: Lag,
     remaining: int | None,
     state: State,
-    tables: dict[TableCondition, int],
+    tables: dict[tuple[TableCondition, StoppedBy | None], int],
 ) -> None:
     """A number that is not known is no line; each source has its own."""
     room = Headroom(False, None, None if remaining is None else timedelta(seconds=remaining))
@@ -61,6 +69,6 @@ def test_both_formats_read_it(
                 one.value: read["lockstep_state", (source, ("state", one.value))] for one in State
             }
             assert said == {one.value: float(one is state) for one in State}
-            for condition in TableCondition:
-                labels = (source, ("state", condition.value))
-                assert read["lockstep_tables", labels] == tables.get(condition, 0)
+            for condition, by in STATES:
+                labels = (("by", by or ""), source, ("state", condition.value))
+                assert read["lockstep_tables", labels] == tables.get((condition, by), 0)

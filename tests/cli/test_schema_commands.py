@@ -126,20 +126,20 @@ def test_structures_then_and_now(mysql: MySqlStand, database: str, project: Type
 
 
 def test_orders_from_the_command_line(mysql: MySqlStand, database: str, project: Typed) -> None:
-    """Paused, resumed, quarantined and resumed: recorded once, told by `status`."""
+    """Paused, resumed and reloaded: recorded once, and shown by `status`."""
     table = f"{database}.orders"
     project.run("pause", table, expect=2)  # --reason is missing
     project.run("pause", f"{database}.order", "--reason", "a load", expect=2)
     paused = project.json("pause", table, "--reason", "a load", "--author", "ann")
     assert (paused["order"]["author"], paused["stopped"]) == ("ann", head(mysql))
     status = project.json("status", expect=6)["sources"]["shop"]
-    assert [(one["state"], one["order"]) for one in status["tables"]] == [("paused", None)]
-    assert f"  {table} is paused at {head(mysql)}: ann paused it: a load" in (
+    assert [(one["state"], one["order"]) for one in status["tables"]] == [("stopped", None)]
+    assert f"  {table} was stopped by a person at {head(mysql)}: ann paused it: a load" in (
         project.run("status", expect=6).splitlines()
     )
     assert "the next run takes" in project.run("resume", table)
     (one,) = project.json("status", expect=3)["sources"]["shop"]["tables"]
-    assert (one["state"], one["order"]["kind"]) == ("paused", "resume")
+    assert (one["stopped_by"], one["order"]["kind"]) == ("person", "resume")
     project.run("reload", table, expect=2)  # --reason is missing
     by = ("--reason", "a file is lost", "--author", "ann")
     # A pattern brings no table back that waits for a person.
@@ -154,7 +154,7 @@ def test_orders_from_the_command_line(mysql: MySqlStand, database: str, project:
     said = project.run("reload", table, *by)
     assert said.startswith(f"shop: recorded: reload {table} (ann: a file is lost)\nshop: the next")
     (one,) = project.json("status", expect=3)["sources"]["shop"]["tables"]
-    assert (one["state"], one["order"]["kind"]) == ("paused", "reload")
+    assert (one["stopped_by"], one["order"]["kind"]) == ("person", "reload")
     assert "the next run rewrites its mirror" in project.run("status", expect=3)
     # With several sources, the one that has the table is meant.
     file = project.project.folder / "lockstep.toml"
@@ -194,4 +194,4 @@ def test_a_resume_with_a_structure(mysql: MySqlStand, database: str, project: Ty
     (_, note) = resumed["order"]["schema"]["columns"]
     assert (note["type"], note["length"], note["charset"]) == ("varchar", 7, "utf8mb4")
     (one,) = project.json("status", expect=3)["sources"]["shop"]["tables"]
-    assert (one["state"], one["order"]["with_structure"]) == ("quarantined", True)
+    assert (one["stopped_by"], one["order"]["with_structure"]) == ("system", True)

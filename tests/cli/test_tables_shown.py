@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from lockstep.context import CommandContext
-from lockstep.report import show_quarantined, show_table
+from lockstep.report import show_stopped, show_table
 from lockstep.streams import Streams
 from pipeline.table import TableName
 from pipeline.table_state import Quarantine
@@ -38,12 +38,12 @@ def test_tables_that_stopped_for_one_reason_are_told_together() -> None:
         for n in range(7)
     ]
     other = Quarantine(TableName("shop", "x"), "it differs", "look", "a place")
-    show_quarantined(context, [*alike[:3], other, *alike[3:]])
+    show_stopped(context, [*alike[:3], other, *alike[3:]])
     assert out.getvalue().splitlines() == [
-        f"{five} and 2 more are quarantined at a place: they went",
+        f"{five} and 2 more are stopped by Lockstep at a place: they went",
         *(f"  hint: {hint.format(n)}" for n in range(5)),
         "  hint: 2 more such: `lockstep status` has them all",
-        "shop.x is quarantined at a place: it differs",
+        "shop.x is stopped by Lockstep at a place: it differs",
         "  hint: look",
     ]
 

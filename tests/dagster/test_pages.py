@@ -204,7 +204,7 @@ def test_how_a_table_stands_is_told_when_it_changes(
         f"{database}.b": (False, "WARN"),
     }
     odd = found[f"{database}.odd"].metadata
-    assert odd["state"].value == "quarantined"
+    assert odd["state"].value == "stopped by Lockstep"
     assert "PARTIAL_JSON" in str(odd["reason"].value)
     assert "binlog_row_value_options" in str(odd["hint"].value)
     assert evaluations(stand, run(stand)) == {}
@@ -236,12 +236,15 @@ def test_news_of_many_tables() -> None:
     tables = [TableName("shop", f"t{number:03d}") for number in range(250)]
     well = {one: TableStanding(one, TableHealth.FOLLOWING, "it follows") for one in tables}
     prints = dict.fromkeys(tables, "well")
-    known: dict[TableName, str] = {tables[-1]: "quarantined"}
+    known: dict[TableName, str] = {tables[-1]: "stopped by Lockstep"}
     for count in (101, 100, 49, 0):
         news = news_of(well, prints, known, ())
         assert len(news) == count
         known |= dict.fromkeys(news, "well")
-    ill = {**well, tables[7]: TableStanding(tables[7], TableHealth.QUARANTINED, "it does not")}
+    ill = {
+        **well,
+        tables[7]: TableStanding(tables[7], TableHealth.STOPPED_BY_SYSTEM, "it does not"),
+    }
     assert news_of(ill, prints, known, tables) == {tables[7]}
     assert news_of(ill, prints, known, tables[:100]) == set(tables[:100])
 

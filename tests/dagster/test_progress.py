@@ -42,4 +42,4 @@ def test_tables_that_are_being_read_are_told() -> None:
     report = CaptureReport(
         *(1, "rule", "why", place, place, 0, 0, 0, {}, (), {}, (), 0.0, 0.0), loading=(READ,)
     )
-    assert captured_metadata(report, datetime.now(UTC))["loading"] == SENTENCE
+    assert captured_metadata(report, datetime.now(UTC))["reading rows"] == SENTENCE

@@ -63,7 +63,7 @@ def test_how_a_run_ended(record: RunRecord, ended: str | None) -> None:
 def news(number: int, columns: int) -> TableNews:
     table = TableName("warehouse", f"order_positions_{number:05}")
     mirror, changelog = f"shop/warehouse/{table.name}", f"shop/_changes/warehouse/{table.name}"
-    state = TableState(table, TableCondition.ACTIVE, 1, mirror, changelog)
+    state = TableState(table, TableCondition.FOLLOWING, 1, mirror, changelog)
     names = [f"delivery_address_{at:03}" for at in range(columns)]
     shown = tuple((name, pa.string()) for name in names)
     counts = RowCounts(1, 2, 3)

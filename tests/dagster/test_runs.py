@@ -197,7 +197,7 @@ def test_a_table_quarantined_does_not_hold_the_run(everything: Everything) -> No
     checks = {
         evaluation.check_name: evaluation for evaluation in result.get_asset_check_evaluations()
     }
-    quarantined = checks["no_table_quarantined"]
+    quarantined = checks["no_table_stopped"]
     assert (quarantined.passed, quarantined.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert checks["no_gap"].passed
     assert everything.stand.adapters.books.unfinished("shop") == []

@@ -48,7 +48,7 @@ def test_killed_as_a_table_is_quarantined(
     if when == "before":
         project.run("run", expect=6)
     project.run("reload", f"{database}.named", "--reason", "somebody deleted it")
-    assert project.json("run")["sources"]["shop"]["quarantined"] == []
+    assert project.json("run")["sources"]["shop"]["stopped"] == []
     names = (f"{database}.plain", f"{database}.named")
     assert project.proven() == set(names)
     project.require_once(*names)

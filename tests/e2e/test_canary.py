@@ -257,7 +257,7 @@ class Canary:
         self.kept.add("said", name, "\n".join(said).encode())
 
     def stopped(self) -> set[str]:
-        return {one["table"].split(".")[1] for one in self.project.status()["quarantined"]}
+        return {one["table"].split(".")[1] for one in self.project.status()["stopped"]}
 
     def keep(self, moment: str) -> None:
         self.kept.keep(moment, self.project.folder)

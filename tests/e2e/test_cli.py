@@ -59,7 +59,7 @@ def test_a_run_from_the_command_line(project: Project, mysql: MySqlStand, databa
     assert source["acknowledged"] == source["end"]
     table = source["tables"][f"{database}.orders"]
     assert (table["inserted"], table["updated"], table["deleted"]) == (2, 1, 0)
-    assert [quarantined["table"] for quarantined in source["quarantined"]] == [f"{database}.notes"]
+    assert [quarantined["table"] for quarantined in source["stopped"]] == [f"{database}.notes"]
     verified = project.run("verify", "--json", expect=6, **secret)
     shown = json.loads(verified.stdout)["sources"]["shop"]["tables"]
     assert shown[f"{database}.orders"]["equal"]

@@ -149,7 +149,7 @@ def test_rows_that_no_event_tells_of_quarantine_their_table(stages: Stages) -> N
     assert unequal(stages.followed) == {}
     assert set(stages.followed["tables"]) == stages.there - {SHRUNK, PARTS}
     assert stages.quarantined["acknowledged"] == stages.quarantined["end"]
-    told = {one["table"]: one for one in stages.quarantined["quarantined"]}
+    told = {one["table"]: one for one in stages.quarantined["stopped"]}
     assert sorted(told) == [PARTS, SHRUNK]
     assert "stored values of v may have changed" in told[SHRUNK]["reason"]
     assert "TRUNCATE PARTITION" in told[PARTS]["reason"]
@@ -162,7 +162,7 @@ def test_with_resnapshot_they_are_read_anew(stages: Stages) -> None:
     """The very same statements: within that run the tables are equal, and nothing is left for a
     person to do, though the run before was killed when the ledger knew of rows that were read
     anew, and no mirror had them."""
-    assert stages.read_anew["quarantined"] == []
+    assert stages.read_anew["stopped"] == []
     assert unequal(stages.then) == {}
     assert set(stages.then["tables"]) == {SHRUNK, PARTS, REBORN}
     require_settled(stages.other, {SHRUNK, PARTS, REBORN})
@@ -171,7 +171,7 @@ def test_with_resnapshot_they_are_read_anew(stages: Stages) -> None:
 def test_rows_afterwards_and_resumed_tables(stages: Stages) -> None:
     """One word for each table that was quarantined; rows are followed by the new structures, also
     where a run was killed between two steps of a mirror's columns."""
-    assert stages.resumed["quarantined"] == []
+    assert stages.resumed["stopped"] == []
     assert unequal(stages.afterwards) == {}
     assert set(stages.afterwards["tables"]) == stages.there
     require_settled(stages.project, stages.there)

@@ -66,14 +66,14 @@ def test_damaged_mirrors_are_made_whole_by_a_command(
         *(f"delete from `{table}` where id = 3" for table in tables),
     )
     run = project.json("run", expect=6)["sources"]["shop"]
-    assert {one["table"] for one in run["quarantined"]} == {f"{database}.{t}" for t in DAMAGE}
-    for one in run["quarantined"]:
+    assert {one["table"] for one in run["stopped"]} == {f"{database}.{t}" for t in DAMAGE}
+    for one in run["stopped"]:
         assert f"`lockstep reload {one['table']} --reason …`" in one["hint"], one
-    assert run["tables"][f"{database}.whole"]["state"] == "active"
+    assert run["tables"][f"{database}.whole"]["state"] == "following"
     for table in DAMAGE:
         told = project.run("reload", f"{database}.{table}", "--reason", "it was damaged")
         assert ", from its changelog, since batch 1" in told.stdout + told.stderr
-    assert project.json("run")["sources"]["shop"]["quarantined"] == []
+    assert project.json("run")["sources"]["shop"]["stopped"] == []
     mysql.execute(f"use {database}", *(f"insert into `{t}` values (9, 9)" for t in tables))
     project.run("run")
     assert project.proven() == {f"{database}.{table}" for table in tables}

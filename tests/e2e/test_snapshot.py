@@ -91,7 +91,9 @@ def test_killed_while_it_reads(project: Project, mysql: MySqlStand, drawn: int) 
         project.killed(place, "after", nth)
         if kill == TOLD:
             said = project.run("status", expect=None).stdout
-            read = r"read from the source: older\.customers: 10,000 of about 1\d,\d+ rows, \d\d %"
+            read = (
+                r"following, reading rows: older\.customers: 10,000 of about 1\d,\d+ rows, \d\d %"
+            )
             assert re.search(rf"{read}, about \d+ s left$", said, re.M)
         mysql.execute(
             f"delete from {DATABASE}.customers where id % 100 = {number}",
@@ -143,7 +145,7 @@ def test_how_to_read_and_to_verify_tables_as_it_is_written(
         told.append(project.json(*words))
     first = told[0]["sources"]["shop"]
     assert first["loaded"] == ROWS
-    assert (first["loading"], first["partial"], first["quarantined"]) == ({}, [], [])
+    assert (first["reading"], first["partial"], first["stopped"]) == ({}, [], [])
     assert set(told[1]["tables"]) == {orders}
     assert told[2]["sources"]["shop"]["loaded"] == {orders: 3000}
     assert [set(one["tables"]) for one in told[3:5]] == [TABLES, {orders}]

@@ -19,7 +19,7 @@ from pipeline.places import Earliest, Latest
 from pipeline.ports.source import SourceServer
 from pipeline.replay.spans import Span
 from pipeline.runs.replaying.segments_found import changelog_of
-from pipeline.table_state import OrderKind, TableCondition
+from pipeline.table_state import OrderKind
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
@@ -274,8 +274,7 @@ def go_on(follower: Follower) -> bool:
                 brought_together(follower.work(), lease)
             continue
         states = follower.states()
-        stopped = TableCondition.QUARANTINED
-        quarantined = [table for table, one in states.items() if one.condition is stopped]
+        quarantined = [table for table, one in states.items() if one.has_stopped]
         if not quarantined:
             break
         for table in quarantined:

@@ -9,7 +9,6 @@ import random
 import pytest
 
 from pipeline.engines import engine_of, why_refused
-from pipeline.table_state import TableCondition
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import Follower
@@ -100,14 +99,14 @@ def require_told(shop: Shop) -> None:
         why = why_refused(listed.engine)
         if why is not None:
             assert state is not None, (table, listed.engine)
-            assert state.condition is TableCondition.QUARANTINED, (table, listed.engine)
+            assert state.has_stopped, (table, listed.engine)
             assert engine_of(listed.engine).why in (state.reason or ""), state.reason
             assert f"lockstep resume {listed.name} --reason" in (state.hint or "")
-        elif state is None or state.condition is TableCondition.ACTIVE:
+        elif state is None or state.complete:
             mirror = shop.follower.mirror(str(listed.name))
             assert sorted(map(str, mirror)) == sorted(map(str, shop.rows(table))), table
         else:
-            assert state.condition is TableCondition.QUARANTINED
+            assert state.has_stopped
             assert state.reason
 
 

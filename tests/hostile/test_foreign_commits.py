@@ -21,7 +21,7 @@ from pipeline.foreign_commits import Ahead, Foreign, Passed, Unknown, foreign, j
 from pipeline.lake_commit import LakeCommit, LogAbove, stamp
 from pipeline.ports.changelog import Published
 from pipeline.ports.mirror_writes import MirrorWrite
-from pipeline.table_state import OrderKind, TableCondition, TableState
+from pipeline.table_state import OrderKind, TableState
 from resources.lake import delta_log
 from resources.lake.changelog import DeltaChangelog
 from resources.lake.claims import FileClaims
@@ -281,11 +281,11 @@ def try_operation(stand: Stand, name: str, *, idle: bool) -> None:
     if not idle:
         stand.write()
     state = stand.run()
-    assert state.condition is TableCondition.QUARANTINED
+    assert state.has_stopped
     assert state.reason == told.why
     assert "lockstep reload shop.t --reason" in (state.hint or "")
     stand.resume()
-    assert stand.run().condition is TableCondition.ACTIVE
+    assert stand.run().complete
     assert astray(stand.work()) == []
     stand.require_same()
 
@@ -304,7 +304,7 @@ def test_what_leaves_a_mirror_as_it_was(stand: Stand) -> None:
         stand.sql(statement)
     assert astray(stand.work()) == []
     stand.write()
-    assert stand.run().condition is TableCondition.ACTIVE
+    assert stand.run().complete
     stand.require_same()
 
 
@@ -337,9 +337,9 @@ def test_an_insert_below_our_own_commit_is_found(stand: Stand, folder: Path) -> 
     stand.write()
     for _ in range(2):
         state = stand.run()
-    assert state.condition is TableCondition.QUARANTINED
+    assert state.has_stopped
     stand.resume()
-    assert stand.run().condition is TableCondition.ACTIVE
+    assert stand.run().complete
     stand.require_same()
 
 
@@ -363,9 +363,9 @@ def test_an_append_below_our_own_files_is_found(stand: Stand, folder: Path) -> N
     changelog.meanwhile = changelog_path(SOURCE, TABLE)
     stand.write()
     state = stand.run()
-    assert state.condition is TableCondition.QUARANTINED
+    assert state.has_stopped
     assert "may lack changes, or have some that never happened" in (state.reason or "")
     assert "It lists the captured files now" in (state.reason or "")
     stand.resume()
     stand.write()
-    assert stand.run().condition is TableCondition.ACTIVE
+    assert stand.run().complete

@@ -30,7 +30,7 @@ from pipeline.lake_commit import LakeCommit
 from pipeline.places import AtCoordinates, Earliest, Latest, Place
 from pipeline.replay.spans import Span
 from pipeline.segment import SourceTable
-from pipeline.table_state import OrderKind, Supplier, TableCondition, TableState
+from pipeline.table_state import OrderKind, Supplier, TableState
 from resources.lake import delta_log
 from resources.lake.changelog import DeltaChangelog
 from resources.lake.claims import FileClaims
@@ -185,10 +185,10 @@ class Source:
     def come_back(self) -> None:
         """Runs, and a person who resumes the table, until it goes on."""
         for _ in range(3):
-            if self.run().condition is TableCondition.ACTIVE:
+            if self.run().complete:
                 break
             self.order(OrderKind.RESUME)
-        assert self.state().condition is TableCondition.ACTIVE, self.state().reason
+        assert self.state().complete, self.state().reason
 
     def forget(self) -> None:
         self.clock.now += timedelta(hours=3)
@@ -262,7 +262,7 @@ class Source:
     def told(self) -> list[str]:
         """What `status` says of it, in its words."""
         state = self.state()
-        said = [] if state.condition is TableCondition.ACTIVE else [state.reason or ""]
+        said = [] if state.complete else [state.reason or ""]
         work = self.work()
         return [*said, *(one.why for one in (*astray(work), *moved_changelogs(work)))]
 
@@ -377,7 +377,7 @@ def done_and_set_right(source: Source, name: str, first: str) -> None:
         source.write(9, 1)
         if first == "run":
             state = source.run()
-            assert (state.condition is TableCondition.ACTIVE) is (name in MOVES)
+            assert (state.complete) is (name in MOVES)
             assert source.changes() == source.wanted()
         else:
             compared = source.replay(commit=False)
@@ -413,7 +413,7 @@ def test_files_that_were_compacted_and_deleted(source: Source) -> None:
     assert any(one.waits for one in part.left)
     source.write(9)
     state = source.run()
-    assert state.condition is TableCondition.QUARANTINED
+    assert state.has_stopped
     assert "recorded files that are lost" in (state.reason or "")
     assert "lockstep replay --from earliest" in (state.hint or "")
     assert source.changes() == source.wanted()
@@ -596,7 +596,7 @@ class Chance:
             FOREIGN[name](self.source.table())
 
     def run(self) -> None:
-        if self.source.run().condition is TableCondition.QUARANTINED and self.random.random() < 0.7:
+        if self.source.run().has_stopped and self.random.random() < 0.7:
             self.source.order(OrderKind.RESUME)
 
     def capture(self) -> None:
@@ -611,7 +611,7 @@ class Chance:
         with suppress(SpanRefused):
             done = self.source.replay(since)
             assert done.wrong_changelogs == ()
-            stopped = self.source.state().condition is not TableCondition.ACTIVE
+            stopped = not self.source.state().complete
             assert stopped or self.source.changes() == self.source.wanted()
 
     def reload(self) -> None:

@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
-from pipeline.errors import MirrorRefused
-from pipeline.table_state import OrderKind, TableCondition
+from pipeline.errors import MirrorRefused, StoppedBy
+from pipeline.table_state import OrderKind
 from resources.mysql import connection
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
@@ -87,7 +87,7 @@ def _pause_fits(state: str, shop: Shop) -> Iterator[None]:
     shop.do("insert into a (id, v) values (5, 5)")
     shop.order(OrderKind.PAUSE, "a")
     yield from _goes_on(shop, 2)
-    assert shop.state("a").condition is TableCondition.PAUSED
+    assert shop.state("a").stopped_by is StoppedBy.PERSON
     if state in ("quarantined", "quarantined and resumed"):
         shop.do("alter table a drop column j")
     shop.resume("a")
@@ -164,7 +164,7 @@ def _lacks(
     yield from _goes_on(shop, 2, rereads=read)
     state = shop.state("a")
     grant = f"GRANT SELECT ON {a} TO {account}"
-    if state.condition is TableCondition.ACTIVE:
+    if state.complete:
         assert follows
         shop.require_whole("a")
         assert shop.table("a") in {one.table for one in shop.follower.partial()}

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.errors import ForeignCommit, PastRefused
 from pipeline.policies import LakePolicies, Readers
-from pipeline.table_state import OrderKind, Supplier, TableCondition, TableEventKind
+from pipeline.table_state import OrderKind, Supplier, TableEventKind
 from tests.fix_mysql import MySqlStand
 from tests.outside import astray, capture, coming_back, merge
 from tests.positions.follower import SOURCE
@@ -90,7 +90,7 @@ def _lost_mirror(state: str, shop: Shop) -> Iterator[None]:
         write(shop, 2)
         yield
         shop.require_whole("b")
-        assert shop.state("a").condition is TableCondition.QUARANTINED
+        assert shop.state("a").has_stopped
         assert f"lockstep reload {shop.name}.a --reason" in (shop.state("a").hint or "")
     write(shop, 3)
     reload(shop, "a")
@@ -106,7 +106,7 @@ def _lost_mirror(state: str, shop: Shop) -> Iterator[None]:
     write(shop, 4)
     yield
     shop.require_whole("a")
-    assert shop.state("a").condition is TableCondition.ACTIVE
+    assert shop.state("a").complete
 
 
 def a_damaged_changelog_is_told_of(shop: Shop) -> Iterator[None]:
@@ -145,7 +145,7 @@ def test_a_changelog_that_is_lost_holds_up_nobody_else(shop: Shop, how: str) -> 
     write(shop, 3)
     shop.run()
     state = shop.state("a")
-    assert state.condition is TableCondition.QUARANTINED
+    assert state.has_stopped
     assert "what it had beyond that is lost" in (state.reason or "")
     assert f"lockstep resume {shop.name}.a --reason" in (state.hint or "")
     assert shop.follower.mirror(f"{shop.name}.a") == before
@@ -156,7 +156,7 @@ def test_a_changelog_that_is_lost_holds_up_nobody_else(shop: Shop, how: str) -> 
     shop.resume("a")
     shop.run()
     shop.require_whole("a")
-    assert shop.state("a").condition is TableCondition.ACTIVE
+    assert shop.state("a").complete
 
 
 def test_captured_files_are_lost_of_a_batch_that_others_show(shop: Shop) -> None:
@@ -175,7 +175,7 @@ def test_captured_files_are_lost_of_a_batch_that_others_show(shop: Shop) -> None
     shop.run()
     shop.require_whole("b")
     state = shop.state("a")
-    assert state.condition is TableCondition.QUARANTINED
+    assert state.has_stopped
     assert f"{files[-1]} is missing" in (state.reason or "")
     assert f"lockstep reload {shop.name}.a --reason" in (state.hint or "")
     reload(shop, "a")
@@ -278,7 +278,7 @@ def drawn(shop: Shop, seed: int, steps: int) -> None:
             except PastRefused:
                 reload(shop, "a")
             shop.run()
-            if shop.state("a").condition is TableCondition.QUARANTINED:
+            if shop.state("a").has_stopped:
                 shop.resume("a")
                 shop.run()
             rows = sorted(map(str, shop.rows("a")))

@@ -24,6 +24,7 @@ from pipeline.errors import (
     PastRefused,
     PositionPurged,
     SegmentsLost,
+    StoppedBy,
 )
 from pipeline.ports.ledger import content_of
 from pipeline.table import TableName
@@ -52,7 +53,7 @@ def require_equal(follower: Follower, mysql: MySqlStand, name: str) -> None:
     tables = [str(row[0]) for row in mysql.rows(f"show tables from {name}")]
     for table in tables:
         state = states[TableName(name, table)]
-        assert state.condition is TableCondition.ACTIVE, state
+        assert state.complete, state
         columns = [str(row[0]) for row in mysql.rows(f"desc {name}.{table}")]
         rows = follower.lake.tables[state.mirror][-1].rows.to_pylist()
         mirror = sorted(str(tuple(row[column] for column in columns)) for row in rows)
@@ -220,7 +221,7 @@ def test_a_table_that_a_later_batch_caught_up_stood_still(mysql: MySqlStand, dat
     follower.capture()
     follower.order(OrderKind.RESUME, table)
     follower.capture()
-    assert follower.states()[table].condition is TableCondition.ACTIVE
+    assert follower.states()[table].complete
     with follower.leased() as lease:
         merge(follower.work(), lease, only=frozenset({TableName(database, "b")}))
     follower.lose_ledger()
@@ -320,7 +321,7 @@ WRITES: Final = frozenset(
     {
         *("write", "evolve", "restore", "remove", "publish", "restate", "revise", "move_away"),
         *("record_capture", "note_looked", "mark_merged", "acknowledge", "settle", "intend"),
-        *("order_load", "number_above", "inherit", "decide", "begin_batch", "quarantine"),
+        *("order_load", "number_above", "decide", "begin_batch", "quarantine"),
         "abandon",
     }
 )
@@ -490,7 +491,7 @@ class Chaos:
 
     def _one(self) -> Sequence[TableName]:
         states = self.follower.states().items()
-        active = [table for table, state in states if state.condition is TableCondition.ACTIVE]
+        active = [table for table, state in states if state.complete]
         return self.random.sample(sorted(active), min(1, len(active)))
 
     def reload(self) -> None:
@@ -516,9 +517,9 @@ class Chaos:
 
     def rejoin(self) -> None:
         for table, state in self.follower.states().items():
-            if state.condition is TableCondition.PAUSED:
+            if state.stopped_by is StoppedBy.PERSON:
                 self.follower.order(OrderKind.RESUME, table)
-            if state.condition is TableCondition.QUARANTINED:
+            if state.has_stopped:
                 self.follower.order(OrderKind.RESUME, table)
         self.run()
 
@@ -635,7 +636,7 @@ class Chaos:
         self.writer.do(*self.writer.rows(share=1))
         for _ in range(4):
             for table, state in self.follower.states().items():
-                if state.condition is TableCondition.PAUSED:
+                if state.stopped_by is StoppedBy.PERSON:
                     self.follower.order(OrderKind.RESUME, table)
             go_on(self.follower)
         require_equal(self.follower, self.writer.mysql, self.writer.name)

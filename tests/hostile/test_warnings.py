@@ -11,7 +11,6 @@ import pytest
 from pipeline.errors import TableError
 from pipeline.server_errors import HARMLESS, LIMITS, SourceWarning, require_harmless
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition
 from tests.fix_mysql import MySqlStand
 from tests.outside import verify
 from tests.positions.paused import open_shop
@@ -62,7 +61,7 @@ def test_a_value_beyond_a_limit(mysql: MySqlStand, database: str, column: str, v
         shop.run()
         shop.require_whole("b")
         state = shop.state("a")
-        assert state.condition is TableCondition.QUARANTINED
+        assert state.has_stopped
         assert "error 1301" in (state.reason or "")
         assert "raise max_allowed_packet" in (state.hint or "")
     shop.resume("a")

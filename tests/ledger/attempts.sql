@@ -187,16 +187,16 @@ $$;
 
 create function pg_temp.told(a_source text, a_batch bigint) returns bigint language sql as $$
     insert into lockstep.table_life (source, database, name, event, life, batch, token, told)
-    values (a_source, 'shop', 'orders', 'followed', 'active', a_batch, 1, '{}')
+    values (a_source, 'shop', 'orders', 'followed', 'following', a_batch, 1, '{}')
     returning id
 $$;
 
 create function pg_temp.stop(a_condition text, a_batch bigint) returns void language sql as $$
     update lockstep.table_states set condition = a_condition,
-        reason = case a_condition when 'active' then null when 'dropped' then null else '' end,
-        hint = case a_condition when 'active' then null when 'dropped' then null else '' end,
-        position = case a_condition when 'active' then null when 'dropped' then null else '' end,
-        remedy = case a_condition when 'quarantined' then 'catch-up' end,
+        reason = case a_condition when 'stopped' then '' end,
+        hint = case a_condition when 'stopped' then '' end,
+        position = case a_condition when 'stopped' then '' end,
+        stopped_by = case a_condition when 'stopped' then 'system' end,
         stopped_batch = a_batch, stopped_base = 'binlog', stopped_number = 1, stopped_offset = 4,
         event = pg_temp.told(source, null)
     where source = (select source from lockstep.batches order by id desc limit 1)

@@ -73,7 +73,7 @@ def version(table: TableName, number: int = 1, offset: int = 4, *columns: str) -
 
 def state(table: TableName) -> TableState:
     path = f"{table.database}/{table.name}"
-    return TableState(table, TableCondition.ACTIVE, 1, f"s/{path}", f"s/_changes/{path}")
+    return TableState(table, TableCondition.FOLLOWING, 1, f"s/{path}", f"s/_changes/{path}")
 
 
 def segment(table: TableName, first: int, last: int) -> Segment:

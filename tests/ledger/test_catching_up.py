@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from pipeline.batch import Batch, BatchKind
 from pipeline.decisions import Lease
+from pipeline.errors import StoppedBy
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Position
-from pipeline.table_state import OrderKind, TableCondition
+from pipeline.table_state import OrderKind
 from tests.ledger.made import (
     CONTIGUOUS,
     ORDERS,
@@ -56,7 +57,7 @@ def test_the_chain_goes_on_behind_it(ledger: Ledger, lease: Lease) -> None:
     after = ledger.cursors(lease.source).captured
     assert after == replace(before, batch=batch.id)
     assert ledger.captured_batch(lease.source, server_uuid=SERVER, at=place(150)) == second
-    assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.ACTIVE
+    assert ledger.table_states(lease.source)[ORDERS].complete
     assert ledger.pending(lease.source)[ORDERS] == [batch.id]
     third = following(ledger, lease)
     assert (third.start, third.predecessor) == (batch.end, batch.id)
@@ -74,4 +75,4 @@ def test_given_up_it_leaves_the_order_open(ledger: Ledger, lease: Lease) -> None
     ledger.abandon(lease, batch.id, "damaged")
     (again,) = ledger.open_orders(lease.source)
     assert (again.id, again.stopped) == (order.id, stopped)
-    assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.PAUSED
+    assert ledger.table_states(lease.source)[ORDERS].stopped_by is StoppedBy.PERSON

@@ -9,7 +9,7 @@ import pytest
 from pipeline.batch import BatchState, Cursor, Requests
 from pipeline.claim import BatchSpan
 from pipeline.decisions import Lease
-from pipeline.errors import Remedy
+from pipeline.errors import Need
 from pipeline.intent import VersionSetEntry
 from pipeline.ports.ledger import Ledger, content_of
 from pipeline.position import ServerLife
@@ -254,7 +254,7 @@ def test_a_table_is_quarantined_once(ledger: Ledger, lease: Lease) -> None:
     ledger.record_capture(lease, batch.id, replace(record(batch), tables=(state(ORDERS),)))
     quarantined = ledger.table_states(lease.source)[ORDERS]
     assert (quarantined.condition, quarantined.reason, quarantined.hint, quarantined.position) == (
-        TableCondition.QUARANTINED,
+        TableCondition.STOPPED,
         QUARANTINED.reason,
         QUARANTINED.hint,
         QUARANTINED.position,
@@ -266,7 +266,7 @@ def test_a_capture_quarantines_tables(ledger: Ledger, lease: Lease) -> None:
     batch = begun(ledger, lease)
     recorded = replace(record(batch, ORDERS, STOCK, first=True), quarantined=(QUARANTINED,))
     ledger.record_capture(lease, batch.id, recorded)
-    assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.QUARANTINED
+    assert ledger.table_states(lease.source)[ORDERS].has_stopped
     assert ledger.pending(lease.source) == {STOCK: [batch.id]}
 
 
@@ -291,30 +291,30 @@ def test_gtid_sets_may_be_long(ledger: Ledger, lease: Lease) -> None:
     assert following(ledger, lease).start == from_many
 
 
-@pytest.mark.parametrize("remedy", Remedy)
-def test_what_a_table_is_owed_is_kept(ledger: Ledger, lease: Lease, remedy: Remedy) -> None:
+@pytest.mark.parametrize("need", [None, Need.ROWS, Need.COLUMNS, Need.MIRROR, Need.CONSENT])
+def test_what_a_table_lacks_is_kept(ledger: Ledger, lease: Lease, need: Need | None) -> None:
     """Whatever its hint says, until it is taken up again; and again once the batch that did
     is abandoned."""
     batch = begun(ledger, lease)
-    quarantined = replace(QUARANTINED, remedy=remedy)
+    quarantined = replace(QUARANTINED, need=need)
     recorded = replace(record(batch, ORDERS, STOCK, first=True), quarantined=(quarantined,))
     ledger.record_capture(lease, batch.id, recorded)
     ledger.quarantine(lease, replace(quarantined, table=STOCK))
-    owed = {ORDERS: remedy, STOCK: remedy}
-    assert {t: one.remedy for t, one in ledger.table_states(lease.source).items()} == owed
+    owed = {ORDERS: need, STOCK: need}
+    assert {t: one.need for t, one in ledger.table_states(lease.source).items()} == owed
     order = ledger.order_table(lease, ORDERS, OrderKind.RESUME, author="ann", reason="mended")
     taken = following(ledger, lease)
     ledger.record_capture(lease, taken.id, replace(record(taken), orders_done=(order.id,)))
-    assert ledger.table_states(lease.source)[ORDERS].remedy is None
+    assert ledger.table_states(lease.source)[ORDERS].need is None
     ledger.abandon(lease, taken.id, "damaged")
-    assert ledger.table_states(lease.source)[ORDERS].remedy is remedy
+    assert ledger.table_states(lease.source)[ORDERS].need is need
 
 
 def test_what_a_recovered_ledger_took_over_is_kept(
     ledger: Ledger, source: str, lease: Lease
 ) -> None:
     assert ledger.inherited(source) == ()
-    ledger.inherit(lease, [BatchSpan(0, 3)])
+    ledger.number_above(lease, batch=0, txn_version=0, inherited=[BatchSpan(0, 3)])
     spans = (BatchSpan(0, 2), BatchSpan(4, 7))
-    ledger.inherit(lease, reversed(spans))
+    ledger.number_above(lease, batch=0, txn_version=0, inherited=reversed(spans))
     assert ledger.inherited(source) == spans

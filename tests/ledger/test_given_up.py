@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.decisions import Lease
 from pipeline.ports.ledger import Ledger
-from pipeline.table_state import OrderKind, Quarantine, TableCondition
+from pipeline.table_state import OrderKind, Quarantine
 from tests.ledger.made import (
     ORDERS,
     STOCK,
@@ -31,7 +31,7 @@ def test_a_table_quarantined_at_its_merge_leaves_no_intent(ledger: Ledger, lease
     with refused(ledger, lease, "writes_given_up_once"):
         ledger.settle(lease, intent, 1)
     batch = carried_out(ledger, lease, resume(ledger, lease).id)
-    assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.ACTIVE
+    assert ledger.table_states(lease.source)[ORDERS].complete
     later = intended(ledger, lease, ORDERS, first.id, batch.id)
     assert later.txn_version > intent.txn_version
     ledger.quarantine(lease, REFUSED)

@@ -50,7 +50,7 @@ def _states(*handed: Handover) -> tuple[TableState, ...]:
             one.before,
             generation=one.generation,
             mirror=one.mirror,
-            condition=TableCondition.ACTIVE,
+            condition=TableCondition.FOLLOWING,
         )
         for one in handed
     )

@@ -9,7 +9,7 @@ import psycopg2
 from psycopg2.extras import RealDictCursor
 
 from pipeline.decisions import Lease
-from pipeline.errors import Remedy
+from pipeline.errors import Need
 from pipeline.life.rules import replayed
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates
@@ -47,7 +47,7 @@ def _lived(ledger: Ledger, lease: Lease) -> dict[int, Coordinates]:
     made = replace(record(batch, ORDERS), orders_done=(order.id,), tables=(_dropped(STOCK),))
     ledger.record_capture(lease, batch.id, made)
     batch = following(ledger, lease)
-    aside = Quarantine(STOCK, "why", "hint", str(place(220)), place(220), Remedy.BACKFILL)
+    aside = Quarantine(STOCK, "why", "hint", str(place(220)), place(220), Need.COLUMNS)
     made = replace(record(batch), tables=(_dropped(ORDERS), state(STOCK)), quarantined=(aside,))
     ledger.record_capture(lease, batch.id, made)
     ledger.abandon(lease, batch.id, "damaged")
@@ -71,7 +71,7 @@ def test_a_state_is_what_its_events_make_of_it(embedded_dsn: str) -> None:
         rows = cursor.fetchall()
     connection.close()
     assert {name.name: one.condition.value for name, one in states.items()} == {
-        "orders": "paused",
+        "orders": "stopped",
         "stock": "dropped",
     }
     assert all(row["token"] for row in rows)

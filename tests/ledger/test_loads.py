@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pipeline.batch import Batch, CaptureRecord
 from pipeline.decisions import Lease
+from pipeline.errors import Need
 from pipeline.load import ChunkRows, Load, LoadBasis, LoadFollowed, LoadJoined
 from pipeline.ports.ledger import Ledger
 from pipeline.segment import SegmentFile
@@ -13,7 +14,6 @@ from pipeline.snapshot.bounds import Bound, Range
 from pipeline.table_state import (
     OrderKind,
     SnapshotPart,
-    TableCondition,
     TableEvent,
     TableEventKind,
 )
@@ -67,7 +67,7 @@ def follows(batch: Batch, load: Load) -> CaptureRecord:
     """The batch begins to capture the load's table, from its base on."""
     return replace(
         record(batch, ORDERS),
-        tables=(replace(state(ORDERS), condition=TableCondition.LOADING),),
+        tables=(replace(state(ORDERS), need=Need.ROWS),),
         followed=(LoadFollowed(load.id, ORDERS, batch.base, 1),),
     )
 
@@ -129,7 +129,7 @@ def test_a_loading_table_is_merged_once_it_is_joined(ledger: Ledger, lease: Leas
     load = read_load(ledger, lease)
     begun = following(ledger, lease)
     ledger.record_capture(lease, begun.id, follows(begun, load))
-    assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.LOADING
+    assert ledger.table_states(lease.source)[ORDERS].loading
     assert ledger.pending(lease.source) == {}
     assert ledger.table_states(lease.source)[ORDERS].behind == begun.id
     ledger.mark_merged(lease)
@@ -137,7 +137,7 @@ def test_a_loading_table_is_merged_once_it_is_joined(ledger: Ledger, lease: Leas
     last = following(ledger, lease)
     ledger.record_capture(lease, last.id, joins(last, the_load(ledger, lease)))
     assert ledger.open_loads(lease.source) == []
-    assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.ACTIVE
+    assert ledger.table_states(lease.source)[ORDERS].complete
     assert list(ledger.pending(lease.source)[ORDERS]) == [begun.id, last.id]
 
 
@@ -151,10 +151,10 @@ def test_an_abandoned_batch_leaves_the_chunks(ledger: Ledger, lease: Lease) -> N
     ledger.abandon(lease, last.id, "damaged")
     kept = the_load(ledger, lease)
     assert kept.followed is not None
-    assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.LOADING
+    assert ledger.table_states(lease.source)[ORDERS].loading
     ledger.abandon(lease, begun.id, "damaged")
     assert the_load(ledger, lease) == load
-    assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.ACTIVE
+    assert ledger.table_states(lease.source)[ORDERS].complete
 
 
 def test_a_whole_load_is_joined_by_the_batch_that_follows_it(ledger: Ledger, lease: Lease) -> None:
@@ -172,4 +172,4 @@ def test_a_whole_load_is_joined_by_the_batch_that_follows_it(ledger: Ledger, lea
     )
     ledger.record_capture(lease, begun.id, both)
     assert ledger.open_loads(lease.source) == []
-    assert ledger.table_states(lease.source)[ORDERS].condition is TableCondition.ACTIVE
+    assert ledger.table_states(lease.source)[ORDERS].complete

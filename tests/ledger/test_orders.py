@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.batch import Batch
 from pipeline.decisions import Lease
-from pipeline.errors import Remedy
+from pipeline.errors import Need, StoppedBy
 from pipeline.life.events import MirrorReplaced
 from pipeline.ports.ledger import Ledger
 from pipeline.table import TableName
@@ -82,7 +82,8 @@ def test_a_paused_table_stops_where_the_captures_are(stand: Stand, source: str) 
         assert (order.reason, order.stopped) == ("a migration", stopped)
         assert stand.other.table_states(source)[ORDERS] == replace(
             state(ORDERS),
-            condition=TableCondition.PAUSED,
+            condition=TableCondition.STOPPED,
+            stopped_by=StoppedBy.PERSON,
             reason="ada paused it: a migration",
             hint="`lockstep resume shop.orders` brings it back",
             position="binlog.000001:104",
@@ -92,7 +93,7 @@ def test_a_paused_table_stops_where_the_captures_are(stand: Stand, source: str) 
 
 
 def test_a_paused_table_holds_nothing_up(ledger: Ledger, lease: Lease) -> None:
-    """What of it is not merged is known, and waits until it is active again."""
+    """What of it is not merged is known, and waits until it is followed again."""
     first = first_captured(ledger, lease, ORDERS, STOCK)
     second = next_captured(ledger, lease, ORDERS)
     pause(ledger, lease)
@@ -103,7 +104,7 @@ def test_a_paused_table_holds_nothing_up(ledger: Ledger, lease: Lease) -> None:
     assert ledger.mark_merged(lease) == [first.id, second.id]
     for batch in (first, second):
         ledger.acknowledge(lease, batch.id)
-    with refused(ledger, lease, "writes_of_(active_tables|captured_batches)"):
+    with refused(ledger, lease, "writes_of_(merged_tables|captured_batches)"):
         intended(ledger, lease, ORDERS, first.id, second.id)
 
 
@@ -116,7 +117,7 @@ def test_a_resumed_table_is_caught_up_by_a_capture(ledger: Ledger, lease: Lease)
     order = resume(ledger, lease)
     assert ledger.open_orders(lease.source) == [order]
     assert (order.kind, order.stopped) == (OrderKind.RESUME, Stopped(first.id, place(104)))
-    assert orders(ledger, lease).condition is TableCondition.PAUSED
+    assert orders(ledger, lease).stopped_by is StoppedBy.PERSON
     batch = carried_out(ledger, lease, order.id)
     assert ledger.open_orders(lease.source) == []
     assert orders(ledger, lease) == replace(state(ORDERS), behind=first.id)
@@ -211,7 +212,7 @@ def test_a_resume_may_bring_a_structure(ledger: Ledger, lease: Lease) -> None:
     with refused(ledger, lease, "table_orders_newest_counts"):
         carry_out(ledger, lease, older)
     carry_out(ledger, lease, newer)
-    assert orders(ledger, lease).condition is TableCondition.ACTIVE
+    assert orders(ledger, lease).complete
     assert ledger.open_orders(lease.source) == []
 
 
@@ -222,7 +223,7 @@ def test_a_table_may_stop_again_while_it_is_caught_up(ledger: Ledger, lease: Lea
     ledger.mark_merged(lease)
     batch = carried_out(ledger, lease, resume(ledger, lease).id, quarantined=True)
     quarantined = orders(ledger, lease)
-    assert quarantined.condition is TableCondition.QUARANTINED
+    assert quarantined.has_stopped
     assert (quarantined.stopped, quarantined.behind) == (Stopped(batch.id, place(280)), first.id)
     assert ledger.open_orders(lease.source) == []
     again = resume(ledger, lease)
@@ -256,7 +257,7 @@ def test_a_pause_outlives_the_batch_it_stopped_behind(ledger: Ledger, lease: Lea
     order = resume(ledger, lease)
     ledger.abandon(lease, second.id, "damaged")
     stopped = Stopped(second.id, place(104))
-    assert orders(ledger, lease).condition is TableCondition.PAUSED
+    assert orders(ledger, lease).stopped_by is StoppedBy.PERSON
     assert orders(ledger, lease).stopped == stopped
     assert ledger.open_orders(lease.source) == [replace(order, stopped=stopped)]
 
@@ -271,7 +272,7 @@ def test_a_pause_outlives_the_batch_that_caught_the_table_up(ledger: Ledger, lea
     ledger.abandon(lease, batch.id, "damaged")
     assert ledger.open_orders(lease.source) == []
     stood = orders(ledger, lease)
-    assert stood.condition is TableCondition.PAUSED
+    assert stood.stopped_by is StoppedBy.PERSON
     assert (stood.stopped, stood.behind) == (Stopped(first.id, place(104)), first.id)
 
 
@@ -284,12 +285,12 @@ def test_what_an_abandoned_batch_quarantined_goes_on(ledger: Ledger, lease: Leas
     ledger.record_capture(lease, batch.id, made)
     ledger.abandon(lease, batch.id, "damaged")
     after = orders(ledger, lease)
-    assert (after.condition, after.stopped) == (TableCondition.ACTIVE, None)
+    assert (after.condition, after.stopped) == (TableCondition.FOLLOWING, None)
     assert (after.reason, after.behind) == (None, None)
 
 
 def test_a_paused_table_stays_so_whatever_a_capture_says(ledger: Ledger, lease: Lease) -> None:
-    """Only an order makes it active."""
+    """Only an order starts it again."""
     first_captured(ledger, lease, ORDERS)
     pause(ledger, lease)
     before = orders(ledger, lease)
@@ -307,7 +308,7 @@ def test_a_pause_before_anything_is_captured(ledger: Ledger, lease: Lease) -> No
     ledger.abandon(lease, batch.id, "damaged")
     assert pause(ledger, lease).stopped is None
     paused = orders(ledger, lease)
-    assert (paused.condition, paused.stopped) == (TableCondition.PAUSED, None)
+    assert (paused.stopped_by, paused.stopped) == (StoppedBy.PERSON, None)
     assert paused.position == "nowhere in the log yet"
     resume(ledger, lease)
     assert [order.kind for order in ledger.open_orders(lease.source)] == [OrderKind.RESUME]
@@ -315,39 +316,38 @@ def test_a_pause_before_anything_is_captured(ledger: Ledger, lease: Lease) -> No
 
 @pytest.mark.parametrize("state_", ["paused", "quarantined", "dropped"])
 def test_a_pause_of_what_has_stopped(ledger: Ledger, lease: Lease, state_: str) -> None:
-    """It stays where it stopped, open orders are none any more, what it owes is kept until
-    it is active again, and comes back with the batch that made it so."""
+    """It stays where it stopped, open orders are withdrawn, and what it lacks is kept until it is
+    followed again; abandoning the batch that started it brings all of that back."""
     first_captured(ledger, lease, ORDERS)
     if state_ == "paused":
         pause(ledger, lease)
         resume(ledger, lease)
     elif state_ == "quarantined":
-        ledger.quarantine(lease, QUARANTINED)
+        ledger.quarantine(lease, replace(QUARANTINED, need=Need.ROWS, by=StoppedBy.RUN))
         resume(ledger, lease)
     else:
         second = following(ledger, lease)
         told = replace(state(ORDERS), condition=TableCondition.DROPPED)
         ledger.record_capture(lease, second.id, replace(record(second), tables=(told,)))
     before = orders(ledger, lease)
-    given = ledger.order_table(
-        lease, ORDERS, OrderKind.PAUSE, author="ann", reason="x", remedy=Remedy.RESNAPSHOT
-    )
+    given = ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author="ann", reason="x")
     assert given.stopped == before.stopped
     paused = orders(ledger, lease)
-    assert paused.condition is TableCondition.PAUSED
-    assert (paused.stopped, paused.remedy) == (before.stopped, Remedy.RESNAPSHOT)
+    assert paused.stopped_by is StoppedBy.PERSON
+    need = None if state_ == "paused" else Need.ROWS
+    assert (paused.stopped, paused.need) == (before.stopped, need)
     assert ledger.open_orders(lease.source) == []
     order = resume(ledger, lease)
     third = following(ledger, lease)
     ledger.record_capture(lease, third.id, replace(record(third), orders_done=(order.id,)))
-    assert orders(ledger, lease).remedy is None
+    assert orders(ledger, lease).need is None
     ledger.abandon(lease, third.id, "damaged")
     assert orders(ledger, lease) == paused
 
 
-@pytest.mark.parametrize("state_", ["active", "paused", "quarantined"])
+@pytest.mark.parametrize("state_", ["following", "paused", "quarantined"])
 def test_a_reload(ledger: Ledger, lease: Lease, state_: str) -> None:
-    """An active table stops as if it were paused; any other stays as it is until the batch that
+    """A followed table stops until the next run; any other stays as it is until the batch that
     carries the order out, and is that again when the batch is given up."""
     first_captured(ledger, lease, ORDERS)
     if state_ == "paused":
@@ -358,15 +358,15 @@ def test_a_reload(ledger: Ledger, lease: Lease, state_: str) -> None:
     order = ledger.order_table(lease, ORDERS, OrderKind.RELOAD, author="ann", reason="lost")
     assert [one.kind for one in ledger.open_orders(lease.source)] == [OrderKind.RELOAD]
     stopped = orders(ledger, lease)
-    if state_ == "active":
-        assert stopped.condition is TableCondition.PAUSED
+    if state_ == "following":
+        assert stopped.stopped_by is StoppedBy.RUN
         assert stopped.stopped is not None
         assert stopped.reason == "ann has it reloaded: lost"
     else:
         assert stopped == before
     second = following(ledger, lease)
     ledger.record_capture(lease, second.id, replace(record(second), orders_done=(order.id,)))
-    assert orders(ledger, lease).condition is TableCondition.ACTIVE
+    assert orders(ledger, lease).complete
     ledger.abandon(lease, second.id, "damaged")
     assert orders(ledger, lease) == stopped
     assert [one.id for one in ledger.open_orders(lease.source)] == [order.id]

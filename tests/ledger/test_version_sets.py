@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pipeline.decisions import Lease
-from pipeline.errors import LedgerRefused, Remedy
+from pipeline.errors import LedgerRefused
 from pipeline.intent import Missing, MissingTable, VersionSetEntry
 from pipeline.ports.ledger import Ledger
 from pipeline.table import TableName
@@ -31,7 +31,7 @@ from tests.ledger.made import (
 )
 from tests.ledger.test_catching_up import caught_up
 
-QUARANTINED = Quarantine(STOCK, "a value", "resume it", "batch 1", remedy=Remedy.CATCH_UP)
+QUARANTINED = Quarantine(STOCK, "a value", "resume it", "batch 1")
 
 
 def settled(
@@ -80,7 +80,7 @@ def test_a_set_names_the_newest_version_with_its_rows(ledger: Ledger, lease: Lea
     found = ledger.mirror_versions(lease.source, ORDERS, second.id)
     assert [version.delta_version for version in found] == [4, 3]
     [write, *_] = ledger.intended(lease.source, second.id)
-    assert found[0] == ledger.pinned(lease.source, write.id)
+    assert found[0] == ledger.pinned(lease.source, write=write.id)
     # Nobody has looked at what was committed to the mirror before its newest version.
     ledger.note_looked(lease, {mirror: 3})
     assert found[1:] == ledger.mirror_versions(lease.source, ORDERS, second.id)
@@ -130,7 +130,7 @@ def test_a_table_quarantined_is_missing_until_it_is_back(ledger: Ledger, lease: 
     ledger.quarantine(lease, QUARANTINED)
     acknowledged(ledger, lease, first.id)
     assert ledger.version_set(lease.source, first.id).missing == [
-        MissingTable(STOCK, Missing.QUARANTINED)
+        MissingTable(STOCK, Missing.STOPPED)
     ]
     order = ledger.order_table(lease, STOCK, OrderKind.RESUME, author="ada", reason="mended")
     second = following(ledger, lease)

@@ -206,7 +206,7 @@ update lockstep.batches set
 where id = %(d)s
 -- rule: batches_acknowledged_in_order
 update lockstep.table_states set
-    condition = 'quarantined', reason = '', hint = '', position = '', remedy = 'catch-up',
+    condition = 'stopped', reason = '', hint = '', position = '', stopped_by = 'system',
     event = pg_temp.told(source, null)
 where source = %(s)s;
 update lockstep.batches set state = 'merged', merged_at = now() where id = %(c)s;
@@ -271,23 +271,25 @@ delete from lockstep.segment_files f using lockstep.segments s where s.id = f.se
 -- rule: table_states_condition_known
 insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'lost', 1, 'm', 'c')
 -- rule: table_states_generation_counts
-insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'active', 0, 'm', 'c')
--- rule: table_states_quarantine_explained
-insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'quarantined', 1, 'm', 'c', 'r', 'h')
--- rule: table_states_quarantine_explained
-insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'active', 1, 'm', 'c', 'r')
--- rule: table_states_remedy_known
-update lockstep.table_states set condition = 'quarantined', reason = '', hint = '', position = '',
-    remedy = 'patience' where source = %(s)s
--- rule: table_states_remedy_told
-update lockstep.table_states set condition = 'quarantined', reason = '', hint = '', position = ''
-where source = %(s)s
--- rule: table_states_remedy_told
-update lockstep.table_states set remedy = 'catch-up' where source = %(s)s
+insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'following', 0, 'm', 'c')
+-- rule: table_states_stop_explained
+insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'stopped', 1, 'm', 'c', 'r', 'h', 'p')
+-- rule: table_states_stop_explained
+insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'following', 1, 'm', 'c', 'r')
+-- rule: table_states_stop_explained
+update lockstep.table_states set stopped_by = 'person' where source = %(s)s
+-- rule: table_states_stopped_by_known
+update lockstep.table_states set condition = 'stopped', reason = '', hint = '', position = '',
+    stopped_by = 'nobody' where source = %(s)s
+-- rule: table_states_consent_by_person
+update lockstep.table_states set condition = 'stopped', reason = '', hint = '', position = '',
+    stopped_by = 'run', need = 'consent' where source = %(s)s
+-- rule: table_states_need_of_condition
+update lockstep.table_states set need = 'columns' where source = %(s)s
 -- rule: table_states_source
-insert into lockstep.table_states values ('nobody', 'shop', 'new', 'active', 1, 'm', 'c')
+insert into lockstep.table_states values ('nobody', 'shop', 'new', 'following', 1, 'm', 'c')
 -- rule: table_states_pk
-insert into lockstep.table_states values (%(s)s, 'shop', 'orders', 'active', 1, 'm', 'c')
+insert into lockstep.table_states values (%(s)s, 'shop', 'orders', 'following', 1, 'm', 'c')
 -- rule: table_states_stopped
 update lockstep.table_states set condition = 'dropped' where source = %(s)s
 -- rule: table_states_stopped
@@ -457,19 +459,19 @@ select pg_temp.source_file(%(c)s, '_ddl', 0, 'a', 1, repeat('0', 64))
 select pg_temp.source_file(%(d)s, '_ddl', 0, 'a', 1, repeat('0', 64));
 delete from lockstep.source_files where source = %(s)s
 
--- rule: table_states_remedy_known
-select pg_temp.stop('paused', %(a)s);
-update lockstep.table_states set remedy = 'pray' where source = %(s)s and condition = 'paused'
+-- rule: table_states_need_known
+select pg_temp.stop('stopped', %(a)s);
+update lockstep.table_states set need = 'patience' where source = %(s)s and condition = 'stopped'
 -- rule: table_states_mirror_generation_counts
 update lockstep.table_states set mirror_generation = 0 where source = %(s)s
 -- rule: table_states_adopted_counts
 update lockstep.table_states set adopted = -1 where source = %(s)s
 
 -- rule: table_states_told
-update lockstep.table_states set condition = 'paused', reason = '', hint = '', position = ''
-where source = %(s)s
+update lockstep.table_states set condition = 'stopped', reason = '', hint = '', position = '',
+    stopped_by = 'person' where source = %(s)s
 -- rule: table_states_told
-insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'active', 1, 'm', 'c')
+insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'following', 1, 'm', 'c')
 -- rule: table_states_event
 update lockstep.table_states set mirror = 'n', event = 0 where source = %(s)s
 -- rule: table_life_pk
@@ -482,15 +484,15 @@ select pg_temp.told('nobody', %(d)s)
 select pg_temp.told(%(s)s, %(c)s)
 -- rule: table_life_lease
 insert into lockstep.table_life (source, database, name, event, life, token, told)
-values (%(s)s, 'shop', 'orders', 'paused', 'paused', 99, '{}')
+values (%(s)s, 'shop', 'orders', 'stopped', 'stopped', 99, '{}')
 -- rule: table_life_known
 insert into lockstep.table_life (source, database, name, event, life, token, told)
-values (%(s)s, 'shop', 'orders', 'paused', 'lost', 1, '{}')
+values (%(s)s, 'shop', 'orders', 'stopped', 'lost', 1, '{}')
 -- rule: table_life_event_known
 insert into lockstep.table_life (source, database, name, event, life, token, told)
-values (%(s)s, 'shop', 'orders', 'forgotten', 'paused', 1, '{}')
+values (%(s)s, 'shop', 'orders', 'forgotten', 'stopped', 1, '{}')
 -- rule: table_life_stay
-update lockstep.table_life set event = 'paused' where source = %(s)s
+update lockstep.table_life set event = 'stopped' where source = %(s)s
 -- rule: table_life_stay
 delete from lockstep.table_life where source = %(s)s
 
@@ -525,18 +527,18 @@ values (%(s)s, 1, 'shop', 'orders', 'reload', 'x', '', 'nobody')
 insert into lockstep.table_orders (source, token, database, name, kind, author, reason, supplier)
 values (%(s)s, 1, 'shop', 'orders', 'pause', 'x', '', 'source')
 -- rule: table_orders_newest_counts
-select pg_temp.stop('paused', %(a)s);
+select pg_temp.stop('stopped', %(a)s);
 create temporary table given on commit drop as
 select pg_temp.order('orders', 'resume', 'x') as older, pg_temp.order('orders', 'resume', 'x') as newer;
 select pg_temp.carry_out(older, %(d)s) from given
 -- rule: table_orders_done_batch
-select pg_temp.stop('paused', %(a)s);
+select pg_temp.stop('stopped', %(a)s);
 select pg_temp.carry_out(pg_temp.order('orders', 'resume', 'x'), 0)
 -- rule: table_orders_done_while_capturing
-select pg_temp.stop('paused', %(a)s);
+select pg_temp.stop('stopped', %(a)s);
 select pg_temp.carry_out(pg_temp.order('orders', 'resume', 'x'), %(c)s)
 -- rule: table_orders_done_once
-select pg_temp.stop('paused', %(a)s);
+select pg_temp.stop('stopped', %(a)s);
 create temporary table given on commit drop as select pg_temp.order('orders', 'resume', 'x') as one;
 select pg_temp.carry_out(one, %(d)s) from given;
 select pg_temp.carry_out(one, null) from given
@@ -663,9 +665,9 @@ update lockstep.writes set reason = 'because' where app_id = 'new'
 -- rule: writes_copy_settled
 insert into lockstep.writes (source, token, database, name, app_id, first_batch, last_batch, step, copies)
 values (%(s)s, 1, 'shop', 'orders', 'new', %(c)s, %(c)s, 'merge', 0)
--- rule: writes_of_active_tables
+-- rule: writes_of_merged_tables
 update lockstep.table_states set
-    condition = 'quarantined', reason = '', hint = '', position = '', remedy = 'catch-up',
+    condition = 'stopped', reason = '', hint = '', position = '', stopped_by = 'system',
     event = pg_temp.told(source, null)
 where source = %(s)s;
 select pg_temp.intend(%(s)s, 1, 'orders', 'new', %(c)s, %(c)s)

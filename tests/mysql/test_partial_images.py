@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pipeline.changes.coalescing import MOVED
-from pipeline.errors import Remedy
+from pipeline.errors import Need, StoppedBy
 from pipeline.policies import Deletes, LakePolicies
 from pipeline.ports.source import TableSnapshot
 from pipeline.runs.comparing.verify_rows import verify
@@ -240,7 +240,7 @@ def test_a_row_that_no_chunk_has_is_read_again(mysql: MySqlStand, database: str)
     follower = read_in_chunks(mysql, database, iter(statements))
     follower.run()
     (state,) = follower.ledger.table_states(SOURCE).values()
-    assert (state.reason, state.remedy) == (MOVED, Remedy.RESNAPSHOT)
+    assert (state.reason, state.need, state.stopped_by) == (MOVED, Need.ROWS, StoppedBy.RUN)
     follower.run()
     assert unequal(follower) == []
 

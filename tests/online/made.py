@@ -15,7 +15,6 @@ from pipeline.errors import StreamEndedEarly
 from pipeline.ports.ledger import content_of
 from pipeline.retries import STEP
 from pipeline.runs.comparing.verify_rows import verify
-from pipeline.table_state import TableCondition
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.online.load import KEYS
@@ -135,8 +134,8 @@ class Shop:
             str(one.table): one.equal for one in report.tables
         }
         states = self.follower.ledger.table_states(SOURCE)
-        assert dict.fromkeys(self.names, TableCondition.ACTIVE) == {
-            str(name): state.condition for name, state in states.items()
+        assert dict.fromkeys(self.names, True) == {
+            str(name): state.complete for name, state in states.items()
         }
         mirrors = {f"{SOURCE}/{self.database}/{table}" for table in self.tables}
         logs = {f"{SOURCE}/_changes/{self.database}/{table}" for table in self.tables}

@@ -11,21 +11,22 @@ from tests.pages.made import MadePart, row
 
 WORDS: Final[dict[type[events.Event], tuple[str, str]]] = {
     events.Followed: ("followed", "a batch has rows of it, or a statement about it"),
-    events.LoadBegun: ("load begun", "its rows are being read from the source"),
-    events.Loaded: ("loaded", "all its rows are read, and the log behind them is captured"),
+    events.Loaded: ("loaded", "all its rows are read, and the log up to the last is captured"),
     events.Dropped: ("dropped", "the source drops it"),
-    events.Quarantined: ("quarantined", "it cannot be captured or written as it is"),
-    events.Paused: ("paused", "`lockstep pause TABLE --reason …`"),
-    events.Reloaded: ("reloaded", "`lockstep reload TABLE --reason …`"),
-    events.Resumed: (
-        "resumed",
-        "`lockstep resume TABLE`, or the next run by itself; the next capture carries it out",
+    events.TableStopped: (
+        "stopped",
+        "it cannot be captured or written as it is, or `lockstep pause TABLE --reason …`",
     ),
-    events.Rejoined: ("rejoined", "a capture carried out the order"),
+    events.Reloaded: ("reloaded", "`lockstep reload TABLE --reason …`"),
+    events.Rejoined: (
+        "rejoined",
+        "a capture carried out an order: `lockstep resume`, `lockstep reload`, or a run's own for "
+        "a table that a run stopped",
+    ),
     events.MirrorWritten: ("mirror written", "a write shows another version of its structure"),
     events.MirrorHandedOver: (
         "mirror handed over",
-        "a ledger goes on with a mirror that it found in the lake",
+        "a ledger continues a mirror that it found in the lake",
     ),
     events.MirrorReplaced: ("mirror replaced", "the mirror was lost: another folder"),
     events.MirrorRemoved: ("mirror removed", "the mirror of a dropped table is deleted"),

@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 
 from pipeline.batch import TableContent
 from pipeline.changes.merging import FromChangelog
+from pipeline.errors import Need
 from pipeline.intent import MirrorVersion
 from pipeline.load import Load
 from pipeline.position import Coordinates
@@ -21,7 +22,6 @@ from pipeline.supply.plan import (
     FromPast,
     Have,
     LogSpan,
-    Need,
     NewColumns,
     Plan,
     Rewritten,

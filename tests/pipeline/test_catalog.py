@@ -203,7 +203,12 @@ class _Ledger(LedgerOfTest):
     def table_states(self, source: str) -> dict[TableName, TableState]:
         found = {
             TableName("shop", name): TableState(
-                TableName("shop", name), TableCondition.ACTIVE, 1, folder, "-", mirror_version=shows
+                TableName("shop", name),
+                TableCondition.FOLLOWING,
+                1,
+                folder,
+                "-",
+                mirror_version=shows,
             )
             for name, (folder, shows, _) in self._of.tables.items()
         }

@@ -1,4 +1,5 @@
-"""The life of a table: every event in every state, and two worlds of which one forgets a batch."""
+"""The life of a table: every event in every state, two worlds of which one forgets a batch, and
+that a table which waits for a person never starts without that person's word."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 
-from pipeline.errors import Remedy
+from pipeline.errors import Need, StoppedBy
 from pipeline.life import events
 from pipeline.life.rules import TRANSITIONS, NotAllowed, replayed, step
 from pipeline.position import Coordinates
@@ -26,29 +27,30 @@ def place(offset: int) -> Coordinates:
     return Coordinates.parse(f"binlog.000001:{offset}")
 
 
-def followed(generation: int = 1) -> events.Followed:
-    return events.Followed(CHANGELOG, generation, MIRROR)
+def followed(generation: int = 1, need: Need | None = None) -> events.Followed:
+    return events.Followed(CHANGELOG, generation, MIRROR, need)
 
 
-def quarantine_event(
-    stopped: Stopped | None, remedy: Remedy = Remedy.CATCH_UP
-) -> events.Quarantined:
-    return events.Quarantined("nobody understands it", "resume it", "there", remedy, stopped)
+def dropped(stopped: Stopped) -> events.Dropped:
+    return events.Dropped(CHANGELOG, 1, MIRROR, stopped)
+
+
+def stop(
+    by: StoppedBy, stopped: Stopped | None, need: Need | None = None, reason: str = "a reason"
+) -> events.TableStopped:
+    position = None if by is StoppedBy.PERSON else "there"
+    return events.TableStopped(by, reason, "resume it", stopped, position, need)
 
 
 def in_state(life: TableCondition) -> TableState:
     state = step(ORDERS, None, followed())
     here = Stopped(1, place(10))
     match life:
-        case TableCondition.LOADING:
-            return step(ORDERS, state, events.LoadBegun(CHANGELOG, 1, MIRROR))
-        case TableCondition.QUARANTINED:
-            return step(ORDERS, state, quarantine_event(here))
-        case TableCondition.PAUSED:
-            return step(ORDERS, state, events.Paused("ada", "resume it", None, here))
+        case TableCondition.STOPPED:
+            return step(ORDERS, state, stop(StoppedBy.SYSTEM, here))
         case TableCondition.DROPPED:
-            return step(ORDERS, state, events.Dropped(CHANGELOG, 1, MIRROR, here))
-        case _:
+            return step(ORDERS, state, dropped(here))
+        case TableCondition.FOLLOWING:
             return state
 
 
@@ -57,7 +59,7 @@ def test_a_reload_of_a_table_that_an_abandoned_batch_had_made_anew() -> None:
     here = Stopped(1, place(10))
     told: list[tuple[int | None, events.Event]] = [
         (1, followed()),
-        (1, events.Dropped(CHANGELOG, 1, MIRROR, here)),
+        (1, dropped(here)),
         (2, followed()),
         (None, events.Reloaded("ada", "wait", Stopped(2, place(20)))),
     ]
@@ -68,9 +70,12 @@ def test_a_reload_of_a_table_that_an_abandoned_batch_had_made_anew() -> None:
 
 CAPTURED = (
     "rows",
+    "read",
+    "loaded",
     "back",
     "dropped",
     "back and dropped",
+    "left to the next",
     "quarantined",
     "back and quarantined",
     "moved",
@@ -79,13 +84,11 @@ BETWEEN = ("pause", "quarantine", "reload", "write", "replace", "restart")
 
 SAMPLES: tuple[events.Event, ...] = (
     followed(),
-    events.LoadBegun(CHANGELOG, 2, MIRROR),
+    followed(2, Need.ROWS),
     events.Loaded(),
-    events.Dropped(CHANGELOG, 1, MIRROR, Stopped(2, place(20))),
-    quarantine_event(Stopped(2, place(20))),
-    events.Paused("bob", "resume it", None, Stopped(2, place(20))),
+    dropped(Stopped(2, place(20))),
+    *(stop(by, Stopped(2, place(20))) for by in StoppedBy),
     events.Reloaded("bob", "wait", Stopped(2, place(20))),
-    events.Resumed(),
     events.Rejoined(),
     events.MirrorWritten(3),
     events.MirrorHandedOver(2, "shop/shop/other", 7, 3),
@@ -117,27 +120,60 @@ def test_every_event_has_a_row_and_a_sample() -> None:
 
 def test_who_was_stopped_keeps_its_place_when_it_is_paused() -> None:
     """Reason and hint are the person's; the place in the log is the one it stopped at."""
-    stopped = in_state(TableCondition.QUARANTINED)
-    after = step(ORDERS, stopped, events.Paused("ada", "resume it", None, Stopped(5, place(90))))
+    stopped = in_state(TableCondition.STOPPED)
+    after = step(ORDERS, stopped, stop(StoppedBy.PERSON, Stopped(5, place(90)), reason="ada"))
     assert (after.stopped, after.position, after.reason) == (stopped.stopped, "there", "ada")
 
 
 def test_a_table_paused_before_anything_was_captured_is_nowhere() -> None:
-    state = step(
-        ORDERS, in_state(TableCondition.ACTIVE), events.Paused("ada", "resume it", None, None)
-    )
+    state = step(ORDERS, in_state(TableCondition.FOLLOWING), stop(StoppedBy.PERSON, None))
     assert (state.stopped, state.position) == (None, "nowhere in the log yet")
+
+
+@pytest.mark.parametrize("later", [StoppedBy.RUN, StoppedBy.SYSTEM])
+@pytest.mark.parametrize("first", StoppedBy)
+def test_what_stopped_a_table_first_holds(first: StoppedBy, later: StoppedBy) -> None:
+    """A run that leaves a table to the next one never takes the place of a person's word."""
+    here = Stopped(1, place(10))
+    state = step(ORDERS, in_state(TableCondition.FOLLOWING), stop(first, here))
+    assert step(ORDERS, state, stop(later, Stopped(2, place(20)), Need.ROWS)) is state
+
+
+@pytest.mark.parametrize("need", [None, Need.ROWS, Need.COLUMNS, Need.MIRROR, Need.CONSENT])
+@pytest.mark.parametrize("by", [StoppedBy.RUN, StoppedBy.SYSTEM])
+def test_a_pause_holds_over_any_other_stop(by: StoppedBy, need: Need | None) -> None:
+    """What the table lacks stays as it was; consent, too, is still asked for."""
+    here = Stopped(1, place(10))
+    state = step(ORDERS, in_state(TableCondition.FOLLOWING), stop(by, here, need))
+    after = step(ORDERS, state, stop(StoppedBy.PERSON, Stopped(2, place(20))))
+    assert (after.stopped_by, after.stopped, after.need) == (StoppedBy.PERSON, here, need)
+
+
+@pytest.mark.parametrize("need", [None, Need.COLUMNS, Need.MIRROR, Need.ROWS, Need.CONSENT])
+@pytest.mark.parametrize("by", StoppedBy)
+def test_a_table_that_stops_while_it_is_read_lacks_its_rows(
+    by: StoppedBy, need: Need | None
+) -> None:
+    reading = step(ORDERS, None, followed(need=Need.ROWS))
+    after = step(ORDERS, reading, stop(by, Stopped(1, place(10)), need))
+    assert after.need is (Need.CONSENT if need is Need.CONSENT else Need.ROWS)
+
+
+def test_a_dropped_table_that_is_paused_lacks_its_rows() -> None:
+    """If it is created meanwhile, nobody follows it."""
+    paused = step(ORDERS, in_state(TableCondition.DROPPED), stop(StoppedBy.PERSON, None))
+    assert (paused.need, paused.stopped) == (Need.ROWS, Stopped(1, place(10)))
 
 
 def test_a_table_that_an_abandoned_batch_saw_first_is_still_known() -> None:
     here = Stopped(1, place(10))
     told: list[tuple[int | None, events.Event]] = [
-        (1, events.Dropped(CHANGELOG, 1, MIRROR, here)),
-        (None, quarantine_event(here)),
+        (1, dropped(here)),
+        (None, stop(StoppedBy.SYSTEM, here)),
     ]
     state = replayed(ORDERS, told, {1: place(4)})
     assert state is not None
-    assert (state.condition, state.stopped) == (TableCondition.QUARANTINED, Stopped(1, place(4)))
+    assert (state.has_stopped, state.stopped) == (True, Stopped(1, place(4)))
 
 
 @dataclass
@@ -165,14 +201,18 @@ class World:
     def capture(self, number: int, what: str) -> None:
         self.begins[number] = place(self.end)
         self.end += 10
-        dropped = events.Dropped(CHANGELOG, 1, MIRROR, Stopped(number, place(self.end)))
-        quarantined = quarantine_event(Stopped(number, place(self.end - 5)), Remedy.RESNAPSHOT)
+        gone = dropped(Stopped(number, place(self.end)))
+        here = Stopped(number, place(self.end - 5))
+        left, quarantined = stop(StoppedBy.RUN, here, Need.ROWS), stop(StoppedBy.SYSTEM, here)
         moved = events.MirrorHandedOver(2, "shop/shop/other", 7, 3)
         told: dict[str, list[events.Event]] = {
             "rows": [followed(number)],
+            "read": [followed(need=Need.ROWS)],
+            "loaded": [followed(), events.Loaded()],
             "back": [events.Rejoined(), followed()],
-            "dropped": [dropped],
-            "back and dropped": [events.Rejoined(), dropped],
+            "dropped": [gone],
+            "back and dropped": [events.Rejoined(), gone],
+            "left to the next": [followed(), left],
             "quarantined": [followed(), quarantined],
             "back and quarantined": [events.Rejoined(), quarantined],
             "moved": [followed(), moved],
@@ -185,12 +225,12 @@ class World:
         alive = [number for number in self.begins if number not in self.abandoned]
         here = Stopped(alive[-1], place(self.end)) if alive else None
         told: dict[str, list[events.Event]] = {
-            "pause": [events.Paused("ada", "resume it", None, here)],
-            "quarantine": [quarantine_event(here)],
+            "pause": [stop(StoppedBy.PERSON, here)],
+            "quarantine": [stop(StoppedBy.SYSTEM, here)],
             "reload": [events.Reloaded("ada", "wait", here)],
             "write": [events.MirrorWritten(2)],
             "replace": [events.MirrorReplaced(f"{MIRROR}@1-2")],
-            "restart": [quarantine_event(here), events.LakeRestarted()],
+            "restart": [stop(StoppedBy.SYSTEM, here), events.LakeRestarted()],
         }
         return all(self.tell(event) for event in told[kind])
 
@@ -253,12 +293,11 @@ class LifeMachine(RuleBasedStateMachine):
         """What the database's constraints say of a row."""
         state = self.world.state
         assert state is not None
-        told = (state.reason, state.hint, state.position)
-        going = state.condition in (TableCondition.ACTIVE, TableCondition.DROPPED)
-        assert all(one is None for one in told) if going else None not in told
-        assert (state.stopped is None) or state.condition is not TableCondition.ACTIVE
+        why = (state.stopped_by, state.reason, state.hint, state.position)
+        assert None not in why if state.has_stopped else set(why) == {None}
+        assert state.stopped is None or state.condition is not TableCondition.FOLLOWING
         assert state.stopped is not None or state.condition is not TableCondition.DROPPED
-        assert state.remedy is None or not going
+        assert state.need is None or state.condition is not TableCondition.DROPPED
 
     @invariant()
     def misses_nothing(self) -> None:
@@ -271,3 +310,85 @@ class LifeMachine(RuleBasedStateMachine):
 def test_an_abandoned_batch_never_happened() -> None:
     """What was told of the table meanwhile stays, at the place where the batch began."""
     run_machine(LifeMachine, settings=settings(max_examples=50, stateful_step_count=20))
+
+
+class WordMachine(RuleBasedStateMachine):
+    """A table, runs that start whatever may start, and a person who pauses, resumes and reloads it.
+    An order is carried out by a batch, and open again if that is abandoned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World()
+        self.world.capture(1, "rows")
+        self.newest: int | None = None
+        self.ordered = self.ordered_before = False
+        """Whether a person's order is open, and was before the newest batch."""
+        self.paused = self.paused_before = False
+        """Whether a person paused the table and no batch has carried an order out since."""
+
+    @property
+    def state(self) -> TableState:
+        assert self.world.state is not None
+        return self.world.state
+
+    @property
+    def waits(self) -> bool:
+        """Whether the table waits for a person's word."""
+        return self.state.stopped_by not in (None, StoppedBy.RUN) and not self.ordered
+
+    @rule(
+        what=st.sampled_from(
+            ("rows", "read", "loaded", "dropped", "left to the next", "quarantined")
+        )
+    )
+    def run(self, what: str) -> None:
+        """A run starts what a run stopped, and what a person ordered."""
+        before, waited = self.state, self.waits
+        self.ordered_before, self.paused_before = self.ordered, self.paused
+        self.newest = len(self.world.begins) + 1
+        if before.has_stopped and not waited:
+            self.world.begins[self.newest] = place(self.world.end)
+            assert self.world.tell(events.Rejoined(), self.newest)
+            self.ordered = self.paused = False
+        self.world.capture(self.newest, what)
+        assert not waited or self.state == before
+
+    @rule(kind=st.sampled_from(("quarantine", "write", "replace", "restart")))
+    def act(self, kind: str) -> None:
+        waited = self.waits
+        self.world.act(kind)
+        assert not waited or self.waits
+
+    @rule()
+    def pause(self) -> None:
+        self.world.act("pause")
+        self.paused = self.paused_before = True
+        self.ordered = self.ordered_before = False
+
+    @precondition(lambda self: self.state.has_stopped)
+    @rule()
+    def resume(self) -> None:
+        self.ordered = self.ordered_before = True
+
+    @rule()
+    def reload(self) -> None:
+        if self.world.act("reload"):
+            self.ordered = self.ordered_before = True
+
+    @precondition(lambda self: self.newest is not None)
+    @rule()
+    def abandon(self) -> None:
+        assert self.newest is not None
+        self.world.abandon(self.newest)
+        self.newest = None
+        self.ordered, self.paused = self.ordered_before, self.paused_before
+
+    @invariant()
+    def a_pause_holds(self) -> None:
+        assert not self.paused or self.state.stopped_by is StoppedBy.PERSON
+
+
+def test_no_table_starts_without_the_word_that_it_waits_for() -> None:
+    """A table that a person paused, or that Lockstep put in quarantine, stays stopped whatever
+    runs, stops and abandoned batches come, until a person orders it back."""
+    run_machine(WordMachine, settings=settings(max_examples=100, stateful_step_count=20))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from pipeline.errors import Need
 from pipeline.load import Chunk, ChunkRows, FollowedFrom, Load, LoadBasis, why_void
 from pipeline.position import Coordinates
 from pipeline.segment import SegmentFile
@@ -19,7 +20,7 @@ MIDDLE = Bound(("id",), ("5",))
 ORDERED = Load(1, ORDERS, "ada", "older", NOW)
 READING = replace(ORDERED, reading=LoadBasis(schema(ORDERS), "server", place(100), 20))
 FOLLOWED = replace(READING, followed=FollowedFrom(3, 30, 1))
-LOADING = replace(state(ORDERS), condition=TableCondition.LOADING)
+LOADING = replace(state(ORDERS), need=Need.ROWS)
 
 
 def rows(low: int, high: int) -> ChunkRows:
@@ -64,12 +65,12 @@ def test_a_load_that_is_read_on_counts_from_a_place_before_every_chunk() -> None
         (READING, None, "server", 100, False, None),
         (READING, None, "server", 101, False, "was not captured"),
         (READING, None, "other", 100, False, "another server"),
-        (FOLLOWED, TableCondition.LOADING, "server", 900, False, None),
-        (FOLLOWED, TableCondition.LOADING, "server", 900, True, "was not read"),
-        (FOLLOWED, TableCondition.LOADING, "other", 900, False, "another server"),
-        (FOLLOWED, TableCondition.QUARANTINED, "server", 900, False, "quarantined"),
-        (FOLLOWED, TableCondition.DROPPED, "server", 900, False, "quarantined, or dropped"),
-        (FOLLOWED, None, "server", 900, False, "quarantined"),
+        (FOLLOWED, TableCondition.FOLLOWING, "server", 900, False, None),
+        (FOLLOWED, TableCondition.FOLLOWING, "server", 900, True, "was not read"),
+        (FOLLOWED, TableCondition.FOLLOWING, "other", 900, False, "another server"),
+        (FOLLOWED, TableCondition.STOPPED, "server", 900, False, "stopped"),
+        (FOLLOWED, TableCondition.DROPPED, "server", 900, False, "stopped, or dropped"),
+        (FOLLOWED, None, "server", 900, False, "stopped"),
     ],
 )
 def test_what_voids_a_load(

@@ -175,7 +175,7 @@ RUN_CASES: list[tuple[str, RunEvidence, str, type[Exception] | None]] = [
     ),
     ("patterns", known(tables=[]), "refusal", NothingMatches),
     ("primary key", known(tables=[ListedTable(ORDERS, "InnoDB", 0, ())]), "warning", None),
-    ("quarantined", known(quarantined=[ORDERS]), "warning", None),
+    ("stopped tables", known(stopped=[ORDERS]), "warning", None),
 ]
 
 SHORT = KeptMirror(
@@ -501,11 +501,11 @@ def test_no_fault_of_one_server_is_told_of_a_good_one() -> None:
 
 
 def test_a_known_table_that_is_gone_is_no_idle_pattern() -> None:
-    """The ledger's tables count as matched; one quarantined does not stop a run again."""
+    """The ledger's tables count as matched; one that is stopped does not stop a run again."""
     gone = known(tables=[], recorded=[ORDERS])
     assert [finding.level for finding in run_findings(gone) if finding.error] == []
     keyless = known(
-        tables=[ListedTable(ORDERS, "InnoDB", 0, ())], recorded=[ORDERS], quarantined=[ORDERS]
+        tables=[ListedTable(ORDERS, "InnoDB", 0, ())], recorded=[ORDERS], stopped=[ORDERS]
     )
     assert [finding.error for finding in run_findings(keyless) if finding.error] == []
 

@@ -13,13 +13,13 @@ from pipeline.batch import Batch, BatchState, CaptureRecord
 from pipeline.changes.layout import application_id, changelog_path
 from pipeline.changes.source_tables import source_table_id, source_table_path
 from pipeline.decisions import Lease
-from pipeline.errors import SegmentsLost
+from pipeline.errors import SegmentsLost, StoppedBy
 from pipeline.ports.ledger import content_of
 from pipeline.runs.context import Unwatched, Workplace
 from pipeline.runs.repair import repair
 from pipeline.segment import SegmentFile, SourcePart, SourceTable
 from pipeline.source_plan import SourcePlan
-from pipeline.table_state import OrderKind, TableCondition
+from pipeline.table_state import OrderKind
 from pipeline.tables import TablePatterns
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer
@@ -193,7 +193,7 @@ def test_a_table_loses_segments_of_a_batch_that_others_show(
     assert [stand.files(batch) for batch in batches] == [2, 3]
     states = stand.ledger.table_states("shop")
     assert "lockstep reload shop.orders --reason" in (states[ORDERS].hint or "")
-    assert states[STOCK].condition is TableCondition.ACTIVE
+    assert states[STOCK].complete
     assert repair(stand.work, stand.lease) == (), "it is said once"
 
 
@@ -202,7 +202,7 @@ def test_a_paused_table_that_loses_segments_stays_paused(stand: Stand) -> None:
     batch = stand.captured()
     merged(stand.ledger, stand.lease, STOCK, batch.id, batch.id, 1)
     stand.ledger.order_table(stand.lease, ORDERS, OrderKind.PAUSE, author="ada", reason="")
-    assert stand.ledger.table_states("shop")[ORDERS].condition is TableCondition.PAUSED
+    assert stand.ledger.table_states("shop")[ORDERS].stopped_by is StoppedBy.PERSON
     stand.damage(batch)
     assert repair(stand.work, stand.lease) == ()
 

@@ -11,7 +11,7 @@ import pytest
 from lockstep.commands.status import exit_code, proof_lines, proof_values, status_lines
 from pipeline.batch import Batch, BatchState
 from pipeline.decisions import Attempt, AttemptOutcome, Continuity, LeaseView
-from pipeline.errors import Recovery, SecretMissing, SourceUnavailable
+from pipeline.errors import Recovery, SecretMissing, SourceUnavailable, StoppedBy
 from pipeline.gaps import Closed, Gap
 from pipeline.json_values import to_json
 from pipeline.ports.source import ServerFacts
@@ -158,9 +158,14 @@ UNSET = SecretMissing("SHOP_PASSWORD is not set", hint="set it")
         ),
         ({"quarantined": (QUARANTINED,)}, State.QUARANTINED, ("shop.orders", "incomplete", "FULL")),
         (
-            {"quarantined": (QUARANTINED,), "paused": frozenset({QUARANTINED.table})},
+            {"quarantined": (replace(QUARANTINED, by=StoppedBy.PERSON),)},
             State.PAUSED,
             ("shop.orders is paused", "everything else goes on", "FULL"),
+        ),
+        (
+            {"quarantined": (replace(QUARANTINED, by=StoppedBy.RUN),)},
+            State.BEHIND,
+            ("shop.orders comes back", "lockstep run"),
         ),
         (
             {"quarantined": (QUARANTINED,), "ordered_back": frozenset({QUARANTINED.table})},
@@ -264,7 +269,7 @@ def test_a_short_retention_is_no_alarm_by_itself() -> None:
         ({"failures": REFUSED, "start": None}, 5),
         ({"headroom": Headroom(True, timedelta(days=7), timedelta())}, 5),
         ({"quarantined": (QUARANTINED,)}, 6),
-        ({"quarantined": (QUARANTINED,), "paused": frozenset({QUARANTINED.table})}, 6),
+        ({"quarantined": (replace(QUARANTINED, by=StoppedBy.PERSON),)}, 6),
         ({"gaps": (GAP,)}, 6),
         ({"partial": (Extent(ORDERS, at(3, 400)),)}, 6),
         ({"waiting": (WaitingBatch(batch(), (ORDERS,)),)}, 3),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.errors import Need
 from pipeline.policies import Deletes, LakePolicies, Truncates
 from pipeline.supply.plan import (
     OLDER,
@@ -18,7 +19,6 @@ from pipeline.supply.plan import (
     FromMirror,
     FromPast,
     Have,
-    Need,
     Plan,
     Rewritten,
     RowsRead,

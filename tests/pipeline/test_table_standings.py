@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.errors import Need, StoppedBy
 from pipeline.gaps import Gap
 from pipeline.position import Coordinates
 from pipeline.proof.proven import TableProof
@@ -18,35 +19,37 @@ from pipeline.upkeep.clearing import InClear, Tightening
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 TABLE = TableName("shop", "orders")
-STATE = TableState(TABLE, TableCondition.ACTIVE, 1, "m", "c", "a reason", "a hint", "a place")
+STATE = TableState(TABLE, TableCondition.FOLLOWING, 1, "m", "c", "a reason", "a hint", "a place")
+STOPPED = replace(STATE, condition=TableCondition.STOPPED)
 PROOF = TableProof(TABLE, True, NOW, 3, None, None)
 EXTENT = Extent(TABLE, Coordinates.parse("binlog.000007:4"))
 GAP = Gap(1, 1, NOW, "ann", "why", (str(TABLE),), "binlog.000007:4", "binlog.000009:4")
 CLEAR = InClear(1, Tightening(TABLE, 3, ("note",)), NOW)
 
-BY_CONDITION = {
-    TableCondition.QUARANTINED: TableHealth.QUARANTINED,
-    TableCondition.PAUSED: TableHealth.PAUSED,
-    TableCondition.DROPPED: TableHealth.DROPPED,
-    TableCondition.LOADING: TableHealth.LOADING,
-    TableCondition.ACTIVE: TableHealth.FOLLOWING,
+STATES = {
+    TableHealth.STOPPED_BY_SYSTEM: replace(STOPPED, stopped_by=StoppedBy.SYSTEM),
+    TableHealth.STOPPED_BY_PERSON: replace(STOPPED, stopped_by=StoppedBy.PERSON),
+    TableHealth.STOPPED_BY_RUN: replace(STOPPED, stopped_by=StoppedBy.RUN),
+    TableHealth.DROPPED: replace(STATE, condition=TableCondition.DROPPED),
+    TableHealth.READING: replace(STATE, need=Need.ROWS),
+    TableHealth.FOLLOWING: STATE,
 }
 
 
-@given(st.sampled_from(TableCondition), *[st.booleans()] * 4)
+@given(st.sampled_from(list(STATES)), *[st.booleans()] * 4)
 def test_the_worst_is_told(
-    condition: TableCondition, differs: bool, gap: bool, part: bool, clear: bool
+    health: TableHealth, differs: bool, gap: bool, part: bool, clear: bool
 ) -> None:
     """Of all that holds at once, the first in the order of `TableHealth`; it follows its source
     only where nothing does; and whatever is the matter has a cure."""
     found = table_standings(
-        {TABLE: replace(STATE, condition=condition)},
+        {TABLE: STATES[health]},
         partial=[EXTENT] if part else [],
         gaps=[GAP] if gap else [],
         proofs=[PROOF] if differs else [],
         in_clear=[CLEAR] if clear else [],
     )[TABLE]
-    holds = {BY_CONDITION[condition]}
+    holds = {health}
     holds |= {TableHealth.DIFFERS} if differs else set()
     holds |= {TableHealth.GAP} if gap else set()
     holds |= {TableHealth.PARTIAL} if part else set()

@@ -8,7 +8,6 @@ from functools import partial
 
 import pytest
 
-from pipeline.table_state import TableCondition
 from tests.fix_mysql import MySqlStand
 from tests.positions.paused import Shop
 from tests.positions.stories import Story, tell
@@ -108,11 +107,11 @@ def _a_table_like_a_temporary_one(
     shop.do("insert into x (id) values (1)")
     yield
     shop.require_whole("a")
-    if shop.state("x").condition is TableCondition.ACTIVE:
+    if shop.state("x").complete:
         assert binlog_format == "ROW" or (binlog_format == "MIXED" and name in ("mysql", "mysql57"))
         shop.require_history()
     else:
-        assert shop.state("x").condition is TableCondition.QUARANTINED
+        assert shop.state("x").has_stopped
         shop.resume("x")
         yield
     assert shop.follower.mirror(f"{shop.name}.x") == shop.rows("x")
@@ -130,7 +129,7 @@ def _a_temporary_table_that_is_renamed(name: str, binlog_format: str, shop: Shop
         shop.require_whole("a")
         shop.require_history()
         return
-    assert shop.state("a").condition is TableCondition.QUARANTINED
+    assert shop.state("a").has_stopped
     if name.startswith("mariadb"):
         assert (shop.state("a").reason or "").endswith("moved a temporary table of this name")
     shop.do("insert into a values (2, 2)")

@@ -12,7 +12,7 @@ import pytest
 
 from lockstep.commands import plan as show
 from pipeline.bounds import Budget
-from pipeline.errors import MirrorRefused, TableError
+from pipeline.errors import MirrorRefused, StoppedBy, TableError
 from pipeline.policies import OnPositionLost, StartPolicies
 from pipeline.runs.inspecting.plan import make_plan
 from pipeline.schema.context import StatementContext
@@ -99,7 +99,7 @@ def a_pause_withdraws_a_reading_that_was_ordered(shop: Shop) -> Iterator[None]:
     shop.pause("a")
     shop.do("insert into a values (2, 2)")
     yield
-    assert shop.state("a").condition is TableCondition.PAUSED
+    assert shop.state("a").stopped_by is StoppedBy.PERSON
     shop.resume("a")
     yield
     shop.do("insert into a values (3, 3)")
@@ -191,7 +191,7 @@ def what_the_log_cannot_tell_is_read_from_the_source(shop: Shop) -> Iterator[Non
     shop.do("insert into p values (2, 2)", "alter table p truncate partition low")
     shop.do("insert into p values (3, 3)")
     yield
-    assert shop.state("p").condition is TableCondition.QUARANTINED
+    assert shop.state("p").has_stopped
     shop.resume("p")
     yield
     shop.require_whole("p", rereads=1)
@@ -215,7 +215,7 @@ def a_table_that_was_read_in_vain_is_read_again(shop: Shop) -> Iterator[None]:
 
         patch.setattr(MySqlServer, "chunk", refuse)
         yield
-    assert shop.state("p").condition is TableCondition.QUARANTINED
+    assert shop.state("p").has_stopped
     shop.do("insert into p values (4, 4)")
     yield
     shop.resume("p")
@@ -233,7 +233,7 @@ def a_structure_that_a_person_gives_holds_where_the_table_stopped(shop: Shop) ->
         "insert into a values (2, 2, 2)",
     )
     yield
-    assert shop.state("a").condition is TableCondition.QUARANTINED
+    assert shop.state("a").has_stopped
     shop.do("alter table a add column x int default 6", "insert into a values (3, 3, 3, 3)")
     yield
     shop.resume("a", "create table a (id int primary key, v int, w int default 5)")
@@ -320,7 +320,7 @@ def a_structure_given_behind_a_statement_that_renames(shop: Shop) -> Iterator[No
         f"alter table a {swaps}",
     )
     yield
-    assert shop.state("a").condition is TableCondition.QUARANTINED
+    assert shop.state("a").has_stopped
     shop.resume("a", shop.stand.rows(f"show create table {shop.name}.a")[0][1])
     yield
     shop.require_whole("a", rereads=1)
@@ -478,7 +478,7 @@ def _followed_today(shop: Shop) -> Iterator[None]:
             "insert into a values (4, 4, 4, 4)",
         )
         yield
-        assert shop.state("a").condition is TableCondition.QUARANTINED
+        assert shop.state("a").has_stopped
     shop.resume("a")
     yield
     shop.do("insert into a values (5, 5, 5, 5)", "alter table a drop column x")
@@ -650,7 +650,7 @@ def test_a_reading_that_was_ordered_waits_with_its_table(shop: Shop) -> None:
     )
     shop.follower.run(str(head(shop.stand)))
     shop.run()
-    assert shop.state("a").condition is TableCondition.QUARANTINED
+    assert shop.state("a").has_stopped
     shop.resume("a", "create table a (id int primary key, v int, w int default 5)")
     assert shop.table("a") in make_plan(shop.follower.work()).tables.supplied(RowsRead)
     shop.run()
@@ -718,7 +718,7 @@ def test_rows_that_a_foreign_key_took_unseen(mariadb: MySqlStand) -> None:
     shop.run()
     shop.resume("child")
     shop.run()
-    assert shop.state("child").condition is TableCondition.QUARANTINED
+    assert shop.state("child").has_stopped
     assert ("insert", 3) in shop.kinds("child")
     shop.resume("child")
     shop.run()

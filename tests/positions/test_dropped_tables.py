@@ -78,7 +78,7 @@ def test_the_mirror_goes_and_the_changelog_stays(shop: Shop) -> None:
     shop.run()
     assert (shop.ids(), shop.changed()) == ([7], [1, 2, 3, 7])
     state = shop.state("gone")
-    assert (state.condition, state.generation) == (TableCondition.ACTIVE, 2)
+    assert (state.complete, state.generation) == (True, 2)
     versions = shop.follower.lake.tables[state.mirror]
     assert [commit.app_id.rpartition("/")[2] for commit in versions] == ["2"]
     shop.do("insert into gone values ('y', 8)")

@@ -223,7 +223,7 @@ def test_tables_that_are_to_be_read_wait_for_a_run_without_an_end(shop: Shop) ->
         waiting = [note for note in shop.follower.notes if "waits: a run without --until" in note]
         assert len(waiting) == len(tables)
         states = shop.follower.states()
-        assert {states[table].condition for table in tables} == {TableCondition.QUARANTINED}
+        assert {states[table].condition for table in tables} == {TableCondition.STOPPED}
     shop.follower.run()
     for name in names:
         rows = shop.stand.rows(f"select * from {name} order by id")

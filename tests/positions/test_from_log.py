@@ -17,7 +17,7 @@ from pipeline.errors import PastRefused
 from pipeline.runs.inspecting.plan import make_plan
 from pipeline.runs.inspecting.table_commands import Asked, Reload, foresee_reload, give_reload
 from pipeline.supply.plan import FromPast, RowsRead
-from pipeline.table_state import Supplier, TableCondition, TableEventKind
+from pipeline.table_state import Supplier, TableEventKind
 from tests.fix_mysql import ACCOUNT, MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
@@ -87,7 +87,7 @@ def require_past(shop: Shop, other: Shop, table: str = "t") -> None:
         other.run()
         assert changes(shop, table) == changes(other, table) != []
         shop.require_same(table)
-        assert shop.state(table).condition is TableCondition.ACTIVE
+        assert shop.state(table).complete
         assert shop.follower.ledger.open_loads(SOURCE) == []
         shop.require_history()
         shop.do(

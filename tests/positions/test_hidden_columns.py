@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from pipeline.table_state import TableCondition
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import Follower
@@ -151,7 +150,7 @@ def _is_set_aside(case: str, shop: Shop) -> Iterator[None]:
     yield
     shop.require_whole("a")
     state = shop.state("s")
-    assert state.condition is TableCondition.QUARANTINED
+    assert state.has_stopped
     assert (state.reason or "").startswith("it is system-versioned: ")
     assert f"`alter table {shop.name}.s drop system versioning`" in (state.hint or "")
     shop.resume("s")
@@ -167,7 +166,7 @@ def _is_set_aside(case: str, shop: Shop) -> Iterator[None]:
     yield
     shop.do("update s set v = v + 1")
     yield
-    assert shop.state("s").condition is TableCondition.ACTIVE
+    assert shop.state("s").complete
     assert visible(shop, "s") == listed(shop.rows("s"))
 
 

@@ -64,7 +64,7 @@ def require_same(shop: Shop, *tables: str) -> None:
     }
     for table in tables:
         state = shop.state(table)
-        assert state.condition is TableCondition.ACTIVE, state.reason
+        assert state.complete, state.reason
         rows = [dict(zip(("id", "v"), row, strict=True)) for row in _rows(shop, table)]
         assert shop.follower.mirror(f"{shop.name}.{table}") == rows
         assert shown[state.table].mirror == state.mirror
@@ -220,14 +220,14 @@ def tables_that_meet_are_told_apart(shop: Shop) -> Iterator[None]:
     require_same(shop, "a", "b")
     for table, other in (("c", "a"), ("d", "b")):
         state = shop.state(table)
-        assert state.condition is TableCondition.QUARANTINED
+        assert state.has_stopped
         assert f"that of {shop.name}.{other} is" in str(state.reason)
         assert f"`lockstep resume {shop.name}.{table} --reason …`" in str(state.hint)
         assert state.mirror not in shop.follower.lake.tables
     told = f"no run takes {shop.name}.c up: its mirror would lie where that of {shop.name}.a does"
     assert shop.resume("c") == told
     yield
-    assert shop.state("c").condition is TableCondition.QUARANTINED
+    assert shop.state("c").has_stopped
     named(shop, a="z_{database}.t", c="z_{database}.u")
     shop.do("insert into c values (2, 2)", "insert into a values (2, 2)")
     shop.resume("c")
@@ -248,7 +248,7 @@ def settings_that_have_two_meet(shop: Shop) -> Iterator[None]:
     shop.do("insert into a values (2, 2)", "insert into b values (2, 2)")
     yield
     require_same(shop, "a")
-    assert shop.state("b").condition is TableCondition.QUARANTINED
+    assert shop.state("b").has_stopped
     named(shop)
     shop.resume("b")
     yield
@@ -269,7 +269,7 @@ def a_renamed_table_that_would_meet_another(shop: Shop) -> Iterator[None]:
     require_same(shop, "b", "m1")
     for table in ("n1", "N2"):
         state = shop.state(table)
-        assert state.condition is TableCondition.QUARANTINED
+        assert state.has_stopped
         assert f"that of {shop.name}.m1 is" in str(state.reason)
         assert state.mirror not in shop.follower.lake.tables
     named(shop, **{"m*": "v_{database}.{table}"})
@@ -329,7 +329,7 @@ def test_settings_change_in_the_middle_of_a_load(mysql: MySqlStand, database: st
     for into in ({"a": "crm.x"}, {}):
         named(shop, **into)
         shop.run()
-        assert shop.state("a").condition is TableCondition.LOADING
+        assert shop.state("a").loading
     shop.follower.snapshot = SnapshotPlan()
     named(shop, a="crm.{database}")
     shop.run()
@@ -352,7 +352,7 @@ def test_tables_that_meet_from_the_beginning(mysql: MySqlStand, database: str) -
     shop.do("update a set v = 2", "update b set v = 2")
     shop.run()
     require_same(shop, "a")
-    assert shop.state("b").condition is TableCondition.QUARANTINED
+    assert shop.state("b").has_stopped
     assert shop.follower.mirror(f"{database}.b") == []
     named(shop, **{"*": "crm.{database}_{table}"})
     shop.resume("b")

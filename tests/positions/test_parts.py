@@ -176,7 +176,7 @@ def test_what_is_refused(shop: Shop) -> None:
     )
     assert refresh(shop, "id > 10").read == ROWS - 11
     shop.pause("a")
-    with pytest.raises(ConditionRefused, match="paused"):
+    with pytest.raises(ConditionRefused, match="stopped by a person"):
         refresh(shop, "id = 1")
 
 

@@ -19,7 +19,6 @@ from pymysql.cursors import Cursor
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.snapshot.pace import Pace
 from pipeline.source_plan import SnapshotPlan
-from pipeline.table_state import TableCondition
 from tests.fix_mysql import MySqlStand
 from tests.mysql.random_tables import RandomTable, random_tables
 from tests.mysql.random_writes import RandomWrites
@@ -174,4 +173,4 @@ def test_mirrors_are_the_tables(flavour: str, seed: int, request: pytest.Fixture
 def unread(follower: Follower) -> bool:
     """Whether a table waits for a run to read it."""
     states = follower.ledger.table_states(SOURCE).values()
-    return any(state.condition is not TableCondition.ACTIVE for state in states)
+    return not any(state.complete for state in states)

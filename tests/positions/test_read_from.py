@@ -14,7 +14,6 @@ from pipeline.errors import ServerSettings
 from pipeline.retries import REPLICA
 from pipeline.snapshot.pace import Pace
 from pipeline.source_plan import SnapshotPlan
-from pipeline.table_state import TableCondition
 from resources.mysql import replica as replica_module
 from resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
@@ -83,7 +82,7 @@ def read_all(shop: Shop) -> None:
     for _ in range(500):
         shop.run()
         states = shop.follower.ledger.table_states(SOURCE).values()
-        if states and all(one.condition is TableCondition.ACTIVE for one in states):
+        if states and all(one.complete for one in states):
             return
     raise AssertionError("it takes too many runs")
 
@@ -116,7 +115,7 @@ def test_a_replica_that_stands_still_is_waited_for(
     )
     shop.run()
     state = shop.state("a")
-    assert state.condition is TableCondition.QUARANTINED
+    assert state.has_stopped
     assert "has not executed what the source had" in (state.reason or "")
     shop.require_whole("keyless", rereads=1)
     pair.b.execute("start replica sql_thread")

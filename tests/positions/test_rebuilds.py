@@ -17,14 +17,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.errors import ConfigurationError, PastRefused, SpanRefused
+from pipeline.errors import ConfigurationError, PastRefused, SpanRefused, StoppedBy
 from pipeline.places import moment_text, parse_place
 from pipeline.policies import Deletes, DroppedColumns, LakePolicies
 from pipeline.runs.inspecting.table_commands import Asked, give_order
 from pipeline.runs.rebuilding.origin import origin_at
 from pipeline.runs.rebuilding.rebuild import RebuildReport, rebuild_as_of
 from pipeline.table import TableName
-from pipeline.table_state import OrderKind, Supplier, TableCondition
+from pipeline.table_state import OrderKind, Supplier
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
@@ -38,9 +38,7 @@ TABLES = ("a", "b", "k")
 STEPS = ("record_capture", "intend", "settle", "mark_merged", "acknowledge", "note_looked")
 ACTIONS, MORE = 20, 50
 """In every run, and in the soak."""
-STOPPED = re.compile(
-    "it was paused|it came back with a later batch|lacks batches|it was quarantined"
-)
+STOPPED = re.compile("it was stopped|it came back with a later batch|lacks batches")
 KEYED = {False: "", True: " primary key"}
 """Rows that are gone can be kept only where a key tells them apart."""
 
@@ -128,11 +126,7 @@ class Past:
         if cursor is not None:
             there = [table for table in TABLES if self.there(table)]
             states = self.follower.ledger.table_states(SOURCE)
-            follows = [
-                one
-                for one in there
-                if states[TableName(self.name, one)].condition is TableCondition.ACTIVE
-            ]
+            follows = [one for one in there if states[TableName(self.name, one)].complete]
             rows = {one: self.follower.mirror(f"{self.name}.{one}") for one in follows}
             self.kept[str(cursor.position.at)] = {one: _ordered(rows[one]) for one in follows}
 
@@ -153,7 +147,7 @@ class Past:
         table = TableName(self.name, self.random.choice(TABLES[:2]))
         state = self.follower.ledger.table_states(SOURCE).get(table)
         kept = self.follower.lake_policies.keeps_rows
-        if kept or state is None or state.condition is not TableCondition.ACTIVE:
+        if kept or state is None or not state.complete:
             return
         commits = self.follower.lake.tables[state.mirror]
         at, right = len(commits) - 1, commits[-1]
@@ -171,12 +165,12 @@ class Past:
         """The table stops somewhere; the log behind that is read later."""
         known = self.follower.ledger.table_states(SOURCE)
         name = TableName(self.name, self.random.choice(TABLES))
-        if name in known and known[name].condition is TableCondition.ACTIVE:
+        if name in known and known[name].complete:
             self.order(OrderKind.PAUSE, name)
 
     def resume(self) -> None:
         for name, state in self.follower.ledger.table_states(SOURCE).items():
-            if state.condition is TableCondition.PAUSED:
+            if state.stopped_by is StoppedBy.PERSON:
                 self.order(OrderKind.RESUME, name)
         self.follower.run()
 

@@ -10,12 +10,12 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from pipeline.errors import PastRefused, Remedy
+from pipeline.errors import Need, PastRefused, StoppedBy
 from pipeline.policies import Deletes, LakePolicies
 from pipeline.runs.inspecting.table_commands import Reload
 from pipeline.snapshot.pace import Pace
 from pipeline.source_plan import SnapshotPlan
-from pipeline.table_state import Supplier, TableCondition, TableEventKind
+from pipeline.table_state import Supplier, TableEventKind
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
@@ -117,7 +117,7 @@ def test_a_version_with_rows_of_somebody_else_is_no_base(mysql: MySqlStand, data
 
     delete()
     shop.run()
-    assert shop.state("a").condition is TableCondition.QUARANTINED
+    assert shop.state("a").stopped_by is StoppedBy.SYSTEM
     assert "from version 0 of" in reload(shop, "a", Supplier.CHANGELOG).next
     shop.run()
     shop.require_same("a")
@@ -125,7 +125,7 @@ def test_a_version_with_rows_of_somebody_else_is_no_base(mysql: MySqlStand, data
     shop.do("insert into a values (3, 3)")
     with interrupted(shop.follower, "require_held", delete):
         shop.run()
-    assert shop.state("a").condition is TableCondition.QUARANTINED
+    assert shop.state("a").stopped_by is StoppedBy.SYSTEM
     for vacuumed in (0, len(commits) - 1):
         lake.vacuumed[mirror] = vacuumed
         if vacuumed:
@@ -168,7 +168,7 @@ def the_changelog_or_nothing(shop: Shop) -> Iterator[None]:
     (note,) = [note for note in notes(shop, "a") if " waits: " in note]
     assert "its changelog is damaged: " in note
     assert "--from source" in note
-    assert shop.state("a").condition is TableCondition.PAUSED
+    assert shop.state("a").stopped_by is StoppedBy.RUN
     with pytest.raises(PastRefused, match="its changelog is damaged: "):
         reload(shop, "a", Supplier.CHANGELOG)
     found = reload(shop, "a", Supplier.SOURCE)
@@ -202,7 +202,7 @@ def a_pause_counts_more_than_a_read_that_was_ordered_before(shop: Shop) -> Itera
     shop.pause("a")
     shop.do("insert into a values (2, 2)")
     yield
-    assert shop.state("a").condition is TableCondition.PAUSED
+    assert shop.state("a").stopped_by is StoppedBy.PERSON
     assert shop.rows("a") != shop.follower.mirror(f"{shop.name}.a")
     shop.resume("a")
     yield
@@ -224,7 +224,7 @@ def it_stops_again_where_it_stopped(shop: Shop) -> Iterator[None]:
     assert reload(shop, "p", Supplier.CHANGELOG).supplier is Supplier.CHANGELOG
     for _ in range(2):
         yield
-        assert shop.state("p").remedy is Remedy.RESUMED_RESNAPSHOT
+        assert shop.state("p").need is Need.ROWS
         assert TableEventKind.REREAD not in shop.events("p")
     shop.resume("p")
     yield
@@ -271,7 +271,7 @@ def _no_version_that_helps(shop: Shop) -> Iterator[None]:
 
 
 def _a_reload_of_a_table_that_is_read(shop: Shop) -> Iterator[None]:
-    assert shop.state("a").condition is TableCondition.LOADING
+    assert shop.state("a").loading
     with pytest.raises(PastRefused, match="its rows are being read from MySQL"):
         reload(shop, "a", Supplier.CHANGELOG)
     (before,) = [
@@ -280,7 +280,7 @@ def _a_reload_of_a_table_that_is_read(shop: Shop) -> Iterator[None]:
     for supplier in (None, Supplier.SOURCE):
         assert reload(shop, "a", supplier).next.endswith("the next run reads on")
     assert shop.orders() == []
-    while shop.state("a").condition is TableCondition.LOADING:
+    while shop.state("a").loading:
         yield
     assert shop.events("a").count(TableEventKind.REREAD) == 1
     assert before.id not in {load.id for load in shop.follower.ledger.open_loads(SOURCE)}

@@ -45,7 +45,7 @@ class Shop(paused.Shop):
         return {
             name: state.mirror.rpartition("/")[2]
             for name, state in self.states().items()
-            if state.condition is TableCondition.ACTIVE
+            if state.complete
         }
 
     def settle(self) -> None:
@@ -201,7 +201,7 @@ def test_the_intent_names_the_version(shop: Shop) -> None:
     cursor = ledger.cursors(SOURCE).acknowledged
     assert cursor is not None
     pinned = {
-        intent.table.name: ledger.pinned(SOURCE, intent.copies)
+        intent.table.name: ledger.pinned(SOURCE, write=intent.copies)
         for intent in ledger.intended(SOURCE, cursor.batch)
         if intent.copies is not None
     }
@@ -415,7 +415,7 @@ def _its_version_is_gone(shop: Shop) -> Iterator[str]:
     shop.follower.capture()
     shop.follower.lake.vacuumed[f"{SOURCE}/{shop.name}/a"] = 99
     shop.run()
-    assert shop.states()["c"].condition is TableCondition.QUARANTINED
+    assert shop.states()["c"].has_stopped
     yield "c"
 
 

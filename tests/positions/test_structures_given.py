@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from pipeline.errors import ConfigurationError, LedgerRefused, Remedy
+from pipeline.errors import ConfigurationError, LedgerRefused, Need
 from pipeline.runs.inspecting.table_commands import Asked, foresee_resume
 from pipeline.schema.context import StatementContext
 from pipeline.schema.statements.changes import NotUnderstood
 from pipeline.schema.statements.read import read_change
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.positions.paused import Shop
@@ -45,7 +44,7 @@ def _stop(shop: Shop, clauses: str) -> Iterator[None]:
     """A statement that nobody follows, with a row behind it."""
     shop.do(f"alter table a {clauses}, {NEVER_FOLLOWED}", "insert into a (id) values (9)")
     yield
-    assert shop.state("a").condition is TableCondition.QUARANTINED
+    assert shop.state("a").has_stopped
 
 
 def created(shop: Shop) -> str:
@@ -100,7 +99,7 @@ def what_is_owed_is_not_forgotten_where_it_stops_again(shop: Shop) -> Iterator[N
     shop.resume("a", f"{given})")
     yield
     quarantined = shop.quarantined()["a"]
-    assert quarantined.remedy is Remedy.RESUMED_RESNAPSHOT
+    assert quarantined.need is Need.ROWS
     assert quarantined.hint.endswith("; resumed, it is read from the source")
     assert "reads a from the source" in shop.resume("a", f"{given}, w int)").replace(
         f"{shop.name}.", ""
@@ -149,7 +148,7 @@ def a_resume_is_told_without_being_given(shop: Shop) -> Iterator[None]:
     assert shop.resume("a", created(shop)) == told.next
     bare = foresee_resume(work, Asked(shop.table("a"), "ann", ""))
     assert "and reads it from the source: not this one" in bare.next
-    with pytest.raises(LedgerRefused, match="only a table that is paused or"):
+    with pytest.raises(LedgerRefused, match="only a table that is stopped"):
         foresee_resume(work, Asked(shop.table("b"), "ann", ""))
 
 
@@ -185,7 +184,7 @@ def a_statement_behind_a_structure_given_stops_the_table_again(shop: Shop) -> It
     yield
     shop.resume("a", between, s="s2")
     yield
-    assert shop.state("a").condition is TableCondition.QUARANTINED
+    assert shop.state("a").has_stopped
     shop.resume("a")
     yield
     shop.require_whole("a", rereads=1)

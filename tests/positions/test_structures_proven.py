@@ -13,7 +13,7 @@ import pytest
 from lockstep.commands.status import status_lines, status_values
 from pipeline.bounds import Budget
 from pipeline.decisions import STRUCTURES
-from pipeline.errors import Remedy, SourceMoving, UnsupportedEvent
+from pipeline.errors import Need, SourceMoving, UnsupportedEvent
 from pipeline.ports.source import CurrentSchemas, SourceServer
 from pipeline.runs.capturing import structure_proof
 from pipeline.runs.inspecting import status
@@ -105,9 +105,9 @@ def unlogged(shop: Shop, *statements: str) -> None:
 
 def require_quarantined(shop: Shop, table: str, said: str) -> None:
     state = shop.state(table)
-    assert state.condition is TableCondition.QUARANTINED
+    assert state.has_stopped
     assert said in (state.reason or "")
-    assert state.remedy is Remedy.RESUMED_RESNAPSHOT
+    assert state.need is Need.ROWS
     assert f"`lockstep resume {shop.name}.{table} --reason …`" in (state.hint or "")
 
 
@@ -315,7 +315,7 @@ def test_a_table_that_nobody_can_lock_is_neither_accused_nor_recorded(shop: Shop
         cursor.execute(ROW)
         with pytest.raises(SourceMoving, match=r"a is not the history's, and nobody can tell yet"):
             shop.run()
-        assert shop.state("a").condition is TableCondition.ACTIVE
+        assert shop.state("a").complete
         assert shop.kinds("a") == [("insert", 1)]
     shop.run()
     require_swap_noticed(shop)
@@ -383,7 +383,7 @@ def rows_before_a_statement_that_has_the_table_read_again(shop: Shop) -> Iterato
     shop.do(ROW, "alter table a drop primary key, add primary key (id, u)")
     yield
     assert shop.kinds("a") == [("insert", 1)]
-    assert shop.state("a").condition is TableCondition.QUARANTINED
+    assert shop.state("a").has_stopped
 
 
 def defaults_that_row_images_leave_out(shop: Shop) -> Iterator[None]:
@@ -507,7 +507,7 @@ def test_a_run_that_ends_before_the_log_does(
     shop.run()
     assert shop.run().quarantined == ()
     shop.run()
-    assert (shop.state("a").condition is TableCondition.QUARANTINED) == noticed
+    assert (shop.state("a").has_stopped) == noticed
     assert len(shop.kinds("a")) == 1 + (not noticed)
     shop.follower.budget = Budget()
     shop.run()

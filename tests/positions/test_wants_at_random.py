@@ -9,11 +9,11 @@ from random import Random
 import pymysql
 import pytest
 
-from pipeline.errors import LedgerRefused, PastRefused
+from pipeline.errors import LedgerRefused, PastRefused, StoppedBy
 from pipeline.ports.ledger import content_of
 from pipeline.runs.inspecting.plan import make_plan
 from pipeline.supply.plan import ColumnsRead, FromLog, FromPast, Rewritten, RowsRead
-from pipeline.table_state import Supplier, TableCondition, TableEventKind
+from pipeline.table_state import Supplier, TableEventKind
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.positions.follower import SOURCE
@@ -71,16 +71,17 @@ class Chance:
             self.rotate,
             *(self.late,) * 2,
         )
-        paused = self.paused()
+        waiting = self.waiting()
         act = self.random.choice(acts)
         act(table)
-        assert act in (self.resume, self.reload) or paused <= self.paused()
+        assert act in (self.resume, self.reload) or waiting <= self.waiting()
 
-    def paused(self) -> set[str]:
-        """Tables that stay paused until somebody orders them back."""
+    def waiting(self) -> set[str]:
+        """Tables that stay stopped until a person orders them back."""
         ordered = {order.table.name for order in self.shop.orders()}
-        found = {table: self.shop.state(table).condition for table in TABLES}
-        return {t for t, one in found.items() if one is TableCondition.PAUSED} - ordered
+        found = {table: self.shop.state(table).stopped_by for table in TABLES}
+        waiting = {t for t, by in found.items() if by not in (None, StoppedBy.RUN)}
+        return waiting - ordered
 
     def write(self, table: str) -> None:
         self.number += 1
@@ -243,6 +244,6 @@ def test_whatever_happens_nothing_is_lost(shop: Shop, seed: int, actions: int) -
     assert shop.follower.ledger.open_orders(SOURCE) == []
     followed = shop.follower.states().keys() & {shop.table(LATE)}
     for table in (*TABLES, *(table.name for table in followed)):
-        assert shop.state(table).condition is TableCondition.ACTIVE
+        assert shop.state(table).complete
         shop.require_same(table)
     shop.require_history()

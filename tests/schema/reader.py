@@ -15,7 +15,6 @@ from urllib.parse import unquote
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from pipeline.errors import Remedy
 from pipeline.policies import ForeignKeys, LakePolicies, OnRewrite
 from pipeline.ports.ledger import content_of
 from pipeline.runs.capturing.table_changes import GONE
@@ -62,7 +61,7 @@ class Reader(Follower):
     def run_whole(self) -> None:
         """A run, and another if a merge left tables for the next one to read."""
         self.run()
-        if any(table.remedy is Remedy.RESNAPSHOT for table in self._stopped()):
+        if any(table.by_itself for table in self._stopped()):
             self.run()
 
     def changelogs(self) -> dict[str, pa.Table]:

@@ -19,6 +19,7 @@ from pipeline.errors import (
     PastRefused,
     SourceMoving,
     SpanRefused,
+    StoppedBy,
 )
 from pipeline.places import parse_place
 from pipeline.policies import DroppedColumns, LakePolicies
@@ -27,7 +28,7 @@ from pipeline.runs.replaying.replay import replay
 from pipeline.snapshot.pace import Pace
 from pipeline.source_plan import SnapshotPlan
 from pipeline.table import TableName
-from pipeline.table_state import GOING, OrderKind, Supplier, TableCondition
+from pipeline.table_state import OrderKind, Supplier
 from tests.fix_mysql import MySqlStand
 from tests.outside import repair, verify
 from tests.positions.interrupted import Crash, mortal
@@ -98,7 +99,7 @@ class Followed:
 
     def some(self) -> TableName | None:
         """One that did not stop by itself: to bring such a table back is a person's consent."""
-        going = [t for t, s in self.follower.states().items() if s.condition in GOING]
+        going = [t for t, s in self.follower.states().items() if not s.has_stopped]
         return self.chance.choice(sorted(going)) if going else None
 
     def ordered(self, kind: OrderKind, table: TableName | None) -> None:
@@ -111,7 +112,7 @@ class Followed:
 
     def resume(self) -> None:
         for table, state in self.follower.states().items():
-            if state.condition is TableCondition.PAUSED:
+            if state.stopped_by is StoppedBy.PERSON:
                 self.ordered(OrderKind.RESUME, table)
 
     def reload(self) -> None:
@@ -165,8 +166,8 @@ class Followed:
         for name in self.traffic.tables():
             table = TableName(self.traffic.database, name)
             state = states[table]
-            if state.condition is not TableCondition.ACTIVE:
-                assert state.condition is TableCondition.QUARANTINED, (name, state)
+            if not state.complete:
+                assert state.has_stopped, (name, state)
                 assert re.search(TOLD, state.reason or ""), (name, state.reason, state.hint)
                 self.notes.append(f"{name}: {state.reason}")
                 continue

@@ -30,7 +30,7 @@ from pipeline.shape.rules import ShapeRules
 from pipeline.snapshot.pace import Pace
 from pipeline.source_plan import SnapshotPlan
 from pipeline.table import TableName
-from pipeline.table_state import OrderKind, Supplier, TableCondition
+from pipeline.table_state import OrderKind, Supplier
 from tests.fix_mysql import MySqlStand
 from tests.shape import reference
 from tests.shape.follower import KEY, ShapedFollower
@@ -92,7 +92,7 @@ class Customers:
 
     def stopped(self, table: str = "c") -> str | None:
         state = self.follower.states()[TableName(self.name, table)]
-        return state.reason if state.condition is TableCondition.QUARANTINED else None
+        return state.reason if state.has_stopped else None
 
 
 def hiding(row: Mapping[str, Any]) -> dict[str, Any]:

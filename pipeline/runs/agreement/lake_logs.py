@@ -200,16 +200,16 @@ def _changelogs_moved(work: Workplace) -> Iterator[tuple[str, Found]]:
 
 
 def moved(work: Workplace, looked: Mapping[str, int]) -> list[TableState]:
-    """Tables that are active and whose mirrors do not end where they were looked at last, or
+    """Complete tables whose mirrors do not end where they were looked at last, or
     that nobody looked at yet."""
-    active = [
+    complete = [
         state
         for state in work.ledger.table_states(work.source.name).values()
-        if state.condition is TableCondition.ACTIVE and state.mirror_version is not None
+        if state.complete and state.mirror_version is not None
     ]
-    known = {state.mirror: looked[state.mirror] for state in active if state.mirror in looked}
+    known = {state.mirror: looked[state.mirror] for state in complete if state.mirror in looked}
     others = work.mirrors.moved(known)
-    return [state for state in active if state.mirror not in known or state.mirror in others]
+    return [state for state in complete if state.mirror not in known or state.mirror in others]
 
 
 def astray(work: Workplace) -> list[Parted]:
@@ -222,7 +222,7 @@ def astray(work: Workplace) -> list[Parted]:
         if isinstance(relation, Behind | Foreign | Unknown):
             error = _error(work, state, relation)
             found.append(Parted(state.table, str(error), error.hint))
-    tables = _changelogs_of(work, {TableCondition.ACTIVE, TableCondition.LOADING})
+    tables = _changelogs_of(work, {TableCondition.FOLLOWING})
     for folder, relation in _changelogs_moved(work):
         if folder in tables and isinstance(relation, Behind | Foreign | Unknown):
             refused = changelog_error(work, folder, relation, tables[folder])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pipeline.batch import Prepared, Xid
 from pipeline.bounds import RunBounds
@@ -17,7 +17,6 @@ from pipeline.runs.find_place import find_run_end
 from pipeline.runs.mirror_places import left_behind, precedence
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableState
 from pipeline.tables import past_ranges
 
 
@@ -40,17 +39,17 @@ def basis_of(
     run_start: RunStart,
     bounds: RunBounds,
     batch: int,
-    active: Collection[TableName],
+    taken_up: Collection[TableName],
     base: int = 0,
 ) -> Basis:
-    """That of an ordinary batch; `active`: tables that it takes up again; `base`: changes are
+    """That of an ordinary batch; `taken_up`: tables that it takes up again; `base`: changes are
     numbered above it."""
     return Basis(
         work,
         run_start,
         bounds,
         batch,
-        tables=tables_of(work, run_start.start, batch, active, base=base),
+        tables=tables_of(work, run_start.start, batch, taken_up, base=base),
         structures=structures_at(work, run_start),
         prepared={
             transaction.xid: transaction
@@ -78,21 +77,21 @@ def tables_of(
     work: Workplace,
     start: Position,
     batch: int,
-    active: Collection[TableName] = (),
+    taken_up: Collection[TableName] = (),
     *,
     base: int = 0,
     before: int | None = None,
 ) -> CapturedTables:
-    """The tables that the capture of `batch` from `start` on finds. `active`: those that it
+    """The tables that the capture of `batch` from `start` on finds. `taken_up`: those that it
     takes up again, or begins to load. `before`: what patterns left out counts up to that batch
     only, because the log behind it is read now."""
     source = work.source.name
     states = work.ledger.table_states(source)
     loads = {load.table: load.followed is not None for load in work.ledger.open_loads(source)}
-    for table in active:
+    for table in taken_up:
         loads.pop(table, None)
         if table in states:
-            states[table] = _taken_up(states[table])
+            states[table] = states[table].started()
     there = [*filter(work.source.patterns.matches, work.server.engines())]
     for table, why in foreign_mirrors(work, there).items():
         loads[table] = False
@@ -116,16 +115,4 @@ def tables_of(
         names=work.source.mirrors,
         first=precedence(work, states, there),
         old=left_behind(work),
-    )
-
-
-def _taken_up(state: TableState) -> TableState:
-    return replace(
-        state,
-        condition=TableCondition.ACTIVE,
-        reason=None,
-        hint=None,
-        position=None,
-        stopped=None,
-        remedy=None,
     )

@@ -18,7 +18,7 @@ from pipeline.changes.layout import (
     no_place,
 )
 from pipeline.changes.marks import changelog_rows, file_schema
-from pipeline.errors import Remedy, TableError
+from pipeline.errors import Need, TableError
 from pipeline.mirror_names import MirrorNames
 from pipeline.ports.segments import SegmentStore, SegmentWriter
 from pipeline.position import Coordinates
@@ -28,7 +28,6 @@ from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.segment import ChangeType, RowCounts, Segment
 from pipeline.table import TableName
 from pipeline.table_state import (
-    GOING,
     Quarantine,
     TableCondition,
     TableEvent,
@@ -260,11 +259,7 @@ class CapturedTables:
         self.quarantined: dict[TableName, Quarantine] = {}
         self._held = {
             *(table for table, followed in loading.items() if not followed and table not in states),
-            *(
-                table
-                for table, state in states.items()
-                if state.condition is TableCondition.LOADING and not loading.get(table)
-            ),
+            *(table for table, state in states.items() if state.loading and not loading.get(table)),
         }
 
     @property
@@ -276,7 +271,7 @@ class CapturedTables:
         """Whether a table's rows are taken: it is not quarantined."""
         state = self._states.get(table)
         quarantined = table in self.quarantined or table in self._held
-        return not quarantined and (state is None or state.condition in GOING)
+        return not quarantined and (state is None or not state.has_stopped)
 
     @property
     def states(self) -> Mapping[TableName, TableState]:
@@ -299,21 +294,20 @@ class CapturedTables:
     def loading(self, table: TableName) -> bool:
         """Whether its rows are being read from the source, and its log is captured."""
         state = self._states.get(table)
-        loads = state is not None and state.condition is TableCondition.LOADING
-        return loads and self.wanted(table)
+        return state is not None and state.loading and self.wanted(table)
 
     def load_begins(self, version: SchemaVersion) -> None:
         """From here on the log of the table is captured, and not merged until it is loaded."""
         self._held.discard(version.table)
         self._read.add(version.table)
-        self._touch(version, TableCondition.LOADING)
+        self._touch(version, need=Need.ROWS)
 
     def loaded(self, table: TableName) -> None:
         self._held.discard(table)
         self._read.add(table)
         state = self._states.get(table)
-        if state is not None and state.condition is not TableCondition.ACTIVE:
-            state = replace(state, condition=TableCondition.ACTIVE, stopped=None)
+        if state is not None and not state.complete:
+            state = state.started()
             self._states[table] = self.touched[table] = state
 
     def missed(self, table: TableName) -> str | None:
@@ -358,7 +352,7 @@ class CapturedTables:
         if kind in (TableEventKind.CREATED, TableEventKind.TRUNCATED):
             self.tell(table)
         dropped = kind is TableEventKind.DROPPED
-        self._touch(version, TableCondition.DROPPED if dropped else TableCondition.ACTIVE)
+        self._touch(version, TableCondition.DROPPED if dropped else TableCondition.FOLLOWING)
         self.events.append(
             TableEvent(table, kind, self.last, version.version, version.since, reason, origin)
         )
@@ -411,18 +405,24 @@ class CapturedTables:
             raise met
         if version.schema is not None and (refused := refusal(version.schema)) is not None:
             raise refused
-        state = self._touch(version, TableCondition.ACTIVE)
+        state = self._touch(version)
         return self.files.begin(version, self._place(state.changelog), schema)
 
-    def _touch(self, version: SchemaVersion, condition: TableCondition) -> TableState:
+    def _touch(
+        self,
+        version: SchemaVersion,
+        condition: TableCondition = TableCondition.FOLLOWING,
+        need: Need | None = None,
+    ) -> TableState:
+        """`need`: what it lacks from here on; None: what it lacked before."""
         table = version.table
         before = self._states.get(table)
-        loads = before is not None and before.condition is TableCondition.LOADING
-        if loads and condition is TableCondition.ACTIVE:
-            condition = TableCondition.LOADING
+        if before is not None and before.loading and condition is TableCondition.FOLLOWING:
+            need = before.need
         state = replace(
             before or self._new(table),
             condition=condition,
+            need=need,
             changelog=changelog_path(self._source, table, version.generation),
             changelog_generation=version.generation,
         )
@@ -461,5 +461,5 @@ class CapturedTables:
                 f"the patterns of earlier runs left it out, up to {missed}: its changes up to "
                 "there were not read",
                 hint=f"`lockstep resume {table} --reason …` reads it from the source",
-                remedy=Remedy.RESUMED_RESNAPSHOT,
+                need=Need.ROWS,
             )

@@ -34,7 +34,15 @@ from typing import Final
 
 from pipeline.binlog.search.log_scan import log_between
 from pipeline.decisions import STRUCTURES, Decision, Lease, Unproven
-from pipeline.errors import DamagedEvent, LogStops, Remedy, SourceMoving, TableBusy, TableError
+from pipeline.errors import (
+    DamagedEvent,
+    LogStops,
+    Need,
+    SourceMoving,
+    StoppedBy,
+    TableBusy,
+    TableError,
+)
 from pipeline.ports.source import CurrentSchemas
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.initial_schemas import statements_between
@@ -53,7 +61,6 @@ from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
 from pipeline.shown import listed
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition
 
 FEW_BYTES: Final = 64 << 20
 """The log after a batch is read for this proof if it is no longer than this, or than the log that
@@ -173,7 +180,7 @@ def _not_renamed(table: TableName, to: TableName) -> TableError:
         f"the log says that it was renamed to {to}, and the source still has it: the statement "
         "moved a temporary table of this name",
         hint=f"`lockstep resume {table} --reason …` re-reads it from MySQL",
-        remedy=Remedy.RESUMED_RESNAPSHOT,
+        need=Need.ROWS,
     )
 
 
@@ -240,7 +247,7 @@ def _error(
         f"{whose}{reason}",
         hint="it was altered with sql_log_bin=0, or restored: "
         f"`lockstep resume {table} --reason …` re-reads it from MySQL",
-        remedy=Remedy.RESUMED_RESNAPSHOT,
+        need=Need.ROWS,
     )
 
 
@@ -263,7 +270,7 @@ def note_unproven(
     left = proof.unproven
     if others := before - proof.compared - left:
         states = work.ledger.table_states(work.source.name)
-        paused = {t for t, state in states.items() if state.condition is TableCondition.PAUSED}
+        paused = {t for t, state in states.items() if state.stopped_by is StoppedBy.PERSON}
         left |= others & paused
     if left != before:
         decision = Decision(STRUCTURES, rule, sentence, structures=tuple(sorted(left)))

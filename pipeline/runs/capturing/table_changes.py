@@ -20,7 +20,7 @@ import numpy as np
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.ring import Integers, TransactionGroup
 from pipeline.changes.merging import FromChangelog
-from pipeline.errors import Remedy, StructureUnknown, TableError, ValueLeftOut
+from pipeline.errors import Need, StructureUnknown, TableError, ValueLeftOut
 from pipeline.load import LoadFollowed, LoadJoined
 from pipeline.policies import ForeignKeys
 from pipeline.ports.ledger import Ledger
@@ -118,7 +118,7 @@ class Joining:
         if reread.error is not None or reread.schema is None:
             return ReadPassed(reread, None)
         not_shown = self._structures.not_shown(reread.table)
-        if not_shown is not None and not_shown.remedy is Remedy.CONSENT:
+        if not_shown is not None and not_shown.need is Need.CONSENT:
             # It was ordered before anybody was told what it would show.
             return ReadPassed(replace(reread, error=not_shown), None)
         version = self._structures.adopt(reread.schema, reread.low)
@@ -469,9 +469,7 @@ class Following:
             if self._rules.policies_of(table).foreign_keys is ForeignKeys.RESNAPSHOT:
                 self._reread(table, loss.at, owed(loss.reason))
             else:
-                error = TableError(
-                    loss.reason, hint=resume_hint(table), remedy=Remedy.RESUMED_RESNAPSHOT
-                )
+                error = TableError(loss.reason, hint=resume_hint(table), need=Need.ROWS)
                 self.quarantine(table, loss.at, error)
 
     def _why_not_shown(
@@ -491,7 +489,7 @@ class Following:
         elif consequence.rule == RENAMED and version and version.knowledge is Knowledge.UNKNOWN:
             why = f"{consequence.reason}, and what the settings hid of that is not known"
         hint = consent_hint(table)
-        return None if why is None else TableError(why, hint=hint, remedy=Remedy.CONSENT)
+        return None if why is None else TableError(why, hint=hint, need=Need.CONSENT)
 
     def _follow(
         self,
@@ -512,8 +510,8 @@ class Following:
             kind_of_error = StructureUnknown if unknown else TableError
             self.quarantine(table, logged.begin, kind_of_error(consequence.reason, hint=hint))
         elif consequence.action is Action.REREAD:
-            remedy = Remedy.BACKFILL if consequence.rule == PER_ROW else Remedy.RESNAPSHOT
-            self._reread(table, logged.end, owed(consequence.reason, remedy))
+            need = Need.COLUMNS if consequence.rule == PER_ROW else Need.ROWS
+            self._reread(table, logged.end, owed(consequence.reason, need))
         elif kind is TableEventKind.CHANGED and self.joining.is_read(table):
             self._reread(table, logged.end, owed(ALTERED))
         elif kind is not None and version is not None:

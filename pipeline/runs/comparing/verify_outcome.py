@@ -18,7 +18,7 @@ from pipeline.runs.reports import TableDifference, VerifyReport
 from pipeline.snapshot.condition import read_condition
 from pipeline.source_plan import PartOrder
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine, TableCondition
+from pipeline.table_state import Quarantine
 
 
 def note(work: Workplace, report: VerifyReport) -> None:
@@ -93,7 +93,7 @@ def repair(work: Workplace, lease: Lease, report: VerifyReport) -> tuple[TableNa
     wrong = []
     for table in report.tables:
         state = states.get(table.table)
-        if table.equal or state is None or state.condition is not TableCondition.ACTIVE:
+        if table.equal or state is None or not state.complete:
             continue
         count = differing(table)
         rows = "1 row that differs" if count == 1 else f"{count:,} rows that differ"

@@ -35,7 +35,7 @@ from pipeline.runs.cures import quarantines_of, reload_hint
 from pipeline.runs.mirror_rows import Mirror
 from pipeline.runs.reports import NotCompared, TableDifference, VerifyReport
 from pipeline.table import TableName
-from pipeline.table_state import STOPPED, TableCondition, TableState
+from pipeline.table_state import TableCondition, TableState
 
 READ_ON: Final = "`lockstep run` reads on until all are read; then `lockstep verify` again"
 
@@ -109,10 +109,10 @@ def chosen(
                 hint="`lockstep tables` lists what there is",
             )
         return sorted(tables)
-    going = (TableCondition.ACTIVE, TableCondition.LOADING)
-    quarantined = {table for table, state in states.items() if state.condition not in going}
+    following = TableCondition.FOLLOWING
+    others = {table for table, state in states.items() if state.condition is not following}
     matched = {table for table in present if work.source.patterns.matches(table)}
-    return sorted((matched | states.keys()) - quarantined)
+    return sorted((matched | states.keys()) - others)
 
 
 def side_of(work: Workplace, shown: LakeShown, table: TableName) -> Side:
@@ -211,8 +211,8 @@ def _summed(work: Workplace, shown: LakeShown, table: TableName) -> Summed | Fou
         return unready
     side = side_of(work, shown, table)
     source = work.server.row_sum(side.hasher.structure)
-    if state is not None and state.condition in STOPPED and _moved(shown.cursor, source):
-        why = "it is quarantined, and the source has moved on"
+    if state is not None and state.has_stopped and _moved(shown.cursor, source):
+        why = "it is stopped, and the source has moved on"
         return NotCompared(table, why, AGAIN, readable=True)
     return Summed(side, source, side.mirror.summed(side.hasher))
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from pipeline.batch import BatchState, Cursor
 from pipeline.decisions import Continuity, Lease, LeaseView, Override
-from pipeline.errors import LockstepError, Recovery, Remedy, named, naming
+from pipeline.errors import LockstepError, Recovery, StoppedBy, named, naming
 from pipeline.places import AtCoordinates, Latest, Place, Snapshot
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Position
@@ -149,7 +149,7 @@ def _settings(work: Workplace) -> Mapping[TableName, str]:
 def _shapes(work: Workplace) -> dict[TableName, PlannedShape]:
     found: dict[TableName, PlannedShape] = {}
     errors = {state.table: error for state, error in reshaped(work)}
-    read = [table for table, error in errors.items() if error.remedy is Remedy.RESNAPSHOT]
+    read = [table for table, error in errors.items() if error.by is StoppedBy.RUN]
     estimates = estimates_of(work, read)
     for table, error in errors.items():
         if table in read:

@@ -87,8 +87,8 @@ def read_ahead(work: Workplace, run_start: RunStart, returns: TablePlans) -> Pla
     bounds = replace(bounds, budget=replace(bounds.budget, max_seconds=None))
     newest = work.ledger.batches(work.source.name, limit=1)
     batch = newest[0].id + 1 if newest else 1
-    active = [order.table for order in returns.resumed]
-    basis = basis_of(work, run_start, bounds, batch, active)
+    taken_up = [order.table for order in returns.resumed]
+    basis = basis_of(work, run_start, bounds, batch, taken_up)
     asked = [table for table, plan in returns.plans.items() if plan.asks_server]
     tally = LogTally(basis, asked)
     stops: list[LockstepError] = []

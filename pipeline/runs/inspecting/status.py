@@ -34,7 +34,7 @@ from pipeline.standing.facts import (
 )
 from pipeline.start.question import Refusal, Start
 from pipeline.start.rules import decide_start
-from pipeline.table_state import Quarantine, TableCondition
+from pipeline.table_state import Quarantine
 from pipeline.tables import TablePatterns
 
 _BATCHES = 1_000
@@ -92,9 +92,6 @@ def stand(
         gaps=tuple(ledger.gaps(source)),
         overlaps=overlaps(batches),
         quarantined=quarantines_of(states),
-        paused=frozenset(
-            t for t, state in states.items() if state.condition is TableCondition.PAUSED
-        ),
         ordered_back=frozenset(order.table for order in ledger.open_orders(source)),
         partial=partial_tables(ledger, source, patterns),
         batches=tuple(batches),

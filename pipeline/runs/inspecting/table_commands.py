@@ -22,9 +22,9 @@ from pipeline.errors import (
     HostUnknown,
     LedgerRefused,
     LockstepError,
+    Need,
     PastRefused,
     Recovery,
-    Remedy,
     SourceRefused,
     TableError,
 )
@@ -40,7 +40,6 @@ from pipeline.runs.wanted import (
     TablePlans,
     earlier_version_of,
     needs_of,
-    only_server_supplies,
     origin_of,
     plan_returns,
 )
@@ -63,13 +62,11 @@ from pipeline.schema.table_effects import (
 )
 from pipeline.shape.shaping import consent_hint
 from pipeline.supply.past import Past
-from pipeline.supply.plan import ColumnsRead, Need, Rewritten, RowsRead
+from pipeline.supply.plan import ColumnsRead, Rewritten, RowsRead
 from pipeline.table import TableName
 from pipeline.table_state import (
-    STOPPED,
     OrderKind,
     Supplier,
-    TableCondition,
     TableOrder,
     TableState,
 )
@@ -128,7 +125,6 @@ def give_order(
         kind,
         author=asked.author,
         reason=asked.reason,
-        remedy=_remedy_kept(states[table]) if kind is OrderKind.PAUSE else None,
         schema=None if resumed is None else resumed.order.schema,
         renames=() if resumed is None else asked.renames,
     )
@@ -206,8 +202,8 @@ class Reloading:
     def reads(self, table: TableName) -> bool:
         """Whether its rows are being read from MySQL already, and it has not stopped since."""
         load, state = self.loads.get(table), self.states.get(table)
-        if state is not None and state.condition in (*STOPPED, TableCondition.LOADING):
-            return state.condition is TableCondition.LOADING
+        if state is not None and (state.has_stopped or state.loading):
+            return state.loading
         return load is not None and load.reading is not None
 
     def origin(self, asked: Asked, supplier: Supplier | None) -> Origin:
@@ -215,7 +211,7 @@ class Reloading:
         state = self.states.get(asked.table)
         if state is None:
             return "it is not in the lake yet"
-        if state.condition in STOPPED:
+        if state.has_stopped:
             return _on_return(self.work, asked, state, supplier)
         if needs_of(state) - {Need.MIRROR}:
             return "rows of it are missing that only MySQL has"
@@ -272,7 +268,7 @@ def foresee_reload(
             f"the mirror of {table} cannot be written again from its changelog: {origin}",
             hint=f"`lockstep reload {table} --from source --reason …` reads it from MySQL",
         )
-    stopped = state is not None and state.condition in STOPPED
+    stopped = state is not None and state.has_stopped
     if reads:
         told = f"{table} is being read from the source already; the next run reads on"
         load = known.loads[table].id if table in known.loads else None
@@ -319,7 +315,7 @@ def _foresee_past(asked: Asked, known: Reloading) -> Reload:
 def _require_consent(work: Workplace, state: TableState) -> None:
     """Refuse what would show more than the settings of its former columns or name show: that is a
     person's word (`resume`), and no side effect."""
-    why = state.reason if state.remedy is Remedy.CONSENT else None
+    why = state.reason if state.need is Need.CONSENT else None
     if work.shaping.hides:
         newest = work.ledger.schema_versions(work.source.name, state.table)[-1:]
         unknown = [one.reason for one in newest if one.knowledge is Knowledge.UNKNOWN]
@@ -356,14 +352,6 @@ def give_reload(work: Workplace, lease: Lease, reload: Reload) -> Reload:
     return replace(reload, order=order)
 
 
-def _remedy_kept(state: TableState) -> Remedy | None:
-    """What a table goes on lacking while it is paused, besides the log."""
-    kept = (Remedy.RESUMED_RESNAPSHOT, Remedy.CONSENT)
-    if state.remedy not in kept and only_server_supplies(state):
-        return Remedy.RESNAPSHOT
-    return None if state.remedy is Remedy.CATCH_UP else state.remedy
-
-
 def foresee_resume(work: Workplace, asked: Asked) -> Ordered:
     """The order as it would be recorded, under no number, and what would happen by it.
     Refused as `give_order` is; nothing is recorded."""
@@ -388,11 +376,10 @@ def foresee_resume(work: Workplace, asked: Asked) -> Ordered:
         schema,
         asked.renames,
     )
-    if state.condition not in STOPPED:
+    if not state.has_stopped:
         raise LedgerRefused(
-            f"{asked.table} is {state.condition}: only a table that is paused or quarantined is "
-            "resumed.",
-            hint="`lockstep status` shows what is quarantined or paused, and what to do.",
+            f"{asked.table} is {state.in_words}: only a table that is stopped is resumed.",
+            hint="`lockstep status` shows which tables are stopped, and what to do.",
         )
     place = stopped_at(work, order)
     if schema is not None and asked.renames:

@@ -219,15 +219,14 @@ _WORDS: Final = {
         "it came back with a later batch",
         "`lockstep versions` has it, or says more",
     ),
-    Missing.LOADING: (
+    Missing.READING: (
         "it was being read from the source",
         "it has a version once all its rows are read: `lockstep run` reads on",
     ),
-    Missing.QUARANTINED: (
-        "it was quarantined",
+    Missing.STOPPED: (
+        "it was stopped",
         "`lockstep status` says why, and what brings it back",
     ),
-    Missing.PAUSED: ("it was paused", "`lockstep resume {table}` brings it back"),
     Missing.BEHIND: (
         "its mirror lacks batches that the others have",
         "the next run merges them; `lockstep status` says what keeps it",

@@ -17,7 +17,7 @@ from time import perf_counter
 
 from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
-from pipeline.errors import Remedy, StructureMoved, TableBusy, TableError
+from pipeline.errors import StructureMoved, TableBusy, TableError
 from pipeline.load import Chunk, ChunkRows, Load, LoadBasis
 from pipeline.ports.source import Baseline
 from pipeline.position import Coordinates, LogFile
@@ -137,7 +137,7 @@ def _unread(work: Workplace, loads: Sequence[Load], why: TableBusy) -> list[Rere
     return [Reread(load.table, load.reason, None, head, head, error=why) for load in loads]
 
 
-_AGAIN = owed("", Remedy.RESNAPSHOT).hint
+_AGAIN = owed("").hint
 
 
 def _begun(

@@ -34,7 +34,7 @@ from pipeline.snapshot.bounds import unaskable
 from pipeline.snapshot.condition import Limit, Literal
 from pipeline.source_plan import PartOrder
 from pipeline.table import TableName, TableStructure
-from pipeline.table_state import TableCondition, TableState
+from pipeline.table_state import TableState
 
 AGAIN = "`lockstep run`, then `lockstep reload {} --where … --reason …` again"
 
@@ -93,7 +93,7 @@ def require_readable(work: Workplace, order: PartOrder) -> TableState:
     table, source = order.table, work.source.name
     state = work.ledger.table_states(source).get(table)
     loading = any(load.table == table for load in work.ledger.open_loads(source))
-    if loading or (state is not None and state.condition is TableCondition.LOADING):
+    if loading or (state is not None and state.loading):
         raise ConditionRefused(
             f"all of {table} is being read from the source",
             hint="`lockstep run` reads on until it is whole",
@@ -103,9 +103,9 @@ def require_readable(work: Workplace, order: PartOrder) -> TableState:
             f"{table} is not in the lake yet",
             hint=f"`lockstep reload {table} --from source --reason …` reads all of it",
         )
-    if state.condition is not TableCondition.ACTIVE:
+    if not state.complete:
         raise ConditionRefused(
-            f"{table} is {state.condition.value}: its mirror does not go on",
+            f"{table} is {state.in_words}: its mirror does not go on",
             hint="`lockstep status` says what brings it back",
         )
     return state

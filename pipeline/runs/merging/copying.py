@@ -138,14 +138,14 @@ def _base(work: Workplace, intent: Intent, table: TableName, batch: int) -> Mirr
     that was recorded with the intent if the write was begun before."""
     ledger, source = work.ledger, work.source.name
     if intent.id:
-        pinned = None if intent.copies is None else ledger.pinned(source, intent.copies)
+        pinned = None if intent.copies is None else ledger.pinned(source, write=intent.copies)
         return pinned if pinned is not None and pinned.table == table else None
     state = ledger.table_states(source).get(table)
     if state is None:
         return None
     mirrors = (replace(state, mirror_generation=n + 1) for n in range(state.mirror_generation))
-    applications = [application_id(source, mirror, "mirror") for mirror in mirrors]
-    return ledger.newest_before(source, applications, batch)
+    applications = [application_id(source, one, "mirror") for one in mirrors]
+    return ledger.pinned(source, applications=applications, before=batch)
 
 
 def _require_apart(link: _Link, above: int) -> None:

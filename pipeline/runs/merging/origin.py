@@ -17,7 +17,7 @@ from itertools import groupby
 from pipeline.batch import TableContent
 from pipeline.changes.merging import FromChangelog, Origin, plan_merge, whole_since
 from pipeline.decisions import Continuity
-from pipeline.errors import Remedy, TableError
+from pipeline.errors import Need, TableError
 from pipeline.intent import Intent, MirrorVersion
 from pipeline.ports.ledger import LAST_BATCH
 from pipeline.runs.context import Workplace
@@ -58,9 +58,9 @@ def origin_of_write(
         if isinstance(origin, str):
             # A person asked for the changelog, so MySQL is not read before a person says so.
             hint = f"`lockstep resume {intent.table} --reason …` reads it from the source"
-            raise TableError(origin, hint=hint, remedy=Remedy.RESUMED_RESNAPSHOT)
+            raise TableError(origin, hint=hint, need=Need.ROWS)
         return origin
-    pinned = intent.copies and work.ledger.pinned(work.source.name, intent.copies)
+    pinned = intent.copies and work.ledger.pinned(work.source.name, write=intent.copies)
     if not pinned:
         raise owed("the version of its mirror that its write was begun with is not known")
     later = tuple(part for part in parts if part.batch > pinned.last_batch)

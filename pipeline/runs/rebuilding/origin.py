@@ -335,9 +335,7 @@ def _origin(
     return RebuildOrigin(table, cut, changes, plan, versions, line, key)
 
 
-_STOPPED: Final = frozenset(
-    {Missing.QUARANTINED, Missing.PAUSED, Missing.LOADING, Missing.BEHIND, Missing.LATER}
-)
+_STOPPED: Final = frozenset({Missing.STOPPED, Missing.READING, Missing.BEHIND, Missing.LATER})
 
 
 def _require_captured(

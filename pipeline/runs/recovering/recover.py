@@ -356,7 +356,7 @@ def _app_id(work: Workplace, gathered: GatheredLake, listed: Listed) -> str:
     mirrors = {one.table: one for one in gathered.facts.mirrors}
     mirror = mirrors.get(listed.table)
     generation = 1 if mirror is None else mirror.generation + 1
-    state = TableState(listed.table, TableCondition.ACTIVE, generation, "", listed.folder)
+    state = TableState(listed.table, TableCondition.FOLLOWING, generation, "", listed.folder)
     return application_id(source, state, "changelog", listed.generation)
 
 
@@ -379,8 +379,12 @@ def record_basis(
     ledger, plan, placed = work.ledger, basis.plan, basis.placed
     for left in ledger.unfinished(work.source.name):
         ledger.abandon(lease, left.id, "its recovery did not finish")
-    ledger.number_above(lease, batch=plan.batch, txn_version=basis.gathered.txn_version)
-    ledger.inherit(lease, basis.gathered.facts.counting(plan.told.batch))
+    ledger.number_above(
+        lease,
+        batch=plan.batch,
+        txn_version=basis.gathered.txn_version,
+        inherited=basis.gathered.facts.counting(plan.told.batch),
+    )
     facts = {
         "batch": plan.told.batch,
         "of_ledger": plan.told.ledger,
@@ -424,7 +428,7 @@ def _handover(work: Workplace, adoption: Adopted, version: int, generation: int)
     changelog = changelog_path(work.source.name, mirror.table, generation)
     before = TableState(
         mirror.table,
-        TableCondition.ACTIVE,
+        TableCondition.FOLLOWING,
         mirror.generation,
         mirror.folder,
         changelog,

@@ -47,7 +47,7 @@ from pipeline.runs.replaying.segments_found import Details, SegmentFound
 from pipeline.runs.replaying.settle import settle_writes
 from pipeline.segment import SegmentFile
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableState
+from pipeline.table_state import TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,9 +303,10 @@ class MirrorComparison:
 def require_mirror(state: TableState) -> None:
     """`TableError` unless the mirror shows all that its changelog says."""
     table = state.table
-    if state.condition is not TableCondition.ACTIVE:
-        said = state.condition.value
-        raise TableError(f"it is {said}", hint="`lockstep status` says what brings it back")
+    if not state.complete:
+        raise TableError(
+            f"it is {state.in_words}", hint="`lockstep status` says what brings it back"
+        )
     if state.behind is not None:
         raise TableError("its mirror lacks batches that others have", hint="`lockstep run`")
     if state.adopted is not None or state.mirror_version is None:

@@ -46,7 +46,7 @@ from pipeline.segment import Segment
 from pipeline.start.question import WitnessReading
 from pipeline.supply.plan import FromMirror
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableEvent, TableEventKind, TableState
+from pipeline.table_state import TableEvent, TableEventKind, TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,10 +319,7 @@ def _begun(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
 def _states_then(work: Workplace, known: Iterable[TableName]) -> dict[TableName, TableState]:
     """Those of the tables that the lake had something of before, all captured."""
     states = work.ledger.table_states(work.source.name)
-    return {
-        table: replace(states[table], condition=TableCondition.ACTIVE, stopped=None)
-        for table in known
-    }
+    return {table: states[table].started() for table in known}
 
 
 def _says_updated(work: Workplace, recorded: Sequence[Segment], table: TableName) -> bool:

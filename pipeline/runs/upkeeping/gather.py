@@ -17,7 +17,7 @@ from pipeline.runs.agreement.lake_logs import judged
 from pipeline.runs.commit_records import upkept_metadata
 from pipeline.runs.context import Workplace
 from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableState
+from pipeline.table_state import TableState
 from pipeline.upkeep.decide import (
     MirrorFiles,
     Pile,
@@ -149,8 +149,8 @@ def kept_of(
 ) -> Kept | str:
     """The mirror as it stands; or, in a sentence, why upkeep leaves it alone."""
     mirror = state.mirror
-    if state.condition is not TableCondition.ACTIVE:
-        return f"the table is {state.condition.value}"
+    if not state.complete:
+        return f"the table is {state.in_words}"
     if state.table in books.busy:
         return "captured changes wait for their merge"
     app_id = application_id(work.source.name, state, "mirror")

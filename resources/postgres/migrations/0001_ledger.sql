@@ -810,21 +810,21 @@ create index table_versions_first on lockstep.table_versions (source, database, 
 
 -- -- tables ------------------------------------------------------------------------------------
 
--- What happened to a table that is captured. `told` has the event's values, `life` the condition
--- that it led to. An event with a batch was told by that capture and no longer counts once the
--- batch is abandoned.
+-- The events of a captured table's life. `told` has the event's values, `life` the condition that it
+-- led to. An event with a batch was recorded by that capture and no longer counts once the batch is
+-- abandoned.
 create table lockstep.table_life (
     id bigint generated always as identity constraint table_life_pk primary key,
     source text not null,
     database text not null,
     name text not null,
     event text not null constraint table_life_event_known check (event in (
-        'followed', 'load begun', 'loaded', 'dropped', 'quarantined', 'paused', 'reloaded',
-        'rejoined', 'mirror written', 'mirror handed over', 'mirror replaced', 'mirror removed',
-        'lake restarted', 'batch abandoned'
+        'followed', 'loaded', 'dropped', 'stopped', 'reloaded', 'rejoined', 'mirror written',
+        'mirror handed over', 'mirror replaced', 'mirror removed', 'lake restarted',
+        'batch abandoned'
     )),
     life text not null constraint table_life_known check (
-        life in ('active', 'loading', 'quarantined', 'paused', 'dropped')
+        life in ('following', 'stopped', 'dropped')
     ),
     batch bigint,
     token bigint not null,
@@ -858,10 +858,12 @@ create trigger table_life_begin before insert on lockstep.table_life
 --   `generation`, `mirror_generation`, `changelog_generation` count the folders that the table, its
 --     mirror and its changelog had; `mirror` and `changelog` are those of today.
 --   `mirror_version`: the structure that the mirror shows.
---   `adopted`: the Delta version at which a ledger made from the lake went on with the mirror.
---   `reason`, `hint`, `position`, `remedy` of a table that is quarantined or paused: why, what to
---     do, where in the log, and what it is owed before it is active again.
---   `stopped_*`: how far the table was captured, where it is not any more.
+--   `adopted`: the Delta version at which a ledger made from the lake continued the mirror.
+--   `stopped_by` a run (the next one starts the table by itself), the system (Lockstep: it waits for
+--     a person) or a person; `reason`, `hint`, `position`: why, what to do, where in the log.
+--   `need`: what the table lacks besides the log. A followed table with a need is not merged: its
+--     rows are being read from the source. Only a person's order ends the need of a `consent`.
+--   `stopped_batch` and the place: how far a table that is not followed any more was captured.
 --   `behind_batch`: the oldest batch that its mirror lacks although the others have gone on. It alone
 --     is no event's: it is counted from batches and writes.
 create table lockstep.table_states (
@@ -869,7 +871,7 @@ create table lockstep.table_states (
     database text not null,
     name text not null,
     condition text not null constraint table_states_condition_known check (
-        condition in ('active', 'loading', 'quarantined', 'paused', 'dropped')
+        condition in ('following', 'stopped', 'dropped')
     ),
     generation integer not null constraint table_states_generation_counts check (generation > 0),
     mirror text not null,
@@ -877,10 +879,11 @@ create table lockstep.table_states (
     reason text,
     hint text,
     position text,
-    remedy text constraint table_states_remedy_known check (
-        remedy in (
-            'catch-up', 'rewrite-mirror', 'resumed-resnapshot', 'consent', 'resnapshot', 'backfill'
-        )
+    stopped_by text constraint table_states_stopped_by_known check (
+        stopped_by in ('run', 'system', 'person')
+    ),
+    need text constraint table_states_need_known check (
+        need in ('rows', 'columns', 'mirror', 'consent')
     ),
     mirror_version integer,
     mirror_generation integer not null default 1
@@ -901,21 +904,17 @@ create table lockstep.table_states (
         references lockstep.batches (source, id),
     constraint table_states_behind_batch foreign key (source, behind_batch)
         references lockstep.batches (source, id),
-    constraint table_states_quarantine_explained check (
-        num_nonnulls(reason, hint, position)
-        = case when condition in ('quarantined', 'paused') then 3 else 0 end
+    constraint table_states_stop_explained check (
+        num_nonnulls(stopped_by, reason, hint, position) = case condition when 'stopped' then 4 else 0 end
     ),
-    constraint table_states_remedy_told check (
-        case condition
-            when 'quarantined' then remedy is not null
-            when 'paused' then true
-            else remedy is null
-        end
+    constraint table_states_need_of_condition check (
+        case condition when 'following' then need = 'rows' when 'dropped' then need is null else true end
     ),
+    constraint table_states_consent_by_person check (need <> 'consent' or stopped_by <> 'run'),
     constraint table_states_stopped check (
         num_nonnulls(stopped_batch, stopped_base, stopped_number, stopped_offset) = case
-            when condition in ('active', 'loading') then 0
-            when condition in ('quarantined', 'paused') and stopped_batch is null then 0
+            when condition = 'following' then 0
+            when condition = 'stopped' and stopped_batch is null then 0
             else 4
         end
     )
@@ -929,13 +928,13 @@ create index table_states_by_stopped on lockstep.table_states (source, stopped_b
 create function lockstep.table_states_move() returns trigger language plpgsql as $$
 begin
     if new.event is null or tg_op = 'UPDATE' and new.event = old.event and (
-        new.condition, new.generation, new.mirror, new.changelog, new.reason, new.hint,
+        new.condition, new.stopped_by, new.generation, new.mirror, new.changelog, new.reason, new.hint,
         new.position, new.mirror_version, new.changelog_generation, new.stopped_batch,
-        new.stopped_base, new.stopped_number, new.stopped_offset, new.adopted, new.remedy,
+        new.stopped_base, new.stopped_number, new.stopped_offset, new.adopted, new.need,
         new.mirror_generation) is distinct from (
-        old.condition, old.generation, old.mirror, old.changelog, old.reason, old.hint,
+        old.condition, old.stopped_by, old.generation, old.mirror, old.changelog, old.reason, old.hint,
         old.position, old.mirror_version, old.changelog_generation, old.stopped_batch,
-        old.stopped_base, old.stopped_number, old.stopped_offset, old.adopted, old.remedy,
+        old.stopped_base, old.stopped_number, old.stopped_offset, old.adopted, old.need,
         old.mirror_generation) then
         perform lockstep.refuse('table_states_told', 'a state changes with an event');
     end if;
@@ -991,7 +990,7 @@ begin
     if new.done_batch is not null then
         perform lockstep.refuse('table_orders_begin_open', 'an order begins as open');
     end if;
-    if new.kind = 'resume' and found not in ('paused', 'quarantined') then
+    if new.kind = 'resume' and found <> 'stopped' then
         perform lockstep.refuse('table_orders_resume_stopped', 'the table has not stopped');
     end if;
     if new.kind = 'reload' and found = 'dropped' then
@@ -1516,7 +1515,7 @@ create index writes_by_token on lockstep.writes (source, token);
 create index writes_by_settled_token on lockstep.writes (source, settled_token);
 
 -- A write merges captured batches, or later ones that its table's mirror lacks, of a table that is
--- not set aside, and no batch twice. A replay writes what acknowledged batches brought once more, as
+-- neither stopped nor still being read, and no batch twice. A replay writes what acknowledged batches brought once more, as
 -- often as somebody wants it.
 create function lockstep.writes_begin() returns trigger language plpgsql as $$
 declare
@@ -1545,8 +1544,8 @@ begin
                and w.last_batch < new.last_batch) then
         perform lockstep.refuse('writes_copy_settled', 'only a settled write has rows to copy');
     end if;
-    if the_table.condition not in ('active', 'dropped') then
-        perform lockstep.refuse('writes_of_active_tables', 'the table is set aside');
+    if the_table.condition = 'stopped' or the_table.need is not null then
+        perform lockstep.refuse('writes_of_merged_tables', 'the table is stopped, or its rows are being read');
     end if;
     if new.step <> 'replay' and exists (
                select from lockstep.writes w
@@ -1620,7 +1619,7 @@ create view lockstep.waiting as
     join lockstep.batches b on b.id = s.batch and b.state = 'captured'
     join lockstep.table_states t
         on (t.source, t.database, t.name) = (s.source, s.database, s.name)
-    where t.condition in ('active', 'dropped')
+    where t.condition <> 'stopped' and t.need is null
       and not lockstep.covered(s.source, s.database, s.name, s.batch);
 
 -- A Delta version that upkeep made: it shows the rows of the version `shows` in other files. Whoever
