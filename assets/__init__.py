@@ -1,1 +1,2 @@
-"""The Dagster graph, and nothing else: steps as assets, mirrors, checks, schedules."""
+"""Everything that Dagster shows and starts: a run's steps and the mirrors as assets, checks,
+schedules and sensors; and the HTML pages of runs."""

@@ -1,9 +1,9 @@
-"""Which tables there are, in a file beside lockstep.toml: loading never needs a server.
+"""The captured tables in a file beside lockstep.toml, so that Dagster loads without any server.
 
-`.lockstep/catalogue.json` is `{"sources": {name: {"tables": [entry, …]}}}`. It is a
-copy for Dagster's page only: what is done is in the ledger. Missing or old is no error.
-Tables keep their place in the list, so that generated names stay; new ones are appended,
-and one whose mirror is gone keeps its place without being shown.
+`.lockstep/catalogue.json` is `{"sources": {name: {"tables": [entry, …]}}}`. It only serves
+Dagster's page, and may be missing or old. Tables keep their places in the list, because names in
+Dagster are made from them: new tables are appended, and a table without a mirror keeps its place
+unseen.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ FILE = "catalogue.json"
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """A captured table; `mirror` and `changelog` are paths relative to the lake. `ended`: its
-    mirror was removed, or it may not have one. `told`: what Dagster was last told of the table; ""
-    for nothing. `key`: the parts of its asset's key where a translator chose them."""
+    """A captured table. `mirror`, `changelog`: paths relative to the lake; `ended`: its mirror was
+    removed, or it may not have one; `reported`: a digest of the state that was last reported to
+    Dagster, "" if none was; `key`: the parts of its asset's key if a translator chose them."""
 
     database: str
     name: str
@@ -39,7 +39,7 @@ class CatalogueEntry:
     changelog: str
     dropped: bool = False
     ended: bool = False
-    told: str = ""
+    reported: str = ""
     key: tuple[str, ...] = ()
 
     @property
@@ -51,24 +51,23 @@ _ENTRY: Final = TypeAdapter(CatalogueEntry)
 
 
 def read_catalogue(folder: Path, source: str) -> tuple[CatalogueEntry, ...]:
-    """The source's tables in their fixed order; empty when the file is missing or is not
-    one of ours."""
+    """Return the source's tables in their fixed order; none if the file is missing or damaged."""
     return _entries(read_object(folder / FILE), source)
 
 
 def fingerprint(catalogue: Mapping[str, Sequence[CatalogueEntry]]) -> str:
-    """16 hex digits that change with whatever the location declares of the tables."""
+    """Return 16 hex digits that change with everything that Dagster declares of the tables."""
     declared = {
-        source: [asdict(replace(entry, told="", key=())) for entry in catalogue[source]]
+        source: [asdict(replace(entry, reported="", key=())) for entry in catalogue[source]]
         for source in sorted(catalogue)
     }
     return hashlib.sha256(json.dumps(declared).encode()).hexdigest()[:16]
 
 
 def entries_of(
-    states: Mapping[TableName, TableState], told: Mapping[TableName, str] = MappingProxyType({})
+    states: Mapping[TableName, TableState], reported: Mapping[TableName, str] = MappingProxyType({})
 ) -> list[CatalogueEntry]:
-    """The tables of a ledger; `told`: what Dagster last heard about each."""
+    """Return entries of a ledger's tables. `reported`: digests of the last reports to Dagster."""
     return [
         CatalogueEntry(
             table.database,
@@ -77,47 +76,44 @@ def entries_of(
             state.changelog,
             dropped=state.condition is TableCondition.DROPPED,
             ended=state.mirror_ended or state.mirror.endswith(NO_PLACE),
-            told=told.get(table, ""),
+            reported=reported.get(table, ""),
         )
         for table, state in states.items()
     ]
 
 
 def joined(
-    known: Sequence[CatalogueEntry], seen: Iterable[CatalogueEntry], *, complete: bool
+    entries: Sequence[CatalogueEntry], updates: Iterable[CatalogueEntry], *, complete: bool
 ) -> tuple[CatalogueEntry, ...]:
-    """Known entries at their places, brought up to date, then new ones by name. What was told
-    of a table stays where nothing else is told.
-
-    `complete`: what was not seen is gone from the source, and stays, marked dropped.
+    """Return the entries, updated in their places, then the new ones by name. An update without
+    `reported` keeps the old one. `complete`: a table without an update was dropped at the source.
     """
-    fresh = {entry.table: entry for entry in seen}
-    kept = []
-    for old in known:
-        new = fresh.pop(old.table, replace(old, dropped=True) if complete else old)
-        kept.append(replace(new, told=new.told or old.told, key=old.key))
-    return (*kept, *(fresh[table] for table in sorted(fresh)))
+    new = {entry.table: entry for entry in updates}
+    merged = []
+    for old in entries:
+        entry = new.pop(old.table, replace(old, dropped=True) if complete else old)
+        merged.append(replace(entry, reported=entry.reported or old.reported, key=old.key))
+    return (*merged, *(new[table] for table in sorted(new)))
 
 
 def update_catalogue(
-    folder: Path, source: str, seen: Iterable[CatalogueEntry], *, complete: bool
+    folder: Path, source: str, updates: Iterable[CatalogueEntry], *, complete: bool
 ) -> bool:
-    """Replace the file atomically, one process at a time; other sources stay as they are.
-    Whether the location declares something else at its next load."""
+    """Update the source's entries; return whether Dagster's next load declares something else."""
     with changing_object(folder / FILE) as content:
-        known = _entries(content, source)
-        entries = joined(known, seen, complete=complete)
-        _put(content, source, entries)
-    return fingerprint({source: entries}) != fingerprint({source: known})
+        before = _entries(content, source)
+        after = joined(before, updates, complete=complete)
+        _put(content, source, after)
+    return fingerprint({source: after}) != fingerprint({source: before})
 
 
 def note_keys(folder: Path, source: str, keys: Mapping[TableName, tuple[str, ...]]) -> None:
-    """Replace which keys a translator chose; the file is written only where they are others."""
+    """Record the keys that a translator chose; do not touch the file if they are unchanged."""
     if all(entry.key == keys.get(entry.table, ()) for entry in read_catalogue(folder, source)):
         return
     with changing_object(folder / FILE) as content:
-        known = _entries(content, source)
-        _put(content, source, [replace(one, key=keys.get(one.table, ())) for one in known])
+        entries = _entries(content, source)
+        _put(content, source, [replace(e, key=keys.get(e.table, ())) for e in entries])
 
 
 def _put(content: dict[str, Any], source: str, entries: Iterable[CatalogueEntry]) -> None:
@@ -131,11 +127,11 @@ def _sources(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _entries(content: Mapping[str, Any], source: str) -> tuple[CatalogueEntry, ...]:
-    """Entries that can be read; those of another shape are left out, and a table once."""
-    of_source = _sources(content).get(source)
-    listed = of_source.get("tables") if isinstance(of_source, dict) else None
+    """Return the valid entries, each table once."""
+    section = _sources(content).get(source)
+    items = section.get("tables") if isinstance(section, dict) else None
     entries: dict[TableName, CatalogueEntry] = {}
-    for item in listed if isinstance(listed, list) else ():
+    for item in items if isinstance(items, list) else ():
         with suppress(ValidationError):
             entry = _ENTRY.validate_python(item)
             entries.setdefault(entry.table, entry)

@@ -1,7 +1,8 @@
-"""The checks of a source as a whole: what is gathered for all of them, and each a function of it.
+"""The asset checks of a source as a whole: the facts are gathered once, and each check is a
+function of them. A new check is a row of `CHECKS`.
 
-They report what the ledger recorded, and block nothing: what must stop an acknowledgement is
-decided where the ledger is written. A new one is a row of `CHECKS`.
+Checks report what the ledger recorded, and block nothing: what must prevent an acknowledgement is
+decided where the ledger is written.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pipeline.batch import BatchState
 from pipeline.consumers import Consumer
 from pipeline.errors import StoppedBy
 from pipeline.gaps import Gap
+from pipeline.json_values import parts
 from pipeline.ports.consumers import Consumers
 from pipeline.ports.ledger import Ledger
 from pipeline.preflight import pause_from_now
@@ -44,15 +46,15 @@ from resources.config import Settings
 _WARN, _ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 
 _BATCHES = 20
-"""Batches that are added up: the newest ones."""
+"""Number of acknowledged batches, the newest ones, whose rows are added up."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedSource:
-    """`pause`: the longest between two scheduled runs, if any. `keep`: how long versions of
-    mirrors stay. `accounts`: of the newest acknowledged batches, oldest first. `consumers`: each
-    with the moment since which it has acknowledged nothing of what there is; None where it is done
-    with all of it."""
+    """The facts that the checks judge. `pause`: the longest time between two scheduled runs;
+    `keep`: how long versions of mirrors are kept; `accounts`: of the newest acknowledged batches,
+    oldest first; `consumers`: each with the time of its last acknowledgement, None if it has
+    acknowledged everything."""
 
     source: str
     now: datetime
@@ -72,7 +74,7 @@ class CheckedSource:
 def source_results(
     settings: Settings, work: Workplace, consumers: Consumers, asset: dg.AssetKey
 ) -> Iterator[dg.AssetCheckResult]:
-    """Every check of the source, as it stands now, as a result of that asset."""
+    """Yield the result of every check of the source now, as a check of that asset."""
     checked = _gather(settings, work, consumers)
     for name, _, judge in CHECKS:
         judged = judge(checked)
@@ -104,7 +106,7 @@ def _gather(settings: Settings, work: Workplace, consumers: Consumers) -> Checke
         lag=lag,
         headroom=room,
         accounts=_accounts(ledger, source, following),
-        consumers=[(one, _behind_since(ledger, one)) for one in consumers.consumers(source)],
+        consumers=[(each, _behind_since(ledger, each)) for each in consumers.consumers(source)],
     )
 
 
@@ -125,7 +127,8 @@ def _accounts(ledger: Ledger, source: str, following: frozenset[TableName]) -> t
 
 
 def _behind_since(ledger: Ledger, consumer: Consumer) -> datetime | None:
-    """When the newest batch was acknowledged that it is done with; when it was made, if none."""
+    """Return when the batch at its cursor was acknowledged, or when it was created if it has no
+    cursor; None if nothing is left to read."""
     if not consumer.behind:
         return None
     if consumer.cursor is None:
@@ -147,11 +150,11 @@ class CheckResult:
 
 def _stopped(checked: CheckedSource) -> CheckResult:
     stopped = checked.stopped
-    faults = [one for one in stopped if one.by is StoppedBy.SYSTEM]
-    found: Metadata = {"tables": len(stopped)}
+    faults = [table for table in stopped if table.by is StoppedBy.SYSTEM]
+    metadata: Metadata = {"tables": len(stopped)}
     if stopped:
-        found["stopped"] = quarantine_table(stopped)
-    return CheckResult(not stopped, _ERROR if faults else _WARN, found)
+        metadata["stopped"] = quarantine_table(stopped)
+    return CheckResult(not stopped, _ERROR if faults else _WARN, metadata)
 
 
 def _gaps(checked: CheckedSource) -> CheckResult:
@@ -175,7 +178,7 @@ def _age(checked: CheckedSource, moment: datetime | None) -> float | None:
 
 def _differing(checked: CheckedSource) -> CheckResult:
     proofs = checked.proofs
-    found: Metadata = {}
+    metadata: Metadata = {}
     if proofs:
         heads = ("table", "compared", "at", "differing", "proven at", "rows", "position")
         rows = [
@@ -190,11 +193,11 @@ def _differing(checked: CheckedSource) -> CheckResult:
             )
             for proof in proofs
         ]
-        found["compared"] = records(heads, rows)
+        metadata["compared"] = records(heads, rows)
     proven = [proof.proven_at for proof in proofs if proof.proven_at is not None]
     if proven:
-        found["oldest proof in seconds"] = _age(checked, min(proven))
-    return CheckResult(not open_differences(proofs), _ERROR, found)
+        metadata["oldest proof in seconds"] = _age(checked, min(proven))
+    return CheckResult(not open_differences(proofs), _ERROR, metadata)
 
 
 def _judged(
@@ -244,12 +247,13 @@ def _adding_up(checked: CheckedSource) -> CheckResult:
     figures["batches that do not add up"] = records(heads, rows)
     lost = any(not account.whole for account in wrong)
     numbers = ", ".join(str(account.batch) for account in wrong)
-    told = f"batch {numbers}: read, written and merged rows are not the same; `lockstep verify`"
-    return CheckResult(False, _ERROR if lost else _WARN, figures, told)
+    sentence = f"batch {numbers}: read, written and merged rows differ; `lockstep verify`"
+    return CheckResult(False, _ERROR if lost else _WARN, figures, sentence)
 
 
 def _old_proofs(checked: CheckedSource) -> CheckResult:
-    """Of tables that follow: when each was last found equal, by all of its rows or by some."""
+    """Judge how long ago each table that follows was last proven equal, completely or by
+    samples."""
     following, keep = checked.following, checked.keep.total_seconds()
     newest: dict[TableName, float] = {}
     for proof in checked.proofs:
@@ -259,41 +263,42 @@ def _old_proofs(checked: CheckedSource) -> CheckResult:
     never = following - newest.keys()
     figures: Metadata = {"tables proven": len(newest), "tables never proven": len(never)}
     if not newest:
-        told = "no table was ever compared with MySQL: `lockstep verify`"
-        return CheckResult(True, _WARN, figures, told if never else None)
+        sentence = "no table was ever compared with MySQL: `lockstep verify`"
+        return CheckResult(True, _WARN, figures, sentence if never else None)
     figures["oldest proof in seconds"] = max(newest.values())
     figures["limit in seconds"] = keep
     old = sorted(table for table, age in newest.items() if age > keep)
     if not old:
         return CheckResult(True, _WARN, figures)
-    told = (
+    sentence = (
         f"{len(old)} tables were last found equal more than {spoken(checked.keep)} ago, {old[0]} "
         f"first: `lockstep verify {old[0]}`"
     )
-    return CheckResult(False, _WARN, figures, told)
+    return CheckResult(False, _WARN, figures, sentence)
 
 
 def _slow_consumers(checked: CheckedSource) -> CheckResult:
     consumers = checked.consumers
-    waits = {one.name: _age(checked, since) or 0.0 for one, since in consumers}
+    waits = {consumer.name: _age(checked, since) or 0.0 for consumer, since in consumers}
     figures: Metadata = {
         "consumers": len(consumers),
         "longest behind in seconds": max(waits.values(), default=0.0),
-        "changes not read": sum(one.changes for one, _ in consumers),
+        "changes not read": sum(consumer.changes for consumer, _ in consumers),
     }
     if consumers:
         heads = ("consumer", "batches behind", "changes behind", "deliveries out", "since")
-        rows = [(one.name, one.behind, one.changes, one.out, since) for one, since in consumers]
+        counts = "name, behind, changes, out"
+        rows = [(*parts(consumer, counts).values(), since) for consumer, since in consumers]
         figures["consumers' places"] = records(heads, rows)
     slow = [name for name, age in waits.items() if age > checked.keep.total_seconds()]
     if not slow:
         return CheckResult(True, _WARN, figures)
-    told = (
+    sentence = (
         f"{', '.join(slow)}: nothing acknowledged for more than {spoken(checked.keep)}, which is "
-        "how long versions stay: start the program that reads, or give the consumer up with "
+        "how long versions are kept: start the program that reads, or delete the consumer with "
         "lockstep.drop_consumer"
     )
-    return CheckResult(False, _WARN, figures, told)
+    return CheckResult(False, _WARN, figures, sentence)
 
 
 CHECKS: Sequence[tuple[str, str, Callable[[CheckedSource], CheckResult]]] = (
@@ -304,43 +309,43 @@ CHECKS: Sequence[tuple[str, str, Callable[[CheckedSource], CheckResult]]] = (
     ),
     (
         "no_gap",
-        "Changes that were never read, because somebody chose a later start: the tables may "
-        "differ from the source.",
+        "No part of the log was left unread because somebody chose a later start: after such a "
+        "gap, tables may differ from the source.",
         _gaps,
     ),
     (
         "no_partial_mirror",
-        "Tables that had rows before the place where their log is read from: the mirror has "
-        "only part of them.",
+        "No mirror has only a part of its table, because the table had rows before the place from "
+        "which its log is read.",
         _partial,
     ),
     (
         "no_table_differs",
-        "Tables whose rows differed from the source's when `lockstep verify`, or a run with "
-        "prove_rows, last compared them.",
+        "No table differed from the source's when `lockstep verify`, or a run with prove_rows, "
+        "last compared it.",
         _differing,
     ),
-    ("not_late", "Whether the lake is as fresh as its schedule allows.", _late),
+    ("not_late", "The lake is as fresh as its schedule allows.", _late),
     (
         "log_is_kept",
-        "Whether the server keeps the log behind the cursor long enough for the next runs.",
+        "The server keeps the log after the cursor long enough for the next runs.",
         _at_risk,
     ),
     (
         "rows_add_up",
-        "Whether the newest batches have as many rows written and merged as were read of the log, "
-        "by operation.",
+        "In the newest batches, as many rows were written and merged as were read from the log, by "
+        "operation.",
         _adding_up,
     ),
     (
         "proofs_are_recent",
-        "Whether each table was found equal to MySQL's within the time that versions are kept.",
+        "Each table was proven equal to MySQL's within the time that versions are kept.",
         _old_proofs,
     ),
     (
         "consumers_keep_up",
-        "Whether each consumer of the changelog reads within the time that versions are kept.",
+        "Each consumer of the changelog reads within the time that versions are kept.",
         _slow_consumers,
     ),
 )
-"""Name, description, rule."""
+"""Name, description and rule of each check."""

@@ -24,8 +24,8 @@ _COMPONENT = "lockstep.location.LockstepComponent"
 
 
 class SourceParams(BaseModel):
-    """What `dg scaffold` asks for, and writes into the source's lockstep.toml: the options of
-    `lockstep init`."""
+    """The options of `lockstep init`, which `dg scaffold` asks for and writes into
+    lockstep.toml."""
 
     name: str = Field(
         default="", description="what to call the source; default the component's folder"
@@ -37,10 +37,10 @@ class SourceParams(BaseModel):
         default="", description="env:NAME or file:PATH; default env:<NAME>_PASSWORD"
     )
     tls: Literal["verify", "required", "off"] = Field(
-        default="verify", description="whether it is checked"
+        default="verify", description="how the connection is encrypted"
     )
-    tables: str = Field(description="database.table, with * and ?; spaces between patterns")
-    exclude: str = Field(default="", description="what to leave out of that")
+    tables: str = Field(description="database.table, with * and ?; patterns separated by spaces")
+    exclude: str = Field(default="", description="tables to leave out of these")
     start: str = Field(default="snapshot", description="snapshot, earliest, latest or file:offset")
     schedule: str = Field(default="", description='cron, five fields, UTC, such as "*/10 * * * *"')
     lake: str = Field(
@@ -52,19 +52,19 @@ class SourceParams(BaseModel):
 
     @model_validator(mode="after")
     def _valid(self) -> SourceParams:
-        self.configuration(self.name or "source")  # before anything is made
+        self.configuration(self.name or "source")  # refuse before anything is written
         return self
 
     def configuration(self, name: str) -> str:
-        """The lockstep.toml of a source of that name; ValueError where it would be wrong."""
-        given = self.model_dump() | {
+        """Return lockstep.toml with a source of that name; ValueError if it would be invalid."""
+        options = self.model_dump() | {
             "name": name,
             "password": self.password or None,
             "tables": self.tables.split(),
             "exclude": self.exclude.split(),
             "schedule": self.schedule or None,
         }
-        text = file_of_source(**given)
+        text = file_of_source(**options)
         try:
             parse_settings(text, Path(_FILE))
         except ConfigurationError as error:
@@ -73,9 +73,10 @@ class SourceParams(BaseModel):
 
 
 class SourceScaffolder(dg.Scaffolder[SourceParams]):
-    """Writes defs.yaml in the package, and lockstep.toml in the project's folder: the lake, the
-    ledger and what Lockstep keeps are beside that file. A file that is there stays. One component
-    has all sources of a project, because one ledger, one lake and one set of sensors do."""
+    """Writes defs.yaml into the package and lockstep.toml into the project's folder, where the
+    lake, the ledger and `.lockstep` will be, too. An existing file is kept. A project has one
+    component for all its sources, because they share one ledger, one lake and one set of
+    sensors."""
 
     @classmethod
     def get_scaffold_params(cls) -> type[SourceParams]:
@@ -86,7 +87,7 @@ class SourceScaffolder(dg.Scaffolder[SourceParams]):
         file = (request.project_root or folder) / _FILE
         for other in folder.parent.glob("*/defs.yaml"):
             if other.parent != folder and _COMPONENT in other.read_text(encoding="utf-8"):
-                raise ValueError(f"{other} is there already; add your source to {file} instead")
+                raise ValueError(f"{other} exists already; add your source to {file} instead")
         if not file.exists():
             name = request.params.name or re.sub(r"\W", "_", folder.name.lower())
             file.write_text(request.params.configuration(name), encoding="utf-8")
@@ -102,8 +103,8 @@ Translation = Annotated[
 
 @dg.scaffold_with(SourceScaffolder)
 class LockstepComponent(dg.Component, dg.Model, dg.Resolvable):
-    """Mirrors of MySQL tables in Delta Lake, by one lockstep.toml: the steps of a run, each
-    table, checks, schedules and sensors."""
+    """Mirrors of MySQL tables in Delta Lake, declared by one lockstep.toml: the steps of a run,
+    each mirror, checks, schedules and sensors."""
 
     config: str = Field(_FILE, description="the configuration, from the folder of defs.yaml")
     translation: Translation | None = Field(
@@ -111,7 +112,7 @@ class LockstepComponent(dg.Component, dg.Model, dg.Resolvable):
     )
 
     def get_asset_spec(self, table: MirroredTable) -> dg.AssetSpec:
-        """The asset of a mirror, by `translation`; override it as a translator's method."""
+        """Return the asset of a mirror by `translation`; override it as a translator's method."""
         return table.spec if self.translation is None else self.translation(table.spec, table)
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:

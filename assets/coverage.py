@@ -1,7 +1,7 @@
-"""Which parts of a source's past are covered: told to Dagster, and kept beside lockstep.toml.
+"""The partitions of a source's past: which of them runs have read, reported to Dagster.
 
-`.lockstep/coverage.json` is a copy for Dagster's page only, as the catalogue is: where it is lost,
-the first batch tells the beginning again, and partitions are told of again.
+`.lockstep/coverage.json` only serves Dagster's page, as the catalogue does. If it is lost, the
+first batch has the beginning, and the partitions are reported again.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from resources.config import Settings
 FILE: Final = "coverage.json"
 
 _AT_ONCE: Final = 200
-"""Partitions that one run tells of; Dagster takes milliseconds for each."""
+"""Largest number of partitions that a run reports; Dagster takes milliseconds for each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """`begins`: the beginning of the partition that the first captured transaction is in; it only
-    moves back. `until`: the end of the last partition that Dagster was told of."""
+    """`begins`: the beginning of the partition with the first captured transaction, which can only
+    move back; `until`: the end of the last partition that was reported."""
 
     begins: datetime
     until: datetime
 
     def closed(self, moment: datetime, partitions: Partitions, most: int) -> Iterator[datetime]:
-        """The beginnings of the partitions that are over at a moment and were not told yet, oldest
-        first, `most` of them."""
+        """Yield the beginnings of at most `most` partitions that ended before the moment and were
+        not reported yet, oldest first."""
         begin = self.until
         for _ in range(most):
             if begin + partitions.length > moment:
@@ -52,7 +52,7 @@ class Coverage:
 
 
 def read_coverage(folder: Path, source: str) -> Coverage | None:
-    """None where nothing was captured yet, or the file is none of ours."""
+    """Return the source's coverage; None if nothing was captured yet or the file is damaged."""
     entry = read_object(folder / FILE).get(source, {})
     try:
         return Coverage(*(datetime.fromisoformat(entry[key]) for key in ("begins", "until")))
@@ -61,8 +61,8 @@ def read_coverage(folder: Path, source: str) -> Coverage | None:
 
 
 def coverage_from(before: Coverage | None, first: datetime, partitions: Partitions) -> Coverage:
-    """With the partition of the first captured transaction among them: where that is earlier than
-    what was known, all behind it are told again. Partitions may be longer than they were."""
+    """Return the coverage with the partition of the first captured transaction. If that is earlier
+    than before, all partitions are reported again. Their length may have been changed."""
     begin = partitions.begin_of(first)
     if before is None or begin < partitions.begin_of(before.begins):
         return Coverage(begin, begin)
@@ -77,9 +77,8 @@ def write_coverage(folder: Path, source: str, coverage: Coverage) -> None:
 def note_coverage(
     into: Events, settings: Settings, work: Workplace, began: datetime | None
 ) -> None:
-    """Tell Dagster of the partitions that are over and read: up to the moment at which this run
-    looked where the log ends, by this machine's clock; None: up to the last commit that was
-    read."""
+    """Report the partitions that ended and were read. `began`: when this run looked where the log
+    ends, by this machine's clock; if None, partitions up to the last commit count as read."""
     source, partitions = work.source.name, settings.file.dagster.partitions
     cursor = work.ledger.cursors(source).acknowledged
     folder = settings.state_folder
@@ -89,18 +88,18 @@ def note_coverage(
         return
     until = began or cursor.position.committed_at or first
     names = Declaration.of(settings, source).names
-    known = coverage_from(before, first, partitions)
-    told = known.until
-    for begin in known.closed(until, partitions, _AT_ONCE):
+    coverage = coverage_from(before, first, partitions)
+    reported = coverage.until
+    for begin in coverage.closed(until, partitions, _AT_ONCE):
         key = begin.strftime(partitions.key_format)
         into.log_event(dg.AssetMaterialization(names.replayed, partition=key))
-        told = begin + partitions.length
-    write_coverage(folder, source, replace(known, until=told))
+        reported = begin + partitions.length
+    write_coverage(folder, source, replace(coverage, until=reported))
 
 
 def _first_commit(work: Workplace, before: Coverage | None) -> datetime | None:
-    """When the first transaction was committed that the source's first batch may have. A time
-    before the log file was made, or after it was read, is a wrong one: it opens no partitions."""
+    """Return the earliest commit time of the source's first batch. It is limited to the time
+    between the log file's creation and its capture, because a server's clock may be wrong."""
     batch = next(iter(work.ledger.live_batches(work.source.name, limit=1)), None)
     if batch is None or batch.end is None or batch.witness is None:
         return None
@@ -115,9 +114,10 @@ def _first_commit(work: Workplace, before: Coverage | None) -> datetime | None:
 
 
 def _first_transaction(work: Workplace, batch: Batch) -> datetime | None:
-    """When the earliest transaction of a batch was committed; None where none is known any more."""
+    """Return the earliest commit time of a batch's transactions; None if their files are gone."""
     parts = content_of(work.ledger, batch.source, batch.id).source_parts
-    files = [one for part in parts if part.table is SourceTable.TRANSACTIONS for one in part.files]
+    transactions = [part for part in parts if part.table is SourceTable.TRANSACTIONS]
+    files = [file for part in transactions for file in part.files]
     folder, moments = source_table_path(batch.source, SourceTable.TRANSACTIONS), list[datetime]()
     if not work.segments.damaged(folder, files):
         for piece in work.segments.pieces(folder, files, ["_committed_at"]):

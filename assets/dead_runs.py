@@ -1,11 +1,12 @@
-"""Dagster runs whose process is gone: found by the ledger's leases, shown as failed.
+"""Dagster runs whose process died: the ledger's leases reveal them, and they are reported as
+failed.
 
-A run that is killed stays "started" in Dagster for ever. Whoever takes the source's lock
-next, and a sensor, report it. The ledger decides: a run is dead when it had a lease that
-is not held any more, or when it neither took one nor said that it waits for one within `GRACE`.
+A run that was killed stays "started" in Dagster for ever. The next run of the source and a sensor
+report it. A run is dead if it had a lease that is no longer held, or if within `GRACE` it neither
+took a lease nor said that it waits for one.
 
-Where the steps of a run are processes, each has a lease of its own, and gives it back. Between two
-of them, and while it is at another project's steps, such a run is nobody's here to judge.
+If the steps of a run are separate processes, each takes a lease and releases it. Between two steps,
+and at steps of another project, such a run is never taken for dead.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from assets.names import RELEASED, SOURCE_TAG, WAITS_TAG, job_name, lease_tag
 from pipeline.decisions import Lease, LeaseView
 
 GRACE = timedelta(minutes=10)
-"""How long a run may be under way before its first step asks for the lock."""
+"""Longest time that a run may take before its first step asks for the lock."""
 
 _UNDER_WAY = [
     dg.DagsterRunStatus.STARTING,
@@ -32,9 +33,8 @@ _UNDER_WAY = [
 
 @dataclass(frozen=True, slots=True)
 class RunUnderWay:
-    """A Dagster run that is not at its end; `token` of the lease it had, if any. `since`: its
-    process began, or said last that it waits for the lock; what it was queued for does not
-    count. `released`: it gave that lease back."""
+    """A Dagster run that has not ended. `token`: of its lease; `since`: when its process began, or
+    last said that it waits for the lock; `released`: it released that lease."""
 
     run_id: str
     token: int | None
@@ -43,13 +43,14 @@ class RunUnderWay:
 
 
 def why_dead(run: RunUnderWay, lease: LeaseView | None, now: datetime) -> str | None:
-    """Why a run's process must be gone, in one sentence; None while it may be alive."""
-    named = lease is not None and lease.dagster_run == run.run_id
-    if lease is not None and lease.live and named:
+    """Return why the run's process must be gone; None while it may be alive."""
+    holds = lease is not None and lease.dagster_run == run.run_id
+    if lease is not None and lease.live and holds:
         return None
-    if run.released and not (named and lease is not None and lease.token != run.token):
+    # After a release, only a newer lease of the same run can show that it died.
+    if run.released and not (holds and lease is not None and lease.token != run.token):
         return None
-    if named or run.token is not None:
+    if holds or run.token is not None:
         return "The process of this run is gone: its lease on the source is not held any more."
     if now - run.since > GRACE:
         return "The process of this run is gone: it never took its source's lock."
@@ -77,7 +78,7 @@ def report_dead(
     lease: LeaseView | None,
     now: datetime,
 ) -> list[str]:
-    """Report each dead run as failed; their ids."""
+    """Report each dead run as failed; return their ids."""
     reported = []
     for run in runs:
         why = why_dead(run, lease, now)
@@ -91,25 +92,25 @@ def report_dead(
 def take_over(
     instance: dg.DagsterInstance,
     lease: Lease,
-    before: LeaseView | None,
+    previous: LeaseView | None,
     now: datetime,
 ) -> list[str]:
-    """What the holder of a new lease does first: mark its own run, report the dead."""
+    """Tag the run that took the lease, and report dead runs of the source; return their ids."""
     source = lease.source
     if lease.dagster_run is not None:
         instance.add_run_tags(
             lease.dagster_run, {SOURCE_TAG: source, lease_tag(source): str(lease.token)}
         )
     others = [run for run in runs_under_way(instance, source) if run.run_id != lease.dagster_run]
-    # The lock is ours, so the lease before is not held, whatever the view of it said.
-    gone = before and LeaseView(
-        before.token, before.holder, before.dagster_run, before.taken_at, live=False
+    # We hold the lock now, so the previous lease is not held, even if its view still said so.
+    ended = previous and LeaseView(
+        previous.token, previous.holder, previous.dagster_run, previous.taken_at, live=False
     )
-    return report_dead(instance, others, gone, now)
+    return report_dead(instance, others, ended, now)
 
 
 def own_runs(instance: dg.DagsterInstance, source: str, runs: Collection[str]) -> list[str]:
-    """Those of the source's own job: runs of others tell no backend of themselves."""
+    """Return those that are of the source's own job: only these have sent OpenLineage events."""
     if not runs:
         return []
     records = instance.get_runs(dg.RunsFilter(run_ids=list(runs), job_name=job_name(source)))
@@ -117,10 +118,10 @@ def own_runs(instance: dg.DagsterInstance, source: str, runs: Collection[str]) -
 
 
 def let_go(instance: dg.DagsterInstance, lease: Lease) -> None:
-    """Mark the run that gave its lease back, and may go on with other steps."""
+    """Tag the run that released its lease and may continue with other steps."""
     if lease.dagster_run is not None:
-        told = {lease_tag(lease.source): f"{lease.token} {RELEASED}"}
-        instance.add_run_tags(lease.dagster_run, told)
+        tags = {lease_tag(lease.source): f"{lease.token} {RELEASED}"}
+        instance.add_run_tags(lease.dagster_run, tags)
 
 
 def _sign_of_life(record: dg.RunRecord) -> datetime:

@@ -1,5 +1,5 @@
-"""How assets are declared: what all of ours have in common, and the class by which other projects
-choose how mirrors appear, as dagster-dlt's and dagster-dbt's translators are."""
+"""The attributes that all our assets share, and the translator class by which other projects change
+the assets of mirrors, like the translators of dagster-dlt and dagster-dbt."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ from resources.config import Settings
 
 @dataclass(frozen=True, slots=True)
 class MirroredTable:
-    """A MySQL table whose mirror is an asset. `spec`: the asset as Lockstep declares it.
-
-    Runs ask for the key of a table alone; `spec` then has no metadata.
-    """
+    """A MySQL table whose mirror is an asset. `spec`: the asset as Lockstep declares it, without
+    metadata if only its key is needed."""
 
     source: str
     database: str
@@ -31,18 +29,18 @@ class MirroredTable:
 class LockstepTranslator:
     """Subclass it and override `get_asset_spec`.
 
-    A mirror's key may depend on the source, the database and the table alone: runs ask for it
-    too, and must always be given the same.
+    A mirror's key may depend only on the source, the database and the table, because runs ask for
+    it again and must get the same key.
     """
 
     def get_asset_spec(self, table: MirroredTable) -> dg.AssetSpec:
-        """The asset of a mirror: `table.spec`, or the same with other attributes."""
+        """Return the asset of a mirror: `table.spec`, or a copy with other attributes."""
         return table.spec
 
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What the configuration says of one source's assets."""
+    """The names and attributes that the configuration gives to one source's assets."""
 
     names: SourceNames
     owners: Sequence[str] = ()
@@ -53,18 +51,18 @@ class Declaration:
     def of(
         cls, settings: Settings, source: str, translator: LockstepTranslator | None = None
     ) -> Declaration:
-        shown, plain = settings.file.dagster, _plain_names(settings, source)
+        section, names = settings.file.dagster, _default_names(settings, source)
         if translator is None:
-            return cls(plain, shown.owners, shown.tags)
-        defaults = cls(plain, shown.owners, shown.tags, translator)
+            return cls(names, section.owners, section.tags)
+        defaults = cls(names, section.owners, section.tags, translator)
 
         def key_of(table: TableName) -> dg.AssetKey:
-            return defaults.translated(table, defaults.spec(plain.default(table))).key
+            return defaults.translated(table, defaults.spec(names.default(table))).key
 
-        return replace(defaults, names=replace(plain, translated=key_of))
+        return replace(defaults, names=replace(names, translated=key_of))
 
     def translated(self, table: TableName, spec: dg.AssetSpec) -> dg.AssetSpec:
-        """A mirror's asset as the translator has it; `spec`: as it is by default."""
+        """Return the translator's asset of a mirror, given Lockstep's."""
         mirrored = MirroredTable(self.names.source, table.database, table.name, spec)
         return self.translator.get_asset_spec(mirrored)
 
@@ -81,14 +79,14 @@ class Declaration:
 
 
 def names_as_loaded(settings: Settings, source: str) -> SourceNames:
-    """Names by the keys of the location's last load: the command line cannot import it."""
+    """Return the names with the keys that the catalogue has from the last load of the definitions:
+    the command line cannot import a project's translator."""
     entries = read_catalogue(settings.state_folder, source)
-    known = {entry.table: dg.AssetKey(entry.key) for entry in entries if entry.key}
-    plain = _plain_names(settings, source)
-    return replace(plain, translated=lambda table: known.get(table) or plain.default(table))
+    keys = {entry.table: dg.AssetKey(entry.key) for entry in entries if entry.key}
+    names = _default_names(settings, source)
+    return replace(names, translated=lambda table: keys.get(table) or names.default(table))
 
 
-def _plain_names(settings: Settings, source: str) -> SourceNames:
-    """The names that no translator chose."""
-    shown, mirrors = settings.file.dagster, settings.source(source).mirrors()
-    return SourceNames(source, shown.key_prefix, shown.group, mirrors=mirrors)
+def _default_names(settings: Settings, source: str) -> SourceNames:
+    section, mirrors = settings.file.dagster, settings.source(source).mirrors()
+    return SourceNames(source, section.key_prefix, section.group, mirrors=mirrors)

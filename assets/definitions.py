@@ -1,8 +1,7 @@
-"""The composition root: configuration → resources → assets, checks, jobs, schedules.
+"""The Dagster definitions of one lockstep.toml: assets, checks, jobs, schedules and sensors.
 
-The only place that reads the environment: Dagster loads `defs` from here with nothing in
-hand but LOCKSTEP_CONFIG, or lockstep.toml in its working directory. Loading opens
-nothing: MySQL, Postgres and the lake may all be down.
+Dagster loads `defs`, which finds the configuration by LOCKSTEP_CONFIG or in the working directory.
+Loading connects to nothing: MySQL, Postgres and the lake may all be down.
 """
 
 from __future__ import annotations
@@ -89,15 +88,15 @@ _log = logging.getLogger("lockstep")
 
 
 def config_path() -> Path:
-    """LOCKSTEP_CONFIG, else lockstep.toml in the working directory."""
+    """Return LOCKSTEP_CONFIG, else lockstep.toml in the working directory."""
     return Path(os.environ.get("LOCKSTEP_CONFIG") or "lockstep.toml").absolute()
 
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """What Dagster loads. A broken lockstep.toml is one clear error on its page."""
-    own = dg.Definitions(executor=dg.in_process_executor)
-    return dg.Definitions.merge(own, definitions_of(config_path()))
+    """The entry point of Dagster's code location."""
+    executor = dg.Definitions(executor=dg.in_process_executor)
+    return dg.Definitions.merge(executor, definitions_of(config_path()))
 
 
 def definitions_of(
@@ -106,26 +105,23 @@ def definitions_of(
     notify: Notify | None = None,
     translator: LockstepTranslator | None = None,
 ) -> dg.Definitions:
-    """Everything of one lockstep.toml, to be merged into other definitions. `notify` is told
-    what needs a person, once each: a sentence and what to do. `translator` says how mirrors
-    appear.
-
-    Nothing here is at the level of a location but a resource whose name is Lockstep's own.
-    """
+    """Return the definitions of one lockstep.toml, which may be merged into others: they have no
+    executor and no resource but `lockstep_sessions`. `notify`: receives each trouble that needs a
+    person, once; `translator`: changes the assets of mirrors."""
     try:
         settings = load_settings(config)
     except LockstepError as error:
         raise dg.DagsterInvalidDefinitionError(f"{error.message}\nhint: {error.hint}") from None
     names = [source.name for source in settings.sources]
     catalogue = {name: read_catalogue(settings.state_folder, name) for name in names}
-    covered = {name: read_coverage(settings.state_folder, name) for name in names}
+    coverages = {name: read_coverage(settings.state_folder, name) for name in names}
     for name, entries in catalogue.items():
         declared = Declaration.of(settings, name, translator)
         keys = {entry.table: declared.names.table(entry.table) for entry in entries}
-        chosen = {t: tuple(k.path) for t, k in keys.items() if k != declared.names.default(t)}
+        translated = {t: tuple(k.path) for t, k in keys.items() if k != declared.names.default(t)}
         try:
-            note_keys(settings.state_folder, name, chosen)
-        except OSError as error:  # a page that only shows may have no right to write
+            note_keys(settings.state_folder, name, translated)
+        except OSError as error:  # Dagster's page may run without permission to write
             _log.warning("The keys of mirrors were not noted for the command line: %s", error)
 
     def open_site() -> Adapters:
@@ -135,7 +131,7 @@ def definitions_of(
         settings,
         catalogue,
         open_site,
-        coverages={name: found for name, found in covered.items() if found is not None},
+        coverages={name: coverage for name, coverage in coverages.items() if coverage is not None},
         notify=notify,
         open_upkeep=open_site,
         translator=translator,
@@ -153,158 +149,166 @@ def build(
     open_upkeep: OpenUpkeep | None = None,
     translator: LockstepTranslator | None = None,
 ) -> dg.Definitions:
-    """Everything Dagster shows of these settings; upkeep where `open_upkeep` makes its adapters.
+    """Return everything that Dagster shows of these settings.
 
-    `catalogue`: the mirrors to declare, per source; `coverages`: the past of those that have
-    one. `open_site` makes the adapters that a run, a tick or a sensor works through, and closes
-    them. `record` gives the place a source's reports go to.
+    `catalogue`: the mirrors to declare, by source; `coverages`: the partitions of sources that have
+    a past; `open_site`: opens and closes the adapters of a run, a tick or a sensor; `record`:
+    creates the record that a run fills; `open_upkeep`: opens the adapters of upkeep, whose job is
+    left out without it.
     """
-    declared = {
+    declarations = {
         source.name: Declaration.of(settings, source.name, translator)
         for source in settings.sources
     }
-    placed = {name: _placed(its.names, catalogue.get(name, ())) for name, its in declared.items()}
-    _refuse_shared_keys(declared, placed)
+    entries = {
+        name: _without_colliding(declaration.names, catalogue.get(name, ()))
+        for name, declaration in declarations.items()
+    }
+    _refuse_shared_keys(declarations, entries)
     assets: list[dg.AssetsDefinition | dg.AssetSpec] = []
     jobs: list[Any] = []
     schedules: list[dg.ScheduleDefinition] = []
     for source in settings.sources:
-        name, its = source.name, declared[source.name]
-        assets += [*run_assets(settings, its), *mirrors(settings, its, placed[name])]
-        steps = its.names.steps
+        name, declared = source.name, declarations[source.name]
+        assets += [*run_assets(settings, declared), *mirrors(settings, declared, entries[name])]
+        steps = declared.names.steps
         jobs.append(_asset_job(name, "", f"One bounded run of {name}: {_STEPS}.", *steps))
         if source.schedule is not None:
             schedules.append(source_schedule(name, source.schedule, open_site))
         if name in coverages:
-            assets.append(replayed(settings, its, coverages[name]))
-            past = f"A span of the past of {name} once more."
-            jobs.append(_asset_job(name, "replay", past, its.names.replayed))
+            assets.append(replayed(settings, declared, coverages[name]))
+            description = f"Reads a span of the past of {name} again."
+            jobs.append(_asset_job(name, "replay", description, declared.names.replayed))
             if source.part.replay is not None:
                 schedules.append(heal_schedule(settings, name, coverages[name]))
         if open_upkeep is not None:
             jobs.append(upkeep_job(settings, name, open_upkeep))
             if settings.file.upkeep.schedule is not None:
                 schedules.append(_upkeep_schedule(name, settings.file.upkeep.schedule))
-    shown = fingerprint({name: catalogue.get(name, ()) for name in declared})
+    loaded = fingerprint({name: catalogue.get(name, ()) for name in declarations})
     triggers = [source for source in settings.sources if source.part.trigger is not None]
     return dg.Definitions(
         assets=assets,
-        asset_checks=[source_checks(settings, its) for its in declared.values()],
+        asset_checks=[source_checks(settings, declared) for declared in declarations.values()],
         jobs=jobs,
         schedules=schedules,
         sensors=[
             dead_run_sensor(settings, open_site),
-            new_table_sensor(settings, shown),
+            new_table_sensor(settings, loaded),
             attention_sensor(settings, open_site, notify),
-            other_runs_sensor(settings, declared, open_site),
+            other_runs_sensor(settings, declarations, open_site),
             *(traffic_sensor(source, open_site) for source in triggers),
         ],
         resources={SESSIONS: sessions_resource(settings, open_site, record)},
     )
 
 
-def _placed(names: SourceNames, entries: Sequence[CatalogueEntry]) -> Sequence[CatalogueEntry]:
-    """The entries; a table whose mirror would be called as that of another one has none."""
+def _without_colliding(
+    names: SourceNames, entries: Sequence[CatalogueEntry]
+) -> Sequence[CatalogueEntry]:
+    """Return the entries, those ended whose mirrors would have the name of another mirror. A table
+    whose mirror is already at its place goes before one whose mirror would have to move there."""
     mirrors = names.mirrors
     if mirrors is None or not mirrors.rules:
         return entries
-    away = {
+    moves = {
         entry.table: not lies_at(entry.mirror, names.source, mirrors.of(entry.table))
         for entry in entries
         if not entry.ended
     }
-    met = mirrors.meetings(sorted(away, key=lambda table: (away[table], table)))
-    return [replace(entry, ended=True) if entry.table in met else entry for entry in entries]
+    colliding = mirrors.meetings(sorted(moves, key=lambda table: (moves[table], table)))
+    return [replace(entry, ended=True) if entry.table in colliding else entry for entry in entries]
 
 
-def _refuse_shared_keys(declared: Mapping[str, Declaration], catalogue: Catalogue) -> None:
-    """One error that names both tables: Dagster's names neither."""
-    seen: dict[dg.AssetKey, str] = {}
-    for source, declaration in declared.items():
+def _refuse_shared_keys(declarations: Mapping[str, Declaration], catalogue: Catalogue) -> None:
+    """Refuse two mirrors with one key. Dagster's own error names neither table."""
+    tables: dict[dg.AssetKey, str] = {}
+    for source, declared in declarations.items():
         for entry in catalogue.get(source, ()):
-            key, table = declaration.names.table(entry.table), f"{entry.table} of {source}"
+            key, table = declared.names.table(entry.table), f"{entry.table} of {source}"
             if entry.ended:
                 continue
-            if key in seen:
+            if key in tables:
                 raise dg.DagsterInvalidDefinitionError(
-                    f"The mirrors of {seen[key]} and {table} have one key, "
-                    f"{key.to_user_string()}.\nhint: have the translator give "
-                    "each its own, or give one another `into`"
+                    f"The mirrors of {tables[key]} and {table} have the same key, "
+                    f"{key.to_user_string()}.\nhint: have the translator give each its own, or "
+                    "give one of them another `into`"
                 )
-            seen[key] = table
+            tables[key] = table
 
 
-# -- a run: its job, and the sessions that its steps work through --------------------------------
+# -- the jobs and checks of a source -------------------------------------------------------------
 
 _STEPS = "capture, publish, merge, acknowledge"
 
 
 def _asset_job(
-    source: str, what: str, described: str, *keys: dg.AssetKey
+    source: str, job: str, description: str, *keys: dg.AssetKey
 ) -> dg.UnresolvedAssetJobDefinition:
-    """In one process: steps share a lease and a JVM."""
+    """Return a job that runs in one process, because its steps share a lease and a JVM."""
     return dg.define_asset_job(
-        job_name(source, what),
+        job_name(source, job),
         selection=dg.AssetSelection.assets(*keys),
-        description=described,
+        description=description,
         tags={SOURCE_TAG: source},
         executor_def=dg.in_process_executor,
     )
 
 
 def source_checks(settings: Settings, declared: Declaration) -> dg.AssetChecksDefinition:
-    """The checks of a source, or those of them that somebody clicked, on the step that
-    acknowledges. One op performs them all: a run spends a step on them, not one each."""
+    """Return the checks of a source, on the asset of the step that acknowledges. One op performs
+    all of them, so that a run has one step for them, not one for each; they can also be selected
+    one by one."""
     names = declared.names
 
     def checks(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        asked = {key.name for key in context.selected_asset_check_keys}
+        selected = {key.name for key in context.selected_asset_check_keys}
         with failing():
             session = session_of(context, names.source)
             work, consumers = session.workplace(), session.adapters.consumers()
             results = [*source_results(settings, work, consumers, names.acknowledged)]
-        yield from (result for result in results if result.check_name in asked)
+        yield from (result for result in results if result.check_name in selected)
 
     return dg.multi_asset_check(
         name=names.op("checks"),
         specs=[
-            dg.AssetCheckSpec(name, asset=names.acknowledged, description=described)
-            for name, described, _ in CHECKS
+            dg.AssetCheckSpec(name, asset=names.acknowledged, description=description)
+            for name, description, _ in CHECKS
         ],
         can_subset=True,
         required_resource_keys={SESSIONS},
-        description="What a person should know of the source; blocks nothing.",
+        description="Checks the source as a whole; blocks nothing.",
     )(evaluated(checks))
 
 
-# -- every mirror as a declared asset with its checks, clickable alone or as a subset -----------
+# -- every mirror as an asset with its checks, which can be materialized alone --------------------
 #
-# A click merges what is captured for the chosen tables and says how they stand, and nothing
-# else; it captures and acknowledges nothing. One op stands behind all mirrors of a source: that
-# keeps 5,000 tables loading in seconds. It yields no outputs for mirrors, which would cost a
-# multiple at that number; what changed is logged as it is in a run. The checks are the same op's:
-# behind one of their own, a mirror that yielded nothing would leave its check planned for ever.
+# Materializing mirrors merges what was captured of these tables and performs their checks; it
+# captures and acknowledges nothing. All mirrors of a source share one op, so that 5,000 tables load
+# in seconds. The op yields no outputs for mirrors, which would take several times as long at that
+# number; what changed is logged as in a run. The same op performs the checks: in an op of its own,
+# the check of a mirror that yielded nothing would stay planned for ever.
 
 DROPPED_TAG = "lockstep/dropped"
 
 _LOG = "log"
 
 _TABLE_CHECKS = (
-    ("c", CHECK, "Whether the mirror follows its table and has all of it."),
-    ("k", KEYS, "Whether the mirror has each key once; runs count small ones."),
+    ("c", CHECK, "The mirror follows its table and has all of it."),
+    ("k", KEYS, "The mirror has each key once; runs count the keys of small mirrors."),
 )
 
 
 def mirrors(
     settings: Settings, declared: Declaration, entries: Sequence[CatalogueEntry]
 ) -> list[dg.AssetsDefinition]:
-    """The mirrors of the catalogue's entries; none where it has none."""
+    """Return the definition of all mirrors in the catalogue; an empty list if there are none."""
     shown = {number: entry for number, entry in enumerate(entries, 1) if not entry.ended}
     if not shown:
         return []
     names, lake = declared.names, settings.lake_path()
     plan: SourcePlan | None = None
-    # The catalogue is shown also where an environment variable of the source is not set.
+    # Mirrors are shown even if an environment variable of the source is not set.
     with suppress(LockstepError):
         plan = settings.source(names.source).plan()
     specs = {
@@ -323,17 +327,17 @@ def mirrors(
         ins={_LOG: dg.In(dg.Nothing)},
         out={output_name(letter, n): nothing for n in shown for letter in letters},
         required_resource_keys={SESSIONS},
-        description="Merges what is captured for the chosen tables.",
+        description="Merges what was captured of the selected tables.",
     )
     @evaluated
     def merged(context: dg.AssetExecutionContext) -> Iterator[dg.AssetCheckResult]:
         session = session_of(context, names.source)
-        chosen = frozenset(tables[key] for key in context.selected_asset_keys)
-        if chosen:
-            report = merge_and_log(context, settings, names, session, only=chosen)
-            done = len(report.merged)
+        selected = frozenset(tables[key] for key in context.selected_asset_keys)
+        if selected:
+            report = merge_and_log(context, settings, names, session, only=selected)
+            count = len(report.merged)
             context.log.info(
-                f"{done} of {len(chosen)} chosen tables had captured changes to merge."
+                f"{count} of {len(selected)} selected tables had captured changes to merge."
             )
         with failing():
             yield from _checked(session.workplace(), names, tables, context)
@@ -345,9 +349,9 @@ def mirrors(
             node_def=merged,
             specs=list(specs.values()),
             check_specs_by_output_name={
-                output_name(letter, n): dg.AssetCheckSpec(name, asset=key, description=told)
+                output_name(letter, n): dg.AssetCheckSpec(name, asset=key, description=description)
                 for n, key in keys.items()
-                for letter, name, told in _TABLE_CHECKS
+                for letter, name, description in _TABLE_CHECKS
             },
             can_subset=True,
         )
@@ -360,11 +364,11 @@ def _checked(
     tables: Mapping[dg.AssetKey, TableName],
     context: dg.AssetExecutionContext,
 ) -> Iterator[dg.AssetCheckResult]:
-    asked = context.selected_asset_check_keys
-    if not asked:
+    selected = context.selected_asset_check_keys
+    if not selected:
         return
     states, standings = work.ledger.table_states(work.source.name), standings_of(work)
-    for check in asked:
+    for check in selected:
         table = tables[check.asset_key]
         if check.name == CHECK:
             yield check_result(names, standings.get(table) or unseen(table))
@@ -375,38 +379,38 @@ def _checked(
 def _mirror_spec(
     declared: Declaration, entry: CatalogueEntry, lake: LakePath, policies: LakePolicies | None
 ) -> dg.AssetSpec:
-    gone = ", dropped at the source" if entry.dropped else ""
+    dropped = ", dropped at the source" if entry.dropped else ""
     spec = declared.spec(
         declared.names.default(entry.table),
         tags={DROPPED_TAG: "true"} if entry.dropped else {},
         deps=[declared.names.log],
         kinds={"delta"},
-        description=f"The mirror of {in_markdown(str(entry.table))}{gone}.",
+        description=f"The mirror of {in_markdown(str(entry.table))}{dropped}.",
         metadata=declared_metadata(entry, lake, policies),
     )
     return declared.translated(entry.table, spec)
 
 
-# -- a source's past as partitions, which may be replayed from the page or by a schedule --------
+# -- a source's past as partitions, which the page or a schedule can replay -----------------------
 #
-# The three steps of a run stay without partitions: they move the position. A partition is an hour
-# (or a day) of commit time, UTC; the one that is still open is not among them (`lockstep replay`
-# takes any span). A range of them is one run. Each is told of as its work is committed, so that a
-# replay that was cancelled or failed leaves the rest, and only the rest, to be asked for again.
+# The three steps of a run have no partitions, because they move the position. A partition is an
+# hour (or a day) of commit time, UTC, that is over (`lockstep replay` takes any span). A range of
+# partitions is one run. Each is reported as soon as its work is committed, so that after a replay
+# that was cancelled or failed, only the others have to be requested again.
 
 _RANGE: Final = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 
 
 def partitions_of(settings: Settings, coverage: Coverage) -> dg.TimeWindowPartitionsDefinition:
-    chosen = settings.file.dagster.partitions
-    begins = chosen.begin_of(coverage.begins)
-    if chosen is Partitions.HOURLY:
+    partitions = settings.file.dagster.partitions
+    begins = partitions.begin_of(coverage.begins)
+    if partitions is Partitions.HOURLY:
         return dg.HourlyPartitionsDefinition(begins, timezone="UTC")
     return dg.DailyPartitionsDefinition(begins, timezone="UTC")
 
 
 def replayed(settings: Settings, declared: Declaration, coverage: Coverage) -> dg.AssetsDefinition:
-    """The source's past; what was captured of each partition is read again, and put right."""
+    """Return the asset of the source's past, which reads partitions again and corrects the lake."""
     names, partitions = declared.names, partitions_of(settings, coverage)
 
     def read_again(context: dg.AssetExecutionContext) -> Iterator[Any]:
@@ -414,19 +418,19 @@ def replayed(settings: Settings, declared: Declaration, coverage: Coverage) -> d
         for key in context.partition_keys:
             window = partitions.time_window_for_partition_key(key)
             with failing():
-                step = partial(_replayed, begin=window.start, end=window.end)
+                step = partial(_replay, begin=window.start, end=window.end)
                 report = session.run(step, patient=True)
             metadata = replay_metadata(report)
-            done = dg.AssetMaterialization(names.replayed, partition=key, metadata=metadata)
-            context.log_event(done)
+            event = dg.AssetMaterialization(names.replayed, partition=key, metadata=metadata)
+            context.log_event(event)
         yield from ()
 
     spec = declared.spec(
         names.replayed,
         skippable=True,
         description=f"The past of {names.source}, by commit time. Materialize partitions to read "
-        "their transactions again: changelogs and mirrors that hold something else are put right. "
-        "A partition is filled when a run has read all of it.",
+        "their transactions again and to correct changelogs and mirrors that differ from them. A "
+        "partition is materialized when a run has read all of it.",
     )
     return dg.multi_asset(
         name=names.op("replayed"),
@@ -437,45 +441,46 @@ def replayed(settings: Settings, declared: Declaration, coverage: Coverage) -> d
     )(evaluated(read_again))
 
 
-def _replayed(work: Workplace, lease: Lease, *, begin: datetime, end: datetime) -> ReplayReport:
-    """One partition's. What was read behind the last commit has no batch: nothing to replay."""
+def _replay(work: Workplace, lease: Lease, *, begin: datetime, end: datetime) -> ReplayReport:
+    """Replay one partition. A partition after the last commit has no batch, and so nothing to
+    replay."""
     span = Span(AtMoment(begin), AtMoment(end))
-    times = [one for one in work.ledger.batch_times(work.source.name) if one.acknowledged]
+    times = [time for time in work.ledger.batch_times(work.source.name) if time.acknowledged]
     empty = bool(times) and not at_or_after(times, begin)
     return ReplayReport(span, (), ()) if empty else replay(work, lease, span)
 
 
 def heal_schedule(settings: Settings, source: str, coverage: Coverage) -> dg.ScheduleDefinition:
-    """The last partitions that are closed, once more, as one run over their range."""
-    wanted = settings.source(source).part.replay
-    assert wanted is not None, "it was asked for"
+    """Return the schedule that replays the last partitions as one run."""
+    section = settings.source(source).part.replay
+    assert section is not None, "the source has a section `replay`"
     partitions = partitions_of(settings, coverage)
 
     @dg.schedule(
         name=f"{job_name(source)}_replay_schedule",
         job_name=job_name(source, "replay"),
-        cron_schedule=wanted.schedule,
+        cron_schedule=section.schedule,
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
     @evaluated
     def tick(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         now = context.scheduled_execution_time
-        earliest = now - timedelta(seconds=wanted.span)
+        earliest = now - timedelta(seconds=section.span)
         keys = [
             key
             for key in partitions.get_partition_keys(current_time=now)
             if partitions.time_window_for_partition_key(key).end > earliest
         ]
         if not keys:
-            return dg.SkipReason(f"no partition of {source} is closed yet")
-        between = dict(zip(_RANGE, (keys[0], keys[-1]), strict=True))
-        return dg.RunRequest(tags={SOURCE_TAG: source, **between})
+            return dg.SkipReason(f"No partition of {source} is over yet.")
+        partition_range = dict(zip(_RANGE, (keys[0], keys[-1]), strict=True))
+        return dg.RunRequest(tags={SOURCE_TAG: source, **partition_range})
 
     return tick
 
 
 def replay_metadata(report: ReplayReport) -> Metadata:
-    found: Metadata = {
+    metadata: Metadata = {
         "batches": len(report.batches),
         "tables": len(report.tables),
         "files replaced": sum(1 for segment in report.segments if segment.replaced),
@@ -484,27 +489,29 @@ def replay_metadata(report: ReplayReport) -> Metadata:
     }
     recorded = {batch.as_recorded for batch in report.batches if batch.as_recorded}
     if recorded:
-        found["from the changelog alone"] = "\n".join(sorted(recorded))
+        metadata["from the changelog alone"] = "\n".join(sorted(recorded))
     if report.left:
-        found["damaged, nothing to replace it with"] = len(report.left)
-    return found
+        metadata["damaged, nothing to replace it with"] = len(report.left)
+    return metadata
 
 
 # -- upkeep ------------------------------------------------------------------------------------
 #
-# It is no asset: it changes no row, and nothing behind the mirrors is to be made anew for it.
-# Dagster keeps the records of each run for good; a source that runs every minute has forty
-# thousand a month.
+# Upkeep is no asset: it changes no row, so nothing that depends on mirrors has to be built again.
+# It also deletes old runs of Dagster, which keeps their records for good: a source that runs every
+# minute has forty thousand a month.
 
 _AT_ONCE = 100
+"""Number of runs that are fetched from Dagster at once."""
+
 _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
 
 def upkeep_job(settings: Settings, source: str, open_site: OpenUpkeep) -> dg.JobDefinition:
-    """In one process; it takes the source's lock only to note what it made."""
+    """Return the job of upkeep, which takes the source's lock only to record what it wrote."""
     keep = settings.file.upkeep.dagster_runs
 
-    def kept(context: dg.OpExecutionContext) -> None:
+    def perform(context: dg.OpExecutionContext) -> None:
         progress = LoggedProgress(context.log)
         with failing(), open_site() as adapters:
             work = adapters.workplace(source, progress)
@@ -514,20 +521,20 @@ def upkeep_job(settings: Settings, source: str, open_site: OpenUpkeep) -> dg.Job
             context.log.info(line)
         context.add_output_metadata(_upkeep_metadata(report))
         if keep is not None:
-            gone = delete_runs(
+            deleted = delete_runs(
                 context.instance, source, datetime.now(UTC) - timedelta(seconds=keep)
             )
-            context.log.info(f"records of {gone} older runs of Dagster's were deleted")
+            context.log.info(f"Dagster's records of {deleted} older runs were deleted.")
 
     name = job_name(source, "upkeep")
     op = dg.op(name=f"{name}_op", description=f"Upkeep of the mirrors of {source}.")(
-        evaluated(kept)
+        evaluated(perform)
     )
 
     @dg.job(
         name=name,
-        description=f"Puts small files of the mirrors of {source} together, and deletes those that "
-        "no promised version needs.",
+        description=f"Compacts small files of the mirrors of {source}, and deletes files that no "
+        "promised version needs.",
         tags={SOURCE_TAG: source},
         executor_def=dg.in_process_executor,
     )
@@ -538,7 +545,7 @@ def upkeep_job(settings: Settings, source: str, open_site: OpenUpkeep) -> dg.Job
 
 
 def _upkeep_schedule(source: str, cron: str) -> dg.ScheduleDefinition:
-    """By cron, UTC; on from the start, for it was asked for in the file."""
+    """Return the schedule by cron in UTC. It runs by default."""
     job = job_name(source, "upkeep")
     return dg.ScheduleDefinition(
         name=f"{job}_schedule",
@@ -551,31 +558,32 @@ def _upkeep_schedule(source: str, cron: str) -> dg.ScheduleDefinition:
 
 
 def delete_runs(instance: dg.DagsterInstance, source: str, before: datetime) -> int:
-    """Delete Dagster's records, events among them, of runs of the source's jobs that ended and
-    began before that moment; how many. Of each job the newest stays, whatever its age: Dagster's
-    pages show the assets' last materializations from it."""
-    return sum(1 for what in JOBS for _ in _deleted(instance, job_name(source, what), before))
+    """Delete Dagster's records and events of runs of the source's jobs that ended and were created
+    before that moment; return their number. The newest run of each job is kept, because Dagster's
+    pages show the last materializations of assets from it."""
+    return sum(_delete_runs(instance, job_name(source, job), before) for job in JOBS)
 
 
-def _deleted(instance: dg.DagsterInstance, name: str, before: datetime) -> Iterator[str]:
-    newest = instance.get_run_records(dg.RunsFilter(job_name=name), limit=1)
+def _delete_runs(instance: dg.DagsterInstance, job: str, before: datetime) -> int:
+    newest = instance.get_run_records(dg.RunsFilter(job_name=job), limit=1)
     kept = {record.dagster_run.run_id for record in newest}
-    wanted = dg.RunsFilter(job_name=name, statuses=_ENDED, created_before=before)
+    ended = dg.RunsFilter(job_name=job, statuses=_ENDED, created_before=before)
+    count = 0
     while True:
-        runs = instance.get_run_records(wanted, limit=_AT_ONCE, ascending=True)
-        old = [one.dagster_run.run_id for one in runs if one.dagster_run.run_id not in kept]
+        records = instance.get_run_records(ended, limit=_AT_ONCE, ascending=True)
+        old = {record.dagster_run.run_id for record in records} - kept
         if not old:
-            return
+            return count
         for run in old:
             instance.delete_run(run)
-            yield run
+        count += len(old)
 
 
 def _upkeep_lines(report: UpkeepReport) -> Iterator[str]:
-    for one in report.tables:
-        if one.why is not None:
-            yield f"{one.table}: left alone: {one.why}"
-        yield from (f"{one.table}: {left}" for left in one.left)
+    for table in report.tables:
+        if table.why is not None:
+            yield f"{table.table}: left alone: {table.why}"
+        yield from (f"{table.table}: {left}" for left in table.left)
     changes = report.changes
     if changes.left is not None or changes.held is not None:
         yield f"changes: {changes.left or changes.held}"

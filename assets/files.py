@@ -1,4 +1,5 @@
-"""Files below `.lockstep` that all processes of one lockstep.toml share, each replaced whole."""
+"""JSON files in `.lockstep`, which all processes of one lockstep.toml share. They are locked while
+they are changed, and replaced atomically."""
 
 from __future__ import annotations
 
@@ -15,32 +16,32 @@ from resources.private import make_private
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a file; an empty one where the file is missing or is none of ours."""
+    """Return the JSON object in a file; an empty one if the file is missing or has no object."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 @contextmanager
 def changing_object(path: Path) -> Iterator[dict[str, Any]]:
-    """The object in the file, for one process at a time. It is written where it was changed."""
+    """Yield the file's object to one process at a time; write it if the process changed it."""
     make_private(path.parent)
     with alone(path.with_name(f"{path.name}.lock")):
-        found = read_object(path)
-        before = _text(found)
-        yield found
-        if (after := _text(found)) != before:
+        content = read_object(path)
+        before = _text(content)
+        yield content
+        if (after := _text(content)) != before:
             replace_file(path, after)
 
 
-def _text(found: dict[str, Any]) -> str:
-    return json.dumps(found, ensure_ascii=False, indent=1)
+def _text(content: dict[str, Any]) -> str:
+    return json.dumps(content, ensure_ascii=False, indent=1)
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Whoever reads it sees the old text or the new one, whole."""
+    """Replace the file atomically, so that nobody reads a part of the text."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Lockstep's functions and errors in the forms that Dagster takes."""
+"""Adapters for Dagster: annotations that it can compare, and our errors as its failures."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def evaluated(function: Function) -> Function:
-    """The same function, its annotations replaced by the classes they name, without type arguments.
+    """Evaluate the function's annotations, without type arguments, and return the function.
 
-    Modules leave annotations unevaluated (`from __future__ import annotations`); Dagster compares a
-    context's annotation, and a result's, with its own classes.
+    Our modules do not evaluate annotations (`from __future__ import annotations`), but Dagster
+    compares the annotations of contexts and results with its own classes.
     """
     hints = get_type_hints(function)
     function.__annotations__ = {name: get_origin(hint) or hint for name, hint in hints.items()}
@@ -26,8 +26,8 @@ def evaluated(function: Function) -> Function:
 
 @contextmanager
 def failing() -> Iterator[None]:
-    """Raise an error of ours as Dagster's page shows it, the sentence and the cure. What a person
-    must mend is not retried by anybody."""
+    """Turn our errors into Dagster failures with message and hint. Dagster may retry only those
+    that go away without a person."""
     try:
         yield
     except LockstepError as error:

@@ -1,7 +1,5 @@
-"""Where Dagster keeps its runs: DAGSTER_HOME, else `.lockstep/dagster` beside lockstep.toml.
-
-The same home for the page and the demo, with a dagster.yaml of ours. Nothing here imports Dagster.
-"""
+"""The folder in which Dagster keeps its runs: DAGSTER_HOME, else `.lockstep/dagster` beside
+lockstep.toml. `make ui` and the demo share it. This module does not import Dagster."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ nux:
 
 
 def dagster_home(state_folder: Path) -> Path:
-    """The home's folder, made with a dagster.yaml (telemetry off) if it is not there."""
+    """Return the folder; create it with a dagster.yaml (telemetry off) if it is missing."""
     home = Path(os.environ.get("DAGSTER_HOME") or state_folder / "dagster").absolute()
     make_private(home)
     file = home / "dagster.yaml"

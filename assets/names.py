@@ -1,9 +1,9 @@
-"""What things are called in Dagster: keys that people read, generated names for the rest.
+"""Names in Dagster: asset keys for people, and generated names of jobs, ops and outputs.
 
-Op, output and job names must be `[A-Za-z0-9_]+` and must not collide, so none is made
-from a table's name, and all begin with `lockstep_`: they stand beside other people's.
-A mirror's key has a part for the source, the database and the table, as the keys of other
-integrations have; a translator may choose another.
+Names of jobs, ops and outputs must match `[A-Za-z0-9_]+` and must not collide, so none is made from
+a table's name; jobs and ops begin with `lockstep_`, because they are listed among those of other
+projects. A mirror's key has parts for source, database and table, as in other integrations; a
+translator may choose another key.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ SOURCE_TAG = "lockstep/source"
 LEASE_TAG = "lockstep/lease"
 UNTIL_TAG = "lockstep/until"
 WAITS_TAG = "lockstep/waits"
-"""Tags of Dagster runs. `LEASE_TAG` + "." + source holds the lease's token, and `RELEASED` behind
-it once it was given back; `UNTIL_TAG` a place, as `--until` takes it; `WAITS_TAG` the moment at
-which a run still waited for the lock."""
+"""Tags of Dagster runs. `LEASE_TAG` + "." + source has the lease's token, followed by `RELEASED`
+after the run released it; `UNTIL_TAG` has a place, in the form that `--until` accepts; `WAITS_TAG`
+has the last moment at which the run still waited for the lock."""
 RELEASED = "released"
 
 SOURCE_PART = "{source}"
-"""The part of a key's prefix that stands for the source's name."""
+"""The part of a key's prefix that is replaced by the source's name."""
 
 _OWN_PART = "lockstep"
 _KEPT = frozenset(ascii_letters + digits + "_-")
@@ -37,9 +37,9 @@ _KEPT = frozenset(ascii_letters + digits + "_-")
 class SourceNames:
     """The names of one source.
 
-    `prefix`: first parts of each mirror's key, where `{source}` stands for the source's name;
-    `group`: the group of its assets, the source's own name if it is None; `translated`: the keys
-    of mirrors that somebody chose; `mirrors`: what mirrors are called in the lake.
+    `prefix`: the first parts of each mirror's key; `group`: the group of its assets, named after
+    the source if it is None; `translated`: returns the key that a translator chose; `mirrors`: the
+    names of mirrors in the lake.
     """
 
     source: str
@@ -54,7 +54,7 @@ class SourceNames:
 
     @property
     def log(self) -> dg.AssetKey:
-        """The source's binlog, which others write."""
+        """The source's binlog, an asset that Lockstep does not materialize."""
         return self._key("log")
 
     @property
@@ -81,41 +81,43 @@ class SourceNames:
         return self.default(table) if self.translated is None else self.translated(table)
 
     def default(self, table: TableName) -> dg.AssetKey:
-        """A mirror's key where nobody chose another."""
+        """Return a mirror's key without a translator."""
         name = table if self.mirrors is None else self.mirrors.of(table)
-        return dg.AssetKey([*self._prefix, _spelled(name.database), _spelled(name.name)])
+        return dg.AssetKey([*self._prefix, _escaped(name.database), _escaped(name.name)])
 
-    def op(self, what: str) -> str:
-        """`what` is one word without `_`, so that names of different sources never meet."""
-        return f"{job_name(self.source)}_{what}"
+    def op(self, word: str) -> str:
+        """Return an op's name. The word must not have `_`, so that the names of two sources never
+        collide."""
+        return f"{job_name(self.source)}_{word}"
 
     @property
     def _prefix(self) -> tuple[str, ...]:
         return tuple(self.source if part == SOURCE_PART else part for part in self.prefix)
 
     def _key(self, name: str) -> dg.AssetKey:
-        """A step's key is never as long as a mirror's, so no table can be called like a step."""
+        """Return a step's key. It never has as many parts as a mirror's key, so that no mirror can
+        have the same key."""
         own = () if SOURCE_PART in self.prefix else (_OWN_PART, self.source)
         return dg.AssetKey([*self._prefix, *own, name])
 
 
 def output_name(letter: str, number: int) -> str:
-    """The name of the table with that number in the catalogue, from 1 (`t000001`), or with another
-    letter that of a check of it."""
+    """Return the output's name of the table with that number in the catalogue (`t000001`), or, with
+    another letter, of one of its checks."""
     return f"{letter}{number:06d}"
 
 
 JOBS = ("", "replay", "upkeep")
 
 
-def job_name(source: str, what: str = "") -> str:
-    """`what` of `JOBS`; "" is a run."""
-    return f"lockstep_{source}_{what}" if what else f"lockstep_{source}"
+def job_name(source: str, job: str = "") -> str:
+    """Return the name of one of `JOBS`; "" stands for the job of a run."""
+    return f"lockstep_{source}_{job}" if job else f"lockstep_{source}"
 
 
 def is_own_job(name: str) -> bool:
-    """Whether a job is Lockstep's, and no selection of assets that somebody clicked or another
-    project's job has: ours run in one process, under one lease."""
+    """Return whether a job is Lockstep's, which runs in one process with one lease, and not a
+    selection of assets on the page or another project's job."""
     return name.startswith("lockstep_")
 
 
@@ -123,10 +125,9 @@ def lease_tag(source: str) -> str:
     return f"{LEASE_TAG}.{source}"
 
 
-def _spelled(name: str) -> str:
-    """Letters and digits of ASCII, `_` and `-` stay; each byte of anything else becomes `.XX`: an
-    asset that names the key in its `deps` can have no other letters. Different names, different
-    texts."""
+def _escaped(name: str) -> str:
+    """Return the name with each byte but ASCII letters, digits, `_` and `-` as `.XX`, because an
+    asset's `deps` can have no other characters. Different names stay different."""
     return "".join(
         letter if letter in _KEPT else "".join(f".{byte:02X}" for byte in letter.encode())
         for letter in name

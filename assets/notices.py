@@ -1,8 +1,8 @@
-"""People are told what needs one: once for each trouble, and once when it is over.
+"""Notifications of people: once when a source needs a person, and once when it no longer does.
 
-`.lockstep/notified.json` has who was told what: `{source: {reference of an address: trouble}}`. It
-is not in the ledger, because a ledger out of reach is a trouble too. An address that could not be
-reached is told the next time.
+`.lockstep/notified.json` has what each address was told: `{source: {reference of an address:
+trouble}}`. It is not in the ledger, because an unreachable ledger is a trouble, too. If sending to
+an address fails, the next run tries again.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ Note = Callable[[str], None]
 
 
 def judged(site: Site, source: SourceSettings) -> Verdict:
-    """What matters most about a source now; raises `LockstepError` where the ledger is out of
-    reach."""
+    """Return the verdict on a source now; `LockstepError` if the ledger cannot be reached."""
     now, plan = datetime.now(UTC), source.plan()
     try:
         work = site.workplace(source.name, Unwatched())
@@ -39,60 +38,63 @@ def judged(site: Site, source: SourceSettings) -> Verdict:
     return verdict(standing, now, pause_from_now(source.schedule))
 
 
-def told_of(source: str, trouble: Verdict) -> str:
+def trouble_sentence(source: str, trouble: Verdict) -> str:
     hint = f" What to do: {trouble.hint}" if trouble.hint else ""
     return f"{source}: {trouble.sentence}.{hint}"
 
 
 def tell_people(settings: Settings, site: Site, sources: Iterable[str], note: Note) -> None:
-    """Tell the addresses of `[notify]` how these sources stand, where they were not told so. It
-    never fails: what went wrong is noted."""
+    """Notify the addresses of `[notify]` of the state of these sources, if it is news to them. This
+    never fails: errors become notes."""
     if not settings.notify:
         return
     for name in sources:
         try:
-            found = judged(site, settings.source(name))
+            verdict = judged(site, settings.source(name))
         except LockstepError as error:
             if error.recovery is Recovery.RETRY:
-                continue  # the next run may do without anybody
-            found = Verdict(State.CONFIGURATION, error.message.removesuffix("."), error.hint)
-        tell(settings, name, found, note)
+                continue  # the next run may succeed without a person
+            verdict = Verdict(State.CONFIGURATION, error.message.removesuffix("."), error.hint)
+        tell(settings, name, verdict, note)
 
 
-def tell(settings: Settings, source: str, found: Verdict, note: Note) -> None:
-    """Tell each address what is the matter with a source, unless it knows, or that it is over.
-    Nothing is said while a run has the source: it may be mending what is the matter."""
-    if not settings.notify or found.state is State.BUSY:
+def tell(settings: Settings, source: str, verdict: Verdict, note: Note) -> None:
+    """Notify each address of a source's trouble, or that it is over, if it was not told yet.
+    Nothing is sent while a run has the source, because the run may be curing the trouble."""
+    if not settings.notify or verdict.state is State.BUSY:
         return
     try:
-        # Held until all is sent: a run that ends meanwhile must not tell the same again.
-        with changing_object(settings.state_folder / FILE) as known:
-            knows = known.get(source)
-            after = _told(settings, source, found, knows if isinstance(knows, dict) else {}, note)
-            if after or knows:
-                known[source] = after
+        # The file is locked until all is sent, so that a run that ends meanwhile does not send the
+        # same again.
+        with changing_object(settings.state_folder / FILE) as content:
+            before = content.get(source)
+            troubles = before if isinstance(before, dict) else {}
+            after = _notify(settings, source, verdict, troubles, note)
+            if after or before:
+                content[source] = after
     except OSError as error:
-        note(f"Nobody was told how {source} stands: {error}")
+        note(f"Nobody was notified of {source}: {error}")
 
 
-def _told(
-    settings: Settings, source: str, found: Verdict, knows: dict[str, str], note: Note
+def _notify(
+    settings: Settings, source: str, verdict: Verdict, troubles: dict[str, str], note: Note
 ) -> dict[str, str]:
-    """What each address knows now."""
-    trouble = found.trouble if found.needs_a_person else ""
+    """Send to each address whose last trouble is not the present one; return what each was told."""
+    trouble = verdict.trouble if verdict.needs_a_person else ""
     if trouble:
-        title, body = f"Lockstep: {source} needs a person", told_of(source, found)
+        title, body = f"Lockstep: {source} needs a person", trouble_sentence(source, verdict)
     else:
-        title, body = f"Lockstep: {source} is well again", f"{source}: {found.sentence}."
+        title, body = f"Lockstep: {source} is well again", f"{source}: {verdict.sentence}."
     after = {}
     for reference in settings.notify:
-        before = knows.get(reference, "")
-        arrived = before == trouble or _sent(settings, reference, title, body, note)
+        before = troubles.get(reference, "")
+        arrived = before == trouble or _send(settings, reference, title, body, note)
         after[reference] = trouble if arrived else before
-    return {reference: what for reference, what in after.items() if what}
+    return {reference: text for reference, text in after.items() if text}
 
 
-def _sent(settings: Settings, reference: str, title: str, body: str, note: Note) -> bool:
+def _send(settings: Settings, reference: str, title: str, body: str, note: Note) -> bool:
+    """Return whether the message was sent; note why not."""
     from resources.apprise.sending import send  # an extra, and slow to import
 
     try:

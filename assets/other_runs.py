@@ -1,9 +1,9 @@
-"""Runs that Dagster did not start, reported to Dagster: a timer's, a container's, a person's. Their
-events are made from the ledger.
+"""Reports to Dagster the runs that Dagster did not start, such as those of a timer, a container or
+a person. Their events are made from the ledger.
 
-Each table gets one materialization for everything that these runs did since the last report, and so
-does each step: the number of events grows with the number of tables, not with the number of runs.
-Tables come first, by name and some at a time. The steps follow after the last table.
+Each table and each step gets one materialization for everything that these runs did since the last
+report, so that the number of events does not grow with the number of runs. Tables are reported
+first, in the order of their names and some in each tick; the steps follow the last table.
 """
 
 from __future__ import annotations
@@ -57,22 +57,22 @@ from pipeline.table_state import TableState
 from resources.config import Settings
 
 _STRUCTURES = 200
-"""Of more structure changes since the last time, the newest have an observation each: a first run
-may have met ten thousand tables. The step says how many there were."""
+"""Largest number of structure changes, the newest ones, that get an observation each: a first run
+may find ten thousand tables. The capture step reports the number of all changes."""
 
 SECONDS = 15.0
-"""A tick takes no further table after this long: Dagster ends one that takes a minute, and there
-are checks to report besides."""
+"""Time after which a tick reports no further table: Dagster ends a tick that takes a minute, and
+checks have to be reported, too."""
 
 _SHOWN = 20
-"""Number of a mirror's materializations among which a version is looked for."""
+"""Number of a mirror's newest materializations that are searched for a version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """How far a source is reported. `ledger`: the identity of the ledger that has these leases.
-    `token`: the last lease that is reported completely. `through`: the last lease of the report
-    that is under way; None if none is. `table`: the last table of that report."""
+    """The point up to which a source is reported. `ledger`: the identity of the ledger that has
+    these leases; `token`: the last lease that is reported completely; `through`, `table`: the
+    last lease and the last reported table of an unfinished report."""
 
     ledger: str = ""
     token: int = 0
@@ -84,13 +84,13 @@ class Reported:
         return TypeAdapter(cls).validate_python(kept)
 
     def up_to(self, newest: LeaseView) -> int:
-        """The last lease to report now: whoever holds one may still change something."""
+        """Return the last lease to report now. A lease that is held may still bring changes."""
         return self.through or (newest.token - 1 if newest.live else newest.token)
 
 
 @dataclass(slots=True)
 class OtherRuns:
-    """Events about a source, which take the place of a step's, and sentences about them."""
+    """The events about a source, which replace those of a run's steps, and sentences about them."""
 
     log: Log
     instance: dg.DagsterInstance
@@ -112,8 +112,8 @@ class OtherRuns:
         if before.ledger != identity:
             if before.ledger:
                 self.sentences.append(
-                    f"{source}: this is another ledger than before; what it has is reported from "
-                    "its first run on."
+                    f"{source}: this is another ledger than before; its runs are reported from "
+                    "the first one on."
                 )
             before = Reported(identity)
         if newest is None or (through := before.up_to(newest)) == before.token:
@@ -129,7 +129,7 @@ class OtherRuns:
         if runs.forgotten:
             self.sentences.append(
                 f"{source}: upkeep deleted {runs.forgotten} of {through - before.token} leases "
-                "from the ledger before they were reported; of each table the last write is there."
+                "from the ledger before they were reported; each table's last write is reported."
             )
         if runs.runs or writes:
             note_tables(self, self.settings, self.names, work, {merge.table for merge in merges})
@@ -141,13 +141,13 @@ class OtherRuns:
         return Reported(identity, through)
 
     def _tables(self, writes: Sequence[WriteElsewhere]) -> Iterator[TableMerge | None]:
-        """Add an event for each write; yield what was written, None where there is nothing to
-        report: the table is gone, or Dagster shows that version. A run of its own that was killed
-        may have reported it, or a tick that ended before its cursor was kept."""
+        """Add an event for each write and yield the write; yield None if the table is gone, or if
+        Dagster shows that version already, because a Dagster run that was killed, or a tick that
+        ended before its cursor was stored, has reported it."""
         work = self.work
         states = work.ledger.table_states(work.source.name)
-        comments = comments_of(work, [one.last.intent.table for one in writes])
-        ends = ends_of(work, [one.last.intent.last_batch for one in writes])
+        comments = comments_of(work, [write.last.intent.table for write in writes])
+        ends = ends_of(work, [write.last.intent.last_batch for write in writes])
         for write in writes:
             table, end = write.last.intent.table, ends.get(write.last.intent.last_batch)
             if table not in states:
@@ -155,7 +155,7 @@ class OtherRuns:
                 continue
             version, position = write.last.delta_version, str(end) if end else None
             shown = self.shown(self.names.table(table), states[table].mirror)
-            if any((seen, place) == (version, position) for seen, place, _ in shown):
+            if any((number, place) == (version, position) for number, place, _ in shown):
                 yield None
                 continue
             between = contents_of(
@@ -166,41 +166,41 @@ class OtherRuns:
                 write.last.intent.last_batch,
             )
             contents = [content for content in between if write.covers(content.batch)]
-            done = _merge(work, write, states[table], contents)
-            of_columns, lake = comments.get(table, {}), self.settings.lake_path()
-            event = written_event(self.names, lake, work, done, contents, end, of_columns)
+            merge = _merge(work, write, states[table], contents)
+            column_comments, lake = comments.get(table, {}), self.settings.lake_path()
+            event = written_event(self.names, lake, work, merge, contents, end, column_comments)
             settled = write.last.settled_at
-            if any(seen > version and told_at > settled for seen, _, told_at in shown):
-                # A run of Dagster's was first. What Dagster shows of the mirror now stays.
+            if any(number > version and reported > settled for number, _, reported in shown):
+                # A Dagster run has reported a newer version, which must stay the latest one.
                 self.log_event(dg.AssetObservation(event.asset_key, metadata=event.metadata))
             else:
                 self.log_event(event)
-            yield done
+            yield merge
 
     def shown(self, key: dg.AssetKey, mirror: str) -> list[tuple[int, str | None, datetime]]:
-        """The newest versions of this mirror that Dagster shows, newest first: the version, up to
-        which position in the log it has changes, and when it was told. A mirror that was made again
-        begins at version 0 once more."""
-        found = []
+        """Return the versions of this mirror that Dagster shows, newest first: the version, the
+        position in the log up to which it has changes, and when it was reported. A mirror that was
+        created again begins with version 0."""
+        versions = []
         for record in self.instance.fetch_materializations(key, limit=_SHOWN).records:
             event = record.asset_materialization
             metadata = event.metadata if event is not None else {}
             if event is not None and "mirror" in metadata and metadata["mirror"].value == mirror:
                 version, position = metadata["Delta version"].value, event.tags or {}
                 if isinstance(version, int):
-                    told_at = datetime.fromtimestamp(record.timestamp, UTC)
-                    found.append((version, position.get(DATA_VERSION), told_at))
-        return found
+                    reported = datetime.fromtimestamp(record.timestamp, UTC)
+                    versions.append((version, position.get(DATA_VERSION), reported))
+        return versions
 
     def _steps(self, runs: RunsElsewhere) -> None:
         work, names, now = self.work, self.names, self.work.clock()
         ledger, source = work.ledger, work.source.name
         numbers = runs.batches
         read, contents = list[Batch](), list[BatchContent]()
-        between = ledger.live_batches(source, numbers[0], numbers[-1]) if numbers else ()
-        own = frozenset(numbers)
-        for of_these_runs, group in groupby(between, lambda batch: batch.id in own):
-            if of_these_runs:
+        live = ledger.live_batches(source, numbers[0], numbers[-1]) if numbers else ()
+        reported = frozenset(numbers)
+        for is_reported, group in groupby(live, lambda batch: batch.id in reported):
+            if is_reported:
                 batches = list(group)
                 read += batches
                 contents += ledger.contents(source, batches[0].id, batches[-1].id)
@@ -216,17 +216,17 @@ class OtherRuns:
             captured, merged = _step_metadata(runs, read, contents, len(events))
             self.log_event(dg.AssetMaterialization(names.captured, metadata=captured))
             self.log_event(dg.AssetMaterialization(names.merged, metadata=merged))
-            # With the version set as its data version, as the step itself has it.
             cursor = ledger.cursors(source).acknowledged
-            found = position_metadata(None if cursor is None else cursor.position, now)
-            found |= distance_metadata(lag, room)
+            metadata = position_metadata(None if cursor is None else cursor.position, now)
+            metadata |= distance_metadata(lag, room)
             run = read[-1].dagster_run if read else None
             page = page_path(self.settings.state_folder, source, f"run {run}")
-            if run is not None and page.exists():  # it was left on this machine
-                found["report"] = dg.MetadataValue.path(page)
-            version = {DATA_VERSION: "none" if cursor is None else str(cursor.batch)}
+            if run is not None and page.exists():  # unless the run was on another host
+                metadata["report"] = dg.MetadataValue.path(page)
+            # The data version is the same as that of the step `acknowledged` of a Dagster run.
+            tags = {DATA_VERSION: "none" if cursor is None else str(cursor.batch)}
             self.log_event(
-                dg.AssetMaterialization(names.acknowledged, metadata=found, tags=version)
+                dg.AssetMaterialization(names.acknowledged, metadata=metadata, tags=tags)
             )
             note_coverage(self, self.settings, work, newest.ended_at if newest and idle else None)
         for result in source_results(self.settings, work, self.consumers, names.acknowledged):
@@ -241,12 +241,13 @@ def _merge(
     size: MirrorSize | None = None
     with suppress(LockstepError):  # somebody may have deleted that version since
         schema = work.mirrors.schema(state.mirror, last.delta_version)
-        columns = tuple((one.name, one.type) for one in schema)
+        columns = tuple((column.name, column.type) for column in schema)
         size = work.mirrors.size(state.mirror, last.delta_version)
-    read = [file for one in contents if one.snapshot for file in one.snapshot.files]
+    snapshots = [content.snapshot for content in contents if content.snapshot]
+    segments = [segment for content in contents for segment in content.segments]
     return TableMerge(
         table=last.intent.table,
-        counts=sum((part.counts for one in contents for part in one.segments), RowCounts()),
+        counts=sum((segment.counts for segment in segments), RowCounts()),
         delta_version=last.delta_version,
         mirror=state.mirror,
         changelog=state.changelog,
@@ -256,7 +257,7 @@ def _merge(
         columns=columns,
         shows=state.mirror_version or 1,
         reason=last.reason or "",
-        read=sum(file.images for file in read),
+        read=sum(file.images for snapshot in snapshots for file in snapshot.files),
         size=size,
     )
 

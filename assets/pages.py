@@ -1,7 +1,7 @@
-"""What Dagster's pages show of a run's steps and of a table: reports and standings → metadata.
+"""The metadata that Dagster's pages show of a run's steps and of tables, made from reports.
 
-Only what the lake and the ledger may show anyway goes in: positions, counts, names. Numbers
-are plotted by Dagster, so a step says each of them at every run, 0 too. Gathering is `table_news`'.
+It has only what the lake and the ledger show anyway: positions, counts, names. Dagster plots
+numbers, so each step has the same numbers in every run, even if they are 0.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ CHECK = "follows_source"
 KEYS = "keys_are_unique"
 
 DATA_VERSION = "dagster/data_version"
-"""A tag of Dagster's."""
+"""The tag in which Dagster keeps an asset's data version."""
 
 _LISTED = 50
-"""Tables in a run's summary."""
+"""Largest number of tables in a run's summary."""
 
 _WORDS = 40
-"""Words and symbols of a statement."""
+"""Largest number of words and symbols of a statement that are shown."""
 
 
-# -- lists ---------------------------------------------------------------------------------
+# -- tables of values --------------------------------------------------------------------------
 
 
 def records(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> dg.MetadataValue:
-    """A small table of texts; nothing for None."""
+    """Return a table of texts, in which None is empty."""
     return dg.MetadataValue.table(
         [dg.TableRecord(dict(zip(heads, map(_cell, row), strict=True))) for row in rows],
         schema=dg.TableSchema([dg.TableColumn(head, "string") for head in heads]),
@@ -77,8 +77,8 @@ def quarantine_table(tables: Sequence[Quarantine]) -> dg.MetadataValue:
 
 
 def captured_metadata(report: CaptureReport, began: datetime) -> Metadata:
-    """`began`: before the run looked where the log ends."""
-    found: Metadata = {
+    """`began`: a time before the run asked where the log ends."""
+    metadata: Metadata = {
         "decision": f"{report.rule}: {report.reason}",
         "start": str(report.start),
         "end": str(report.end),
@@ -97,8 +97,8 @@ def captured_metadata(report: CaptureReport, began: datetime) -> Metadata:
         "reading rows": "\n".join(progress.sentence() for progress in report.loading) or None,
     }
     if report.quarantined:
-        found["quarantined"] = quarantine_table(report.quarantined)
-    return _known(found)
+        metadata["quarantined"] = quarantine_table(report.quarantined)
+    return _known(metadata)
 
 
 def _known(metadata: Metadata) -> Metadata:
@@ -106,100 +106,100 @@ def _known(metadata: Metadata) -> Metadata:
 
 
 def _lag_at_start(report: CaptureReport, began: datetime) -> Metadata:
-    """Since the last change that the lake had when the run began, as far as that is known; 0 where
-    there was nothing to read."""
+    """Return the age of the lake's newest change when the run began, if it is known; 0 if there was
+    nothing to read."""
     last = report.start.committed_at
     if report.batch is not None and last is None:
         return {}
-    behind = 0.0 if report.batch is None or last is None else (began - last).total_seconds()
-    return {"lag seconds at start": seconds(max(behind, 0.0))}
+    lag = 0.0 if report.batch is None or last is None else (began - last).total_seconds()
+    return {"lag seconds at start": seconds(max(lag, 0.0))}
 
 
 def merged_metadata(report: MergeReport) -> Metadata:
-    counts = sum((done.counts for done in report.merged), RowCounts())
-    found: Metadata = {
-        "tables changed": len({done.table for done in report.merged}),
+    counts = sum((merge.counts for merge in report.merged), RowCounts())
+    metadata: Metadata = {
+        "tables changed": len({merge.table for merge in report.merged}),
         "rows": counts.total,
         **rows_metadata(counts),
-        "rows read from the source": sum(done.read for done in report.merged),
+        "rows read from the source": sum(merge.read for merge in report.merged),
         "publish seconds": seconds(report.publish_seconds),
         "merge seconds": seconds(report.merge_seconds),
         "waiting": ", ".join(map(str, report.waiting)) or None,
     }
     if report.failed:
-        found["quarantined"] = quarantine_table(report.failed)
-    return _known(found)
+        metadata["quarantined"] = quarantine_table(report.failed)
+    return _known(metadata)
 
 
 def acknowledged_metadata(
     report: AcknowledgeReport, now: datetime, merged: MergeReport | None = None
 ) -> Metadata:
     """`merged`: what the same run merged, for its summary."""
-    found = position_metadata(report.position, now)
-    found["batches"] = ", ".join(map(str, report.acknowledged)) or "none"
-    found["seconds"] = seconds(report.seconds)
+    metadata = position_metadata(report.position, now)
+    metadata["batches"] = ", ".join(map(str, report.acknowledged)) or "none"
+    metadata["seconds"] = seconds(report.seconds)
     if merged is not None:
-        found["summary"] = dg.MetadataValue.md(summary(merged, report))
+        metadata["summary"] = dg.MetadataValue.md(summary(merged, report))
     if report.held:
-        found["held"] = held_sentence(report.held)
+        metadata["held"] = held_sentence(report.held)
     if report.quarantined:
-        found["stopped"] = quarantine_table(report.quarantined)
+        metadata["stopped"] = quarantine_table(report.quarantined)
     if report.partial:
-        found["partial"] = partial_table(report.partial)
-    return found
+        metadata["partial"] = partial_table(report.partial)
+    return metadata
 
 
 def distance_metadata(lag: Lag, room: Headroom | None) -> Metadata:
-    """How far the lake is behind the server, and how long the log behind it is kept."""
-    found: Metadata = {
+    """Return how far the lake is behind the server, and how long the unread log is kept."""
+    metadata: Metadata = {
         "lag seconds": None if lag.seconds is None else seconds(lag.seconds),
         "lag bytes": lag.log_bytes,
         "lag transactions": lag.transactions,
     }
     if room is not None and room.remaining is not None:
-        found["headroom hours"] = round(room.remaining.total_seconds() / 3600, 2)
+        metadata["headroom hours"] = round(room.remaining.total_seconds() / 3600, 2)
     if room is not None and room.bytes_per_day is not None:
-        found["log bytes a day"] = round(room.bytes_per_day)
-    return _known(found)
+        metadata["log bytes a day"] = round(room.bytes_per_day)
+    return _known(metadata)
 
 
 def log_observation(
     key: dg.AssetKey, facts: ServerFacts, lag: Lag, room: Headroom | None
 ) -> dg.AssetObservation:
-    """The server's log as a run saw it at its end, and how far the lake is behind it."""
-    found: Metadata = {
+    """Return the state of the server's log at the end of a run, with the lake's lag."""
+    metadata: Metadata = {
         "head": str(facts.head),
         "server": f"{facts.flavour} {facts.version}, {facts.server_uuid}",
         "log files": len(facts.binlogs),
         **distance_metadata(lag, room),
         "GTIDs executed": str(facts.gtid_executed) or None,
     }
-    described = f"The log ends at {facts.head}."
-    return dg.AssetObservation(key, description=described, metadata=_known(found))
+    description = f"The log ends at {facts.head}."
+    return dg.AssetObservation(key, description=description, metadata=_known(metadata))
 
 
-def requests_metadata(asked: Requests | None) -> Metadata:
-    """Of a lake in an object store; delta-rs' are in neither figure."""
-    if asked is None:
+def requests_metadata(requests: Requests | None) -> Metadata:
+    """Return the requests to an object store, without those of delta-rs."""
+    if requests is None:
         return {}
-    return _known({"requests by Lockstep": asked.own, "requests by Spark": asked.spark})
+    return _known({"requests by Lockstep": requests.own, "requests by Spark": requests.spark})
 
 
 def position_metadata(position: Position | None, now: datetime) -> Metadata:
     if position is None:
         return {}
-    found: Metadata = {"position": str(position)}
+    metadata: Metadata = {"position": str(position)}
     if position.gtid_set:
-        found["GTIDs"] = str(position.gtid_set)
+        metadata["GTIDs"] = str(position.gtid_set)
     if position.committed_at is not None:
-        found["committed at"] = dg.MetadataValue.timestamp(position.committed_at)
+        metadata["committed at"] = dg.MetadataValue.timestamp(position.committed_at)
         lag = (now - position.committed_at).total_seconds()
-        found["lag seconds"] = seconds(max(lag, 0.0))
-    return found
+        metadata["lag seconds"] = seconds(max(lag, 0.0))
+    return metadata
 
 
 def summary(merged: MergeReport, report: AcknowledgeReport) -> str:
-    """The run in Markdown: what changed, table by table, and what did not take part."""
+    """Return the run's summary in Markdown: the changes of each table, and tables that stopped."""
     lines = []
     if merged.merged:
         lines += [
@@ -207,24 +207,23 @@ def summary(merged: MergeReport, report: AcknowledgeReport) -> str:
             "|---|--:|--:|--:|--:|--:|",
         ]
         lines += [
-            f"| {in_markdown(str(done.table))} | {done.counts.inserted:,} "
-            f"| {done.counts.updated:,} | {done.counts.deleted:,} | {done.read:,} "
-            f"| {done.delta_version} |"
-            for done in merged.merged[:_LISTED]
+            f"| {in_markdown(str(merge.table))} | {merge.counts.inserted:,} "
+            f"| {merge.counts.updated:,} | {merge.counts.deleted:,} | {merge.read:,} "
+            f"| {merge.delta_version} |"
+            for merge in merged.merged[:_LISTED]
         ]
         if len(merged.merged) > _LISTED:
-            lines.append(f"\nand {len(merged.merged) - _LISTED:,} tables more")
+            lines.append(f"\nand {len(merged.merged) - _LISTED:,} more tables")
     else:
         lines.append("No table changed.")
     for quarantine in report.quarantined:
-        table, reason = (in_markdown(str(one)) for one in (quarantine.table, quarantine.reason))
+        table, reason = in_markdown(str(quarantine.table)), in_markdown(quarantine.reason)
         lines.append(f"\n**{table}** does not follow: {reason}  ")
         lines.append(f"what to do: {in_markdown(quarantine.hint)}")
     return "\n".join(lines)
 
 
 def rows_metadata(counts: RowCounts) -> Metadata:
-    """An update is one row."""
     return {
         "rows inserted": counts.inserted,
         "rows updated": counts.updated,
@@ -233,7 +232,8 @@ def rows_metadata(counts: RowCounts) -> Metadata:
 
 
 def held_sentence(held: Mapping[int, Sequence[object]]) -> str:
-    """Which batches are not acknowledged, and the tables they wait for."""
+    """Return a sentence with the batches that are not acknowledged, and the tables they wait
+    for."""
     return "; ".join(
         f"batch {batch} waits for {', '.join(map(str, tables)) or 'its merge'}"
         for batch, tables in held.items()
@@ -244,13 +244,13 @@ def seconds(value: float) -> float:
     return round(float(value), 3)
 
 
-# -- one table: what changed, what it is, how it stands, what its structure did -------------
+# -- one table: its declaration, writes, checks and changed structures ------------------------
 
 
 def declared_metadata(
     entry: CatalogueEntry, lake: LakePath, policies: LakePolicies | None
 ) -> Metadata:
-    """`policies`: None where the table's own are not known here."""
+    """`policies`: None if the table's policies cannot be read here."""
     return {
         **({"policies": policies.words or "the defaults"} if policies else {}),
         **_address(entry.table, lake / entry.mirror),
@@ -262,7 +262,7 @@ def declared_metadata(
 
 def materialization(
     names: SourceNames,
-    done: TableMerge,
+    merge: TableMerge,
     lake: LakePath,
     now: datetime,
     position: Position | None,
@@ -270,35 +270,35 @@ def materialization(
     version: SchemaVersion | None,
     comments: Mapping[str, str],
 ) -> dg.AssetMaterialization:
-    """One write of a mirror. `position`, which the mirror shows now, is the version of its data;
-    `change_bytes`: of the changes merged; `version`: what the mirror shows, where it is known;
-    `comments` of columns."""
-    size, first, last = done.size, done.first_batch, done.last_batch
+    """Return the event of one write of a mirror. `position`: the place in the log that the mirror
+    shows now, which becomes its data version; `change_bytes`: size of the merged changes;
+    `version`: the structure that the mirror shows, if known; `comments`: of the columns."""
+    size, first, last = merge.size, merge.first_batch, merge.last_batch
     lineage = {
-        name: [dg.TableColumnDep(names.log, f"{done.table}.{name}")] for name, _ in done.columns
+        name: [dg.TableColumnDep(names.log, f"{merge.table}.{name}")] for name, _ in merge.columns
     }
     metadata: Metadata = {
-        **rows_metadata(done.counts),
-        "rows read from the source": done.read,
+        **rows_metadata(merge.counts),
+        "rows read from the source": merge.read,
         "bytes": change_bytes,
-        "Delta version": done.delta_version,
-        "seconds": seconds(done.seconds),
-        "reason": done.reason,
+        "Delta version": merge.delta_version,
+        "seconds": seconds(merge.seconds),
+        "reason": merge.reason,
         "batches": str(first) if first == last else f"{first}-{last}",
-        "mirror": done.mirror,
-        "changelog": done.changelog,
+        "mirror": merge.mirror,
+        "changelog": merge.changelog,
         "files": size and size.files,
         "mirror bytes": size and size.size,
         **_shape_metadata(version),
         **position_metadata(position, now),
-        # Under the keys that Dagster has a page for.
-        **_address(done.table, lake / done.mirror),
-        "dagster/column_schema": _columns(done, version, comments),
+        # Dagster's pages show these keys in their own places.
+        **_address(merge.table, lake / merge.mirror),
+        "dagster/column_schema": _columns(merge, version, comments),
         "dagster/column_lineage": dg.TableColumnLineage(lineage),
         "dagster/row_count": size and size.rows,
     }
     tags = {DATA_VERSION: str(position)} if position else {}
-    return dg.AssetMaterialization(names.table(done.table), metadata=_known(metadata), tags=tags)
+    return dg.AssetMaterialization(names.table(merge.table), metadata=_known(metadata), tags=tags)
 
 
 def _address(table: TableName, folder: LakePath) -> Metadata:
@@ -310,7 +310,7 @@ def _address(table: TableName, folder: LakePath) -> Metadata:
 
 
 def _shape_metadata(version: SchemaVersion | None) -> Metadata:
-    """What of the source's table the mirror does not show as it is."""
+    """Return how the mirror differs from the source's table by its policies."""
     shown_as = None if version is None else version.shown_as
     if version is None or shown_as is None:
         return {}
@@ -323,34 +323,32 @@ def _shape_metadata(version: SchemaVersion | None) -> Metadata:
 
 
 def _columns(
-    done: TableMerge, version: SchemaVersion | None, comments: Mapping[str, str]
+    merge: TableMerge, version: SchemaVersion | None, comments: Mapping[str, str]
 ) -> dg.TableSchema:
-    """Types as Spark's SQL calls them in the lake; MySQL's own, what becomes of the values, and
-    the comment there, as the description. A tag says the same of values that are not shown."""
-    shown = []
+    """Return the columns with their types in Spark's SQL, described by MySQL's type, by how a
+    policy changes the values, which is also a tag, and by MySQL's comment."""
+    columns = []
     source = schema = None
-    treated: Mapping[str, str] = {}
+    treatments: Mapping[str, str] = {}
     if version is not None:
-        source, schema, treated = version.schema, version.shown, version.treated
-    for name, kind in done.columns:
+        source, schema, treatments = version.schema, version.shown, version.treated
+    for name, kind in merge.columns:
         column = None if schema is None else schema.column(name)
         origin = None if source is None or column is None else source.column(name)
-        told = None if origin is None else f"MySQL: {written_type(origin)}"
-        words = treated.get(name)
-        described = in_markdown(
-            ". ".join(filter(None, (told, words and words.capitalize(), comments.get(name))))
-        )
-        null = dg.TableColumnConstraints(nullable=column is None or column.nullable)
-        shown.append(
+        mysql_type = None if origin is None else f"MySQL: {written_type(origin)}"
+        words = treatments.get(name)
+        sentences = (mysql_type, words and words.capitalize(), comments.get(name))
+        description = in_markdown(". ".join(filter(None, sentences)))
+        columns.append(
             dg.TableColumn(
                 name,
                 sql_type(kind),
-                description=described or None,
-                constraints=null,
+                description=description or None,
+                constraints=dg.TableColumnConstraints(nullable=column is None or column.nullable),
                 tags={"lockstep": words} if words else {},
             )
         )
-    return dg.TableSchema(shown)
+    return dg.TableSchema(columns)
 
 
 def check_result(names: SourceNames, standing: TableStanding) -> dg.AssetCheckResult:
@@ -373,21 +371,22 @@ def check_result(names: SourceNames, standing: TableStanding) -> dg.AssetCheckRe
 
 
 def keys_result(names: SourceNames, count: KeyCount) -> dg.AssetCheckResult:
-    """A key that is there twice is an error; where nothing was counted, that is said."""
+    """Return the check's result, which fails if a key occurs twice, not if keys were not
+    counted."""
     figures: Metadata = {"key": ", ".join(count.key) or "none"}
-    told = f"not counted: {count.why}"
+    description = f"not counted: {count.why}"
     if count.repeated is not None:
         figures["rows"] = count.rows
         figures["rows with the key of another"] = count.repeated
-        told = f"{count.rows:,} rows, {count.repeated:,} of them with the key of another"
+        description = f"{count.rows:,} rows, {count.repeated:,} of them with the key of another"
     if count.repeated:
-        told += f": `lockstep verify {count.table} --repair`"
+        description += f": `lockstep verify {count.table} --repair`"
     return dg.AssetCheckResult(
         asset_key=names.table(count.table),
         check_name=KEYS,
         passed=not count.repeated,
         severity=dg.AssetCheckSeverity.ERROR,
-        description=told,
+        description=description,
         metadata=figures,
     )
 
@@ -409,17 +408,17 @@ def evaluation_of(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
 def structure_observation(
     names: SourceNames, event: TableEvent, statement: SchemaStatement | None
 ) -> dg.AssetObservation:
-    """What a statement did to a table's structure; its literals are not shown."""
-    told = {
+    """Return how a statement changed a table's structure, without the statement's literals."""
+    metadata = {
         "change": event.kind.value,
         "position": str(event.place),
         "schema version": str(event.version),
     }
     if event.reason and event.reason != event.kind.value:
-        told["reason"] = event.reason
+        metadata["reason"] = event.reason
     if statement is not None:
         own = [effect for effect in statement.effects if effect.startswith(f"{event.table}:")]
-        told["statement"] = first_words(statement.text, _WORDS)
-        told["effect"] = "\n".join(own or statement.effects)
-    described = told.get("effect") or event.reason or event.kind.value
-    return dg.AssetObservation(names.table(event.table), description=described, metadata=told)
+        metadata["statement"] = first_words(statement.text, _WORDS)
+        metadata["effect"] = "\n".join(own or statement.effects)
+    description = metadata.get("effect") or event.reason or event.kind.value
+    return dg.AssetObservation(names.table(event.table), description=description, metadata=metadata)

@@ -1,8 +1,8 @@
-"""The report of a run or a span: what it looks like, as one HTML file that needs nothing beside it,
-and the files of a source's last runs, `.lockstep/pages/<source>/<run>.html`.
+"""The HTML page of a run or a span, one file without scripts or other resources, and the pages of a
+source's last runs, `.lockstep/pages/<source>/<run>.html`.
 
-Does not belong here: what is in a report (`pipeline.runs.inspecting.span_report`), Dagster. The
-template escapes all figures and texts.
+`pipeline.runs.inspecting.span_report` gathers what the page shows. The template escapes all texts.
+This module does not import Dagster, because `lockstep run` uses it.
 """
 
 from __future__ import annotations
@@ -30,21 +30,20 @@ from resources.lake.paths import LakePath
 from resources.private import make_private
 
 LISTED: Final = 500
-"""Rows of a table on the page; behind them it says how many there are more."""
+"""Largest number of rows of a table on the page, which also shows the number of the others."""
 
 _DRAWN: Final = 4
-"""Batches whose steps are drawn one by one; of more, what each step took in all is told."""
-
+"""Largest number of batches whose steps are drawn one by one; of more, only sums are shown."""
 
 _UNITS: Final = ("KiB", "MiB", "GiB", "TiB")
 
 
 def page(report: SpanReport, lake: LakePath) -> str:
-    """One HTML document, without a script or anything from elsewhere."""
+    """Return the report as one HTML document."""
     own = frozenset(batch.id for batch in report.batches)
     columns, highest = rows_over_time((*report.before, *report.batches), report.rows, own)
     few, last = len(report.batches) <= _DRAWN, report.batches[-1]
-    # As `--at` takes it: the run where its set is this batch's, else the place in the log.
+    # In the form that `--at` accepts.
     place = f"run:{last.dagster_run}" if last.dagster_run else str(last.end or last.start)
     return str(
         _template().render(
@@ -67,10 +66,10 @@ def figures(report: SpanReport) -> dict[str, str]:
     first, last = report.batches[0], report.batches[-1]
     end = last.end or last.start
     committed = (first.start.committed_at, end.committed_at)
-    found = {
+    pairs = {
         "from": str(first.start),
         "to": str(end),
-        "committed": " to ".join(moment(one) for one in committed if one is not None),
+        "committed": " to ".join(moment(time) for time in committed if time is not None),
         "GTIDs up to there": "" if end.gtid_set == GtidSet() else end.gtid_set.shortened(),
         "transactions": f"{sum(batch.transactions for batch in report.batches):,}",
         "log read": size(sum(batch.log_bytes for batch in report.batches)),
@@ -78,7 +77,7 @@ def figures(report: SpanReport) -> dict[str, str]:
         "batches": f"{first.id}" if first is last else f"{first.id} to {last.id}",
         "stands": _stands(report.batches),
     }
-    return {name: told for name, told in found.items() if told}
+    return {name: text for name, text in pairs.items() if text}
 
 
 def moment(value: datetime) -> str:
@@ -105,7 +104,7 @@ def quoted(text: str) -> str:
 
 
 def _stands(batches: tuple[Batch, ...]) -> str:
-    """The last word of the batch that is least far."""
+    """Return the state of the batch that has got least far."""
     slowest = min(batches, key=lambda batch: (batch.acknowledged_at is not None, batch.id))
     last = batches[-1].acknowledged_at
     return f"acknowledged {moment(last)}" if slowest.acknowledged_at and last else slowest.state
@@ -126,21 +125,21 @@ def _template() -> Any:
     return environment.get_template("report.html.jinja")
 
 
-# -- shapes: where each bar begins and how long it is, in percent -------------------------------
+# -- the plots: where each bar begins and how long it is, in percent -----------------------------
 
 _MIRRORS: Final = 40
-"""Mirrors in one waterfall: those that took longest."""
+"""Largest number of mirrors in a waterfall: those that took longest."""
 
 _COLUMNS: Final = 80
-"""Columns of a plot; of more batches, neighbours stand together."""
+"""Largest number of columns of a plot; if there are more batches, neighbours share a column."""
 
 _LEAST: Final = 0.4
-"""Percent of the width that the shortest bar has, to be seen."""
+"""Width of the shortest bar in percent, so that it can be seen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """`left` and `width` in percent of the time that is shown. `step`: what it was spent on."""
+    """A bar of the waterfall; `left`, `width`: in percent of the time that is shown."""
 
     label: str
     step: str
@@ -151,8 +150,8 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class RowsBar:
-    """Rows of neighbouring batches, in percent of the highest column: `deleted` at the bottom,
-    then `updated`, `inserted` and `read`. `own`: of the run that is told of."""
+    """The rows of neighbouring batches, in percent of the highest column: `deleted` at the bottom,
+    then `updated`, `inserted` and `read`. `own`: the batches belong to the report."""
 
     label: str
     read: float
@@ -163,8 +162,8 @@ class RowsBar:
 
 
 def waterfall(batches: Sequence[Batch], writes: Sequence[SettledWrite]) -> tuple[Bar, ...]:
-    """From the first batch's beginning to the last moment that the ledger has of them, in the
-    order in which things began."""
+    """Return the steps of the batches and their longest writes, in the order of their
+    beginnings."""
     spans = [span for batch in batches for span in _steps(batch, writes)]
     longest = sorted(writes, key=lambda write: write.intended_at - write.settled_at)[:_MIRRORS]
     spans += [(str(w.intent.table), "merge", w.intended_at, w.settled_at) for w in longest]
@@ -179,8 +178,8 @@ def waterfall(batches: Sequence[Batch], writes: Sequence[SettledWrite]) -> tuple
 def rows_over_time(
     batches: Sequence[Batch], rows: Iterable[CapturedRows], own: frozenset[int]
 ) -> tuple[tuple[RowsBar, ...], int]:
-    """A column for each batch, or for so many neighbours that all find room; and how many rows
-    the highest of them stands for."""
+    """Return a column for each batch, or for neighbours if there are too many, and the number of
+    rows of the highest column."""
     by_batch: dict[int, list[CapturedRows]] = {}
     for row in rows:
         by_batch.setdefault(row.batch, []).append(row)
@@ -191,7 +190,7 @@ def rows_over_time(
     scale = 100 / max(highest, 1)
     columns = [
         RowsBar(
-            label=f"{_told(group)}: {counts.inserted:,} inserted, {counts.updated:,} updated, "
+            label=f"{_label(group)}: {counts.inserted:,} inserted, {counts.updated:,} updated, "
             f"{counts.deleted:,} deleted, {read:,} read from the source",
             read=read * scale,
             inserted=counts.inserted * scale,
@@ -205,20 +204,21 @@ def rows_over_time(
 
 
 def seconds_of(batches: Sequence[Batch]) -> Mapping[str, float]:
-    found: dict[str, float] = {"read": 0.0, "merge": 0.0, "acknowledge": 0.0}
+    """Return the sum of the batches' seconds by step."""
+    seconds = {"read": 0.0, "merge": 0.0, "acknowledge": 0.0}
     for batch in batches:
         moments = (batch.created_at, batch.captured_at, batch.merged_at, batch.acknowledged_at)
-        for step, (begin, end) in zip(found, pairwise(moments), strict=True):
+        for step, (begin, end) in zip(seconds, pairwise(moments), strict=True):
             if begin is not None and end is not None:
-                found[step] += (end - begin).total_seconds()
-    return found
+                seconds[step] += (end - begin).total_seconds()
+    return seconds
 
 
 Span = tuple[str, str, datetime, datetime]
 
 
 def _steps(batch: Batch, writes: Sequence[SettledWrite]) -> Iterable[Span]:
-    """Reading, publishing (up to the first write), acknowledging (from the last)."""
+    """Yield a batch's reading, publishing (up to the first write) and acknowledging."""
     own = [w for w in writes if w.intent.first_batch <= batch.id <= w.intent.last_batch]
     if batch.captured_at is None:
         return
@@ -243,15 +243,16 @@ def _bar(
 def _sum(
     group: Sequence[Batch], by_batch: Mapping[int, Sequence[CapturedRows]]
 ) -> tuple[RowCounts, int]:
-    those = [rows for batch in group for rows in by_batch.get(batch.id, ())]
-    return sum((rows.counts for rows in those), RowCounts()), sum(one.read for one in those)
+    captured = [rows for batch in group for rows in by_batch.get(batch.id, ())]
+    counts = sum((rows.counts for rows in captured), RowCounts())
+    return counts, sum(rows.read for rows in captured)
 
 
-def _told(group: Sequence[Batch]) -> str:
+def _label(group: Sequence[Batch]) -> str:
     first, last = group[0], group[-1]
     moment = last.captured_at or last.created_at
-    which = f"batch {last.id}" if first is last else f"batches {first.id} to {last.id}"
-    return f"{which}, {moment:%Y-%m-%d %H:%M} UTC"
+    numbers = f"batch {last.id}" if first is last else f"batches {first.id} to {last.id}"
+    return f"{numbers}, {moment:%Y-%m-%d %H:%M} UTC"
 
 
 # -- the files ----------------------------------------------------------------------------------
@@ -259,19 +260,19 @@ def _told(group: Sequence[Batch]) -> str:
 FOLDER: Final = "pages"
 
 KEPT: Final = 500
-"""Pages of a source; the oldest go."""
+"""Largest number of pages of a source; the oldest are deleted."""
 
 _LETTERS: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def page_path(state_folder: Path, source: str, about: str) -> Path:
-    """Where the page of a run or a span belongs; `about` names it, whatever letters it has."""
+    """Return the path of a run's or a span's page. `about` names it, and may have any letters."""
     name = _LETTERS.sub("-", about.removeprefix("run ").removeprefix("from "))[:150]
     return state_folder / FOLDER / source / f"{name}.html"
 
 
 def keep_page(path: Path, text: str) -> None:
-    """Written whole; the oldest pages beside it make room. OSError where it cannot be."""
+    """Write the page atomically and delete the oldest pages beside it. OSError if that fails."""
     make_private(path.parent)
     replace_file(path, text)
     pages = sorted(path.parent.glob("*.html"), key=lambda page: page.stat().st_mtime_ns)
@@ -280,8 +281,8 @@ def keep_page(path: Path, text: str) -> None:
 
 
 def keep_page_of_run(settings: Settings, work: Workplace, run: str) -> Path | None:
-    """Make the page of a run, and keep it; None where the run captured nothing, or its page cannot
-    be written, which is noted."""
+    """Write the page of a run and return its path; None if the run captured nothing, or, with a
+    note, if the page cannot be written."""
     source = work.source.name
     try:
         report = report_of_run(work.ledger, source, run, work.clock())

@@ -1,7 +1,7 @@
-"""A run's OpenLineage events: when there is one, and what it is made of.
+"""A run's OpenLineage events: when they are sent, and what they are made of.
 
-The START is sent once something was captured, so an idle run sends nothing. The end is sent when
-the source's lock is free again, whatever became of the acknowledgement: no backend can hold it up.
+START is sent after something was captured, so an idle run sends nothing. The last event is sent
+after the source's lock was released, so that a slow backend cannot delay a run.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from resources.openlineage.sending import Sending, require_client
 if TYPE_CHECKING:
     from resources.openlineage.events import DatasetPlace, Event
 
-_STOPPED: Final = "The run was stopped before it acknowledged; the next one goes on."
-_DEAD: Final = "The run's process is gone; the next run goes on where it was."
+_STOPPED: Final = "The run was stopped before it acknowledged; the next run continues."
+_DEAD: Final = "The run's process is gone; the next run continues where it was."
 _NOTHING: Final = RunNews(())
 
 
 class RunEvents:
-    """Of one run of one source. `record` is filled as the run goes on."""
+    """The events of one run of one source. The run fills `record` as it goes on."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class RunEvents:
         run: str,
         note: Callable[[str], None],
     ) -> None:
-        """`SetupIncomplete` without the client."""
+        """`SetupIncomplete` if the OpenLineage client is not installed."""
         require_client()
         self._settings, self._record, self._note = settings, record, note
         self._run = run
@@ -55,26 +55,26 @@ class RunEvents:
         for run in runs:
             self._send("ABORT", run=run, why=_DEAD)
 
-    def taken_over(self, before: LeaseView | None) -> None:
-        """Tell the end of the run before, if it was killed or hung."""
-        self.dead(died_elsewhere(before))
+    def taken_over(self, previous: LeaseView | None) -> None:
+        """Send the end of the previous run if it was killed or hung."""
+        self.dead(died_elsewhere(previous))
 
     def close(self) -> None:
         self._sending.close()
 
     def end(self, work: Callable[[], Workplace], *, found_dead: bool) -> None:
-        """All that will happen has; `work` is for looking. `found_dead`: if this run lost the
-        source, the run that has it now or a sensor tells its end."""
+        """Send the last event. `work`: opens what the tables are read from; `found_dead`: if this
+        run lost its lease, the next run or a sensor sends its end."""
         lost = found_dead and isinstance(self._record.error, LeaseLost)
-        ended = None if lost else outcome(self._record)
-        if ended is not None:
+        result = None if lost else outcome(self._record)
+        if result is not None:
             self._start()
             news = _NOTHING
             try:
                 news = run_news(work(), self._record.captured, self._record.merged)
-            except Exception as error:  # noqa: BLE001 - nothing that is told of a run fails it
-                self._note(f"OpenLineage is told of no tables: {type(error).__name__}: {error}")
-            state, why = ended
+            except Exception as error:  # noqa: BLE001 - a failing report must not fail the run
+                self._note(f"The OpenLineage event has no tables: {type(error).__name__}: {error}")
+            state, why = result
             self._send(state, news, why)
         self.close()
 
@@ -98,7 +98,7 @@ class RunEvents:
         def event() -> Event:
             from resources.openlineage.events import run_event
 
-            # Made where it is sent: to follow references may fail.
+            # Made by the sending thread, which notes errors: reading a secret may fail.
             return run_event(state, self._place(), run or self._run, moment, captured, news, why)
 
         self._sending.send(event)
@@ -117,17 +117,17 @@ class RunEvents:
         )
 
 
-def died_elsewhere(before: LeaseView | None) -> list[str]:
-    """The run before, if it was killed or hung and is not Dagster's, which finds its own itself."""
-    if before is None or before.ended or before.in_dagster or before.dagster_run is None:
+def died_elsewhere(previous: LeaseView | None) -> list[str]:
+    """Return the previous run if it was killed or hung outside Dagster, which finds its own."""
+    if previous is None or previous.ended or previous.in_dagster or previous.dagster_run is None:
         return []
-    return [before.dagster_run]
+    return [previous.dagster_run]
 
 
 def tell_of_dead(
     settings: Settings, source: str, runs: Collection[str], note: Callable[[str], None]
 ) -> None:
-    """For who finds dead runs without being one."""
+    """Send the end of dead runs that something other than a run found."""
     if settings.file.lineage is None or not runs:
         return
     try:
@@ -140,8 +140,8 @@ def tell_of_dead(
 
 
 def outcome(record: RunRecord) -> tuple[str, str | None] | None:
-    """How a run ended, and why if not well; None for one that had nothing to do, or that another
-    run kept from beginning."""
+    """Return a run's last event type, and the reason if it failed; None if the run had nothing to
+    do, or did not begin because another run had the source."""
     captured, merged, error = record.captured, record.merged, record.error
     if record.acknowledged is not None:
         idle = (captured is None or captured.batch is None) and not (merged and merged.merged)
@@ -154,6 +154,6 @@ def outcome(record: RunRecord) -> tuple[str, str | None] | None:
         return "FAIL", f"{error.message} {error.hint}"
     if isinstance(record.defect, Exception):
         return "FAIL", f"A defect of Lockstep: {type(record.defect).__name__}"
-    if record.defect is not None:  # Ctrl-C, or however else the process was asked to end
+    if record.defect is not None:  # a signal such as Ctrl-C
         return "ABORT", _STOPPED
     return ("ABORT", _STOPPED) if record.began is not None else None

@@ -1,13 +1,13 @@
 """The three steps of a source's run as Dagster assets: captured → merged → acknowledged.
 
-`acknowledged` depends on `merged` only: a table asset that yields nothing would skip it,
-and an idle run must still move the position. `merged` logs a materialization for each
-table that changed, and only for those; the ledger names them, no list of tables is gone
-through. In front of all stands the source's log, which nobody here makes: mirrors depend on
-it, not on a step, or each run would leave those that it did not change out of date.
+`acknowledged` depends on `merged`, not on mirrors: Dagster would skip it if a mirror yields
+nothing, but an idle run must still move the position. `merged` logs a materialization for each
+table that changed, and only for these. Mirrors depend on the source's log, an asset that Lockstep
+does not materialize: if they depended on a step, each run would make those that it did not change
+stale.
 
-Mirrors that were written are told to Dagster as they are committed, so that a run that fails, or is
-cancelled, has told of what it committed until then.
+Writes of mirrors are reported as they are committed, so that a run that fails or is cancelled has
+reported everything that it committed.
 """
 
 from __future__ import annotations
@@ -66,10 +66,11 @@ from resources.full_disk import disk_full
 from resources.holders import holder
 
 SESSIONS = "lockstep_sessions"
-"""The resource that hands out the run's sessions."""
+"""The name of the resource that provides the run's sessions."""
 
 _LATE, _FAILED = 2, 3
-"""Intervals of the schedule after which a source that did not acknowledge is late, has failed."""
+"""Numbers of scheduled intervals without an acknowledgement after which Dagster's freshness policy
+warns and fails."""
 
 OpenSite = Callable[[], AbstractContextManager[Site]]
 
@@ -80,7 +81,7 @@ Step = Callable[
 
 @dataclass(slots=True)
 class RunSessions:
-    """The sessions of one Dagster run, one for each source that it touches."""
+    """The sessions of one Dagster run, one for each of its sources."""
 
     make: Callable[[str], RunSession]
     _open: dict[str, RunSession] = field(default_factory=dict)
@@ -122,12 +123,12 @@ def run_assets(
         freshness = dg.FreshnessPolicy.time_window(**windows)
 
     def step(
-        perform: Step, key: dg.AssetKey, before: dg.AssetKey, described: str, **more: Any
+        perform: Step, key: dg.AssetKey, upstream: dg.AssetKey, description: str, **more: Any
     ) -> dg.AssetsDefinition:
         def work(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
             return perform(context, settings, names, session_of(context, names.source))
 
-        spec = declared.spec(key, deps=[before], description=described, **more)
+        spec = declared.spec(key, deps=[upstream], description=description, **more)
         op = names.op(key.path[-1])
         return dg.multi_asset(name=op, specs=[spec], required_resource_keys={SESSIONS})(
             evaluated(work)
@@ -140,7 +141,7 @@ def run_assets(
             names.captured,
             names.log,
             "Reads the binlog to its present end into Parquet segments, and records them in the "
-            "ledger at once. Starts no JVM.",
+            "ledger in one transaction. Starts no JVM.",
         ),
         step(
             _merge,
@@ -167,25 +168,25 @@ def _capture(
     with failing():
         report = capture_step(session)
     work, began = session.workplace(), session.record.began
-    assert began is not None, "the step says when it began"
+    assert began is not None, "the step records when it began"
     if report.batch is not None:
         events = content_of(work.ledger, names.source, report.batch).events
         for event in structure_news(names, work, events):
             context.log_event(event)
     note_tables(context, settings, names, work)
-    told = captured_metadata(report, began) | requests_metadata(session.requests())
-    return dg.MaterializeResult(metadata=told)
+    metadata = captured_metadata(report, began) | requests_metadata(session.requests())
+    return dg.MaterializeResult(metadata=metadata)
 
 
 def _merge(
     context: dg.AssetExecutionContext, settings: Settings, names: SourceNames, session: RunSession
 ) -> dg.MaterializeResult[Any]:
     report = merge_and_log(context, settings, names, session, only=None)
-    changed = {done.table for done in report.merged}
+    changed = {merge.table for merge in report.merged}
     note_tables(context, settings, names, session.workplace(), changed)
     check_keys(context, names, session.workplace(), report.merged)
-    told = merged_metadata(report) | requests_metadata(session.requests())
-    return dg.MaterializeResult(metadata=told)
+    metadata = merged_metadata(report) | requests_metadata(session.requests())
+    return dg.MaterializeResult(metadata=metadata)
 
 
 def _acknowledge(
@@ -204,20 +205,20 @@ def _acknowledge(
         note_tables(context, settings, names, work)
     if not report.held:
         note_coverage(context, settings, work, session.record.covered)
-    told = acknowledged_metadata(report, now, session.record.merged)
+    metadata = acknowledged_metadata(report, now, session.record.merged)
     if session.record.registered is not None:
-        told["catalog"] = "; ".join(session.record.registered.told()) or "nothing to do"
+        metadata["catalog"] = "; ".join(session.record.registered.told()) or "nothing to do"
     if report.acknowledged:
         page = keep_page_of_run(settings, work, session.run_id)
-        told |= {} if page is None else {"report": dg.MetadataValue.path(page)}
-    told |= distance_metadata(lag, room) | requests_metadata(session.requests())
+        metadata |= {} if page is None else {"report": dg.MetadataValue.path(page)}
+    metadata |= distance_metadata(lag, room) | requests_metadata(session.requests())
     with failing():
         require_no_stop(session)
-    # Another one when a batch was acknowledged, and only then: what is built on mirrors is made
-    # anew of tables that are read together.
+    # The data version changes only if a batch was acknowledged: assets that depend on this step
+    # are built from versions of mirrors that belong together.
     cursor = work.ledger.cursors(names.source).acknowledged
     version = dg.DataVersion("none" if cursor is None else str(cursor.batch))
-    return dg.MaterializeResult(metadata=told, data_version=version)
+    return dg.MaterializeResult(metadata=metadata, data_version=version)
 
 
 def merge_and_log(
@@ -228,58 +229,60 @@ def merge_and_log(
     *,
     only: frozenset[TableName] | None,
 ) -> MergeReport:
-    """Merge all tables or those of `only`, and log each as it is committed."""
-    news = MergeNews(context, settings, names, session)
+    """Merge all tables, or those of `only`, and log each after it is committed."""
+    merges = MergeLog(context, settings, names, session)
     try:
         with failing():
-            return merge_step(session, news.take, only)
+            return merge_step(session, merges.add, only)
     finally:
-        # Where the ledger does not answer any more, nobody can tell.
+        # The events need the ledger; if it does not answer, the other error is the one to show.
         with suppress(LockstepError):
-            news.tell()
+            merges.log()
 
 
 _FIRST: Final = 10
-"""Tables that are told of one by one."""
+"""Number of a run's first tables that are logged one by one."""
 
 _SECONDS: Final = 5.0
-"""How often the others are told of after that: Dagster takes milliseconds for each time."""
+"""Time between two logs of the other tables: Dagster takes milliseconds for each."""
 
 
 @dataclass(slots=True)
-class MergeNews:
+class MergeLog:
+    """Collects the merges of a run, and logs them as materializations."""
+
     context: dg.AssetExecutionContext
     settings: Settings
     names: SourceNames
     session: RunSession
     _waiting: list[TableMerge] = field(default_factory=list)
-    _told: int = 0
+    _logged: int = 0
     _last: float = 0.0
 
-    def take(self, done: TableMerge) -> None:
-        self._waiting.append(done)
-        if self._told < _FIRST or monotonic() - self._last >= _SECONDS:
-            self.tell()
+    def add(self, merge: TableMerge) -> None:
+        self._waiting.append(merge)
+        if self._logged < _FIRST or monotonic() - self._last >= _SECONDS:
+            self.log()
 
-    def tell(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        if not waiting:
+    def log(self) -> None:
+        merges, self._waiting = self._waiting, []
+        if not merges:
             return
         lake, work = self.settings.lake_path(), self.session.workplace()
-        comments = comments_of(work, {done.table for done in waiting})
-        ends = ends_of(work, [done.last_batch for done in waiting])
-        for done in sorted(waiting, key=lambda one: (one.table, one.first_batch)):
+        comments = comments_of(work, {merge.table for merge in merges})
+        ends = ends_of(work, [merge.last_batch for merge in merges])
+        for merge in sorted(merges, key=lambda merge: (merge.table, merge.first_batch)):
             contents = contents_of(
-                work.ledger, work.source.name, done.table, done.first_batch, done.last_batch
+                work.ledger, work.source.name, merge.table, merge.first_batch, merge.last_batch
             )
-            end, of_columns = ends.get(done.last_batch), comments.get(done.table, {})
-            event = written_event(self.names, lake, work, done, contents, end, of_columns)
+            end, column_comments = ends.get(merge.last_batch), comments.get(merge.table, {})
+            event = written_event(self.names, lake, work, merge, contents, end, column_comments)
             self.context.log_event(event)
-        self._told += len(waiting)
+        self._logged += len(merges)
         self._last = monotonic()
 
 
-# -- what the steps of a run work through -------------------------------------------------------
+# -- the sessions of a run's steps ---------------------------------------------------------------
 
 
 class Log(Protocol):
@@ -289,8 +292,8 @@ class Log(Protocol):
 
 
 class LoggedProgress:
-    """Progress in a Dagster run's log: notes as they come, figures once in ten seconds. Of tables
-    that were merged their materializations say it."""
+    """Implements `pipeline.runs.context.Progress` by a Dagster run's log: every note, and figures
+    once in ten seconds, without those of the merge, whose materializations show it."""
 
     def __init__(self, log: Log, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._log, self._monotonic, self._last = log, monotonic, float("-inf")
@@ -310,8 +313,8 @@ def sessions_resource(
     open_site: OpenSite,
     record: Callable[[str], RunRecord],
 ) -> dg.ResourceDefinition:
-    """One site per Dagster run, which opens what the steps ask for, and one session per
-    source; both end with the run, however it ends."""
+    """Return the resource that opens the adapters of a Dagster run and a session for each of its
+    sources. They are closed when the run ends, also if it fails."""
 
     @dg.resource(description="The source's lock and everything a step works through.")
     @evaluated
@@ -321,37 +324,38 @@ def sessions_resource(
             raise dg.DagsterInvariantViolationError("sessions are for Dagster runs only")
         progress = LoggedProgress(context.log)
 
-        def on_lease(lease: Lease, before: LeaseView | None) -> None:
-            found = take_over(instance, lease, before, datetime.now(UTC))
-            for dead in found:
-                progress.note(f"Run {dead} had died; it is reported as failed.")
-            gone = [*own_runs(instance, lease.source, found), *died_elsewhere(before)]
-            if lease.source in told:
-                told[lease.source].dead(gone)
+        def on_lease(lease: Lease, previous: LeaseView | None) -> None:
+            dead = take_over(instance, lease, previous, datetime.now(UTC))
+            for run_id in dead:
+                progress.note(f"Run {run_id} had died; it is reported as failed.")
+            ended = [*own_runs(instance, lease.source, dead), *died_elsewhere(previous)]
+            if lease.source in run_events:
+                run_events[lease.source].dead(ended)
             else:
-                of_others.setdefault(lease.source, []).extend(gone)
+                dead_runs.setdefault(lease.source, []).extend(ended)
 
         def on_wait() -> None:
             instance.add_run_tags(run.run_id, {WAITS_TAG: datetime.now(UTC).isoformat()})
 
         def on_release(lease: Lease) -> None:
-            if not is_own_job(run.job_name):  # which ends with its lease
+            if not is_own_job(run.job_name):  # a run of our own jobs ends with its lease
                 let_go(instance, lease)
 
-        def events_of(kept: RunRecord) -> Callable[[], None]:
-            if settings.file.lineage is None or run.job_name != job_name(kept.source):
+        def on_captured(run_record: RunRecord) -> Callable[[], None]:
+            source = run_record.source
+            if settings.file.lineage is None or run.job_name != job_name(source):
                 return lambda: None
             with failing():
                 try:
-                    events = RunEvents(settings, kept, run.run_id, progress.note)
+                    events = RunEvents(settings, run_record, run.run_id, progress.note)
                 except LockstepError as error:
-                    kept.error = error
+                    run_record.error = error
                     raise
-            told[kept.source] = events
+            run_events[source] = events
             return events.captured
 
         def make(source: str) -> RunSession:
-            kept = record(source)
+            run_record = record(source)
             return RunSession(
                 adapters=adapters,
                 source=source,
@@ -360,36 +364,37 @@ def sessions_resource(
                 progress=progress,
                 pause=time.sleep,
                 on_lease=on_lease,
-                record=kept,
+                record=run_record,
                 until=_until(run.tags),
                 in_dagster=True,
                 refusal=lambda error: disk_full(error, [Path(tempfile.gettempdir())]),
                 on_wait=on_wait,
                 on_release=on_release,
-                on_captured=events_of(kept),
+                on_captured=on_captured(run_record),
             )
 
-        told: dict[str, RunEvents] = {}
-        of_others: dict[str, list[str]] = {}
+        run_events: dict[str, RunEvents] = {}
+        dead_runs: dict[str, list[str]] = {}
         with open_site() as adapters:
             opened = RunSessions(make)
             try:
                 yield opened
             finally:
                 opened.close()
-                shown = instance.get_run_by_id(run.run_id)
-                reported = shown is not None and shown.is_finished
-                for source, events in told.items():
+                # A run that is finished already while it still works was reported as dead.
+                dagster_run = instance.get_run_by_id(run.run_id)
+                found_dead = dagster_run is not None and dagster_run.is_finished
+                for source, events in run_events.items():
                     work = partial(adapters.workplace, source, progress)
-                    events.end(work, found_dead=reported)
-                for source, gone in of_others.items():
-                    tell_of_dead(settings, source, gone, progress.note)
+                    events.end(work, found_dead=found_dead)
+                for source, run_ids in dead_runs.items():
+                    tell_of_dead(settings, source, run_ids, progress.note)
 
     return sessions
 
 
 def _until(tags: Mapping[str, str]) -> Place | None:
-    """Where a run ends by its tag, which a person may have typed on Dagster's page."""
+    """Return where the run ends by its tag, which a person may type on Dagster's page."""
     text = tags.get(UNTIL_TAG)
     if not text:
         return None
@@ -398,6 +403,6 @@ def _until(tags: Mapping[str, str]) -> Place | None:
             return parse_end(text)
         except ValueError as error:
             raise ConfigurationError(
-                f"the run's tag {UNTIL_TAG}: {error}",
-                hint="launch it again with a place of that form",
+                f"The run's tag {UNTIL_TAG} is no end of a run: {error}.",
+                hint="launch the run again with a place of that form",
             ) from error

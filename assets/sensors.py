@@ -1,7 +1,8 @@
-"""What happens in Dagster by itself: sensors that look and report, runs that begin by the clock.
+"""Sensors that report troubles, dead runs, new tables and runs outside Dagster; and the schedule
+and the sensor that start runs.
 
-Each asks the ledger only when it must, and loads without it. What trouble is says
-`pipeline.standing.verdict`, which addresses know of it `notices`, a run's events `other_runs`.
+They load without the ledger, and ask it only if needed. `pipeline.standing.verdict` decides what a
+trouble is, `notices` sends it to people, `other_runs` makes the events of runs outside Dagster.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from assets.dead_runs import own_runs, report_dead, runs_under_way
 from assets.declared import Declaration
 from assets.forms import evaluated
 from assets.names import SOURCE_TAG, job_name
-from assets.notices import judged, tell, told_of
+from assets.notices import judged, tell, trouble_sentence
 from assets.other_runs import OtherRuns, Reported
 from assets.run_events import tell_of_dead
 from assets.runs import OpenSite
@@ -38,23 +39,23 @@ from resources.config.sources import TriggerSection
 Look = Callable[[dg.SensorEvaluationContext], dg.RunRequest | dg.SensorResult | dg.SkipReason]
 
 Notify = Callable[[str, Verdict], None]
-"""Source, trouble."""
+"""Receives a source's name and its trouble."""
 
 Reload = Callable[[str, str], str]
-"""Address of the page, location → what is wrong, "" if nothing is."""
+"""Receives the page's address and a code location; returns the error, or ""."""
 
 MOST = 200
 """Largest number of tables in one tick: Dagster takes tens of milliseconds for each event, and a
 tick may take a minute."""
 
 _PATIENCE = 30
-"""Seconds that the page may take to answer."""
+"""Longest time that the page may take to answer, in seconds."""
 
 
 def _sensor(
-    name: str, seconds: int, described: str, look: Look, job: str | None = None
+    name: str, seconds: int, description: str, look: Look, job: str | None = None
 ) -> dg.SensorDefinition:
-    """On from the start; a refusal is what the tick says."""
+    """Return a sensor that runs by default. An error of ours becomes the tick's message."""
 
     def tick(
         context: dg.SensorEvaluationContext,
@@ -69,39 +70,39 @@ def _sensor(
         job_name=job,
         minimum_interval_seconds=seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=described,
+        description=description,
     )(evaluated(tick))
 
 
 def attention_sensor(
     settings: Settings, open_site: OpenSite, notify: Notify | None
 ) -> dg.SensorDefinition:
-    """Tells each trouble once, to `notify`, to the tick's log and to the addresses of `[notify]`,
-    and again when it is another. Its cursor holds what was told last of each source."""
+    """Report each trouble once to `notify`, to the tick's log and to the addresses of `[notify]`.
+    The cursor has the trouble of each source that was reported last."""
 
     def look(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         before: dict[str, str] = json.loads(context.cursor or "{}")
         now: dict[str, str] = {}
-        told: list[str] = []
+        troubles: list[str] = []
         with open_site() as adapters:
             for source in settings.sources:
-                found = judged(adapters, source)
-                tell(settings, source.name, found, context.log.warning)
-                if found.state is State.BUSY and source.name in before:
+                verdict = judged(adapters, source)
+                tell(settings, source.name, verdict, context.log.warning)
+                if verdict.state is State.BUSY and source.name in before:
                     now[source.name] = before[source.name]
-                if not found.needs_a_person:
+                if not verdict.needs_a_person:
                     continue
-                now[source.name] = found.trouble
-                told.append(told_of(source.name, found))
+                now[source.name] = verdict.trouble
+                troubles.append(trouble_sentence(source.name, verdict))
                 if before.get(source.name) != now[source.name]:
-                    context.log.warning(told[-1])
+                    context.log.warning(troubles[-1])
                     if notify is not None:
-                        notify(source.name, found)
+                        notify(source.name, verdict)
         context.update_cursor(json.dumps(now))
-        return dg.SkipReason("\n".join(told) or "Nothing needs a person.")
+        return dg.SkipReason("\n".join(troubles) or "Nothing needs a person.")
 
-    described = "Reports trouble that no later run mends, with what to do."
-    return _sensor("lockstep_attention", 300, described, look)
+    description = "Reports troubles that no later run cures, with what to do."
+    return _sensor("lockstep_attention", 300, description, look)
 
 
 def dead_run_sensor(settings: Settings, open_site: OpenSite) -> dg.SensorDefinition:
@@ -123,16 +124,15 @@ def dead_run_sensor(settings: Settings, open_site: OpenSite) -> dg.SensorDefinit
             return dg.SkipReason(f"Reported as failed: {', '.join(reported)}.")
         return dg.SkipReason("Every run under way is alive.")
 
-    described = "Reports runs as failed whose process is gone."
-    return _sensor("lockstep_dead_runs", 60, described, look)
+    description = "Reports runs as failed whose process is gone."
+    return _sensor("lockstep_dead_runs", 60, description, look)
 
 
 def new_table_sensor(
     settings: Settings, loaded: str, reload: Reload | None = None
 ) -> dg.SensorDefinition:
-    """Where the page's address is configured, the page is asked to load its definitions again; else
-    the tick says what to click. `loaded`: the fingerprint of the catalogue that these definitions
-    were made from."""
+    """Reload the definitions if the page's address is configured; else say what to click. `loaded`:
+    the fingerprint of the catalogue that these definitions were made from."""
     ask = reload or reload_location
 
     def look(_: dg.SensorEvaluationContext) -> dg.SkipReason:
@@ -146,20 +146,20 @@ def new_table_sensor(
                 "Tables came or went: reload definitions on the page; with `webserver` under "
                 "[dagster] in lockstep.toml, that happens by itself."
             )
-        wrong = ask(address, location)
-        if wrong:
+        trouble = ask(address, location)
+        if trouble:
             return dg.SkipReason(
-                f"{address} did not reload the location {location}: {wrong} hint: correct "
+                f"{address} did not reload the location {location}: {trouble} hint: correct "
                 "`webserver` and `location` under [dagster] in lockstep.toml"
             )
         return dg.SkipReason(f"Tables came or went; {address} reloads the location {location}.")
 
-    described = "Shows tables that came since the definitions were loaded."
-    return _sensor("lockstep_new_tables", 60, described, look)
+    description = "Shows tables that came since the definitions were loaded."
+    return _sensor("lockstep_new_tables", 60, description, look)
 
 
 def reload_location(address: str, location: str) -> str:
-    """Ask the page at that address; what is wrong in one sentence, "" if nothing is."""
+    """Have the page at that address reload the location; return the error, or ""."""
     from dagster_graphql import DagsterGraphQLClient, ReloadRepositoryLocationStatus
 
     parts = urlsplit(address)
@@ -172,7 +172,7 @@ def reload_location(address: str, location: str) -> str:
             timeout=_PATIENCE,
         )
         answer = client.reload_repository_location(location)
-    except Exception as error:  # noqa: BLE001 - whatever the page answers, the tick tells it
+    except Exception as error:  # noqa: BLE001 - the tick shows any error
         return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
     if answer.status is ReloadRepositoryLocationStatus.SUCCESS:
         return ""
@@ -182,18 +182,18 @@ def reload_location(address: str, location: str) -> str:
 def other_runs_sensor(
     settings: Settings, declared: Mapping[str, Declaration], open_site: OpenSite
 ) -> dg.SensorDefinition:
-    """Its cursor holds how far each source is reported."""
+    """Report runs that Dagster did not start. The cursor has how far each source is reported."""
 
     def look(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        kept = json.loads(context.cursor or "{}")
-        events, said = list[Any](), list[str]()
+        cursor = json.loads(context.cursor or "{}")
+        events, sentences = list[Any](), list[str]()
         with open_site() as adapters:
             for name, declaration in declared.items():
                 if (room := MOST - len(events)) <= 0:
                     break
                 try:
                     work, consumers = adapters.workplace(name, Unwatched()), adapters.consumers()
-                    found = OtherRuns(
+                    runs = OtherRuns(
                         log=context.log,
                         instance=context.instance,
                         settings=settings,
@@ -201,31 +201,30 @@ def other_runs_sensor(
                         work=work,
                         consumers=consumers,
                     )
-                    after = found.report(Reported.of(kept.get(name, {})), room)
+                    after = runs.report(Reported.of(cursor.get(name, {})), room)
                 except LockstepError as error:
-                    said.append(f"{name}: {error.message} hint: {error.hint}")
+                    sentences.append(f"{name}: {error.message} hint: {error.hint}")
                     continue
-                events += found.events
-                said += found.sentences
-                kept[name] = asdict(after)
+                events += runs.events
+                sentences += runs.sentences
+                cursor[name] = asdict(after)
         if events:
-            said.insert(0, f"{len(events)} events of runs that Dagster did not start.")
+            sentences.insert(0, f"{len(events)} events of runs that Dagster did not start.")
         return dg.SensorResult(
             asset_events=events,
-            skip_reason="\n".join(said or ["Dagster knows of every run."]),
-            cursor=json.dumps(kept),
+            skip_reason="\n".join(sentences or ["Dagster shows every run."]),
+            cursor=json.dumps(cursor),
         )
 
-    described = "Shows what runs did that Dagster did not start."
-    return _sensor("lockstep_other_runs", 60, described, look)
+    description = "Shows what runs did that Dagster did not start."
+    return _sensor("lockstep_other_runs", 60, description, look)
 
 
 # -- what starts a run -------------------------------------------------------------------------
 
 
 def source_schedule(source: str, cron: str, open_site: OpenSite) -> dg.ScheduleDefinition:
-    """The source's job by cron, on from the start; skips, with a sentence, while another run holds
-    the source."""
+    """Start the source's job by cron, unless another run has the source. It runs by default."""
 
     @dg.schedule(
         name=f"{job_name(source)}_schedule",
@@ -240,14 +239,14 @@ def source_schedule(source: str, cron: str, open_site: OpenSite) -> dg.ScheduleD
             with open_site() as adapters:
                 busy = why_busy(source, adapters.ledger().lease(source))
         except LockstepError:
-            pass  # a ledger out of reach is the run's to report
+            pass  # the run reports that the ledger cannot be reached
         return dg.RunRequest(tags={SOURCE_TAG: source}) if busy is None else dg.SkipReason(busy)
 
     return tick
 
 
 def why_busy(source: str, lease: LeaseView | None) -> str | None:
-    """Who works on the source now, in one sentence; None when nobody does."""
+    """Return a sentence that says what has the source's lock; None if nothing has."""
     if lease is None or not lease.live:
         return None
     run = f", run {lease.dagster_run}" if lease.dagster_run else ""
@@ -258,9 +257,9 @@ def why_busy(source: str, lease: LeaseView | None) -> str | None:
 
 
 def traffic_sensor(source: SourceSettings, open_site: OpenSite) -> dg.SensorDefinition:
-    """For a source that says in lockstep.toml how much log is enough."""
+    """Start the source's job when as much log as its `trigger` says was not read yet."""
     name, trigger = source.name, source.part.trigger
-    assert trigger is not None, "asked for where there is one"
+    assert trigger is not None, "the source has a trigger"
 
     def look(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         with open_site() as adapters:
@@ -269,7 +268,7 @@ def traffic_sensor(source: SourceSettings, open_site: OpenSite) -> dg.SensorDefi
             if busy is not None:
                 return dg.SkipReason(busy)
             if ledger.cursors(name).acknowledged is None:
-                return dg.SkipReason(f"The first run of {name} is a person's to start.")
+                return dg.SkipReason(f"A person must start the first run of {name}.")
             work = adapters.workplace(name, Unwatched())
             _, lag, room = log_seen(work, work.clock())
         why = why_now(name, trigger, lag, room, pause_from_now(source.schedule))
@@ -277,8 +276,8 @@ def traffic_sensor(source: SourceSettings, open_site: OpenSite) -> dg.SensorDefi
             return dg.SkipReason(f"Too little was written to the log of {name}.")
         return dg.RunRequest(tags={SOURCE_TAG: name, "lockstep/reason": why})
 
-    described = f"Starts a run of {name} when enough was written to its log."
-    return _sensor(f"{job_name(name)}_traffic", 30, described, look, job_name(name))
+    description = f"Starts a run of {name} when enough was written to its log."
+    return _sensor(f"{job_name(name)}_traffic", 30, description, look, job_name(name))
 
 
 def why_now(
@@ -288,15 +287,15 @@ def why_now(
     room: Headroom | None,
     pause: timedelta | None,
 ) -> str | None:
-    """Why a run is to begin now, in a few words; None where none is. Where the server may soon
-    purge what was not read, any log is enough."""
-    behind = lag.log_bytes
-    if behind == 0:
+    """Return why a run should begin now; None if it should not. If the server may soon purge log
+    that was not read, any amount of it is enough."""
+    unread = lag.log_bytes
+    if unread == 0:
         return None
     if room is not None and at_risk(source, room, pause) is not None:
         return "the log may be purged soon"
-    if trigger.bytes is not None and behind is not None and behind >= trigger.bytes:
-        return f"{behind} bytes of log"
+    if trigger.bytes is not None and unread is not None and unread >= trigger.bytes:
+        return f"{unread} bytes of log"
     if trigger.seconds is not None and lag.seconds is not None and lag.seconds >= trigger.seconds:
         return f"{lag.seconds:.0f} seconds behind"
     return None

@@ -1,8 +1,7 @@
-"""What a run tells Dagster of tables: what was written, what became of structures, and those that
-stand otherwise; gathered from the ledger.
+"""Reports of a run to Dagster about tables: writes, changed structures, and states of tables.
 
-Only news is told: a table that stands as it did when Dagster was last told costs nothing. What
-was told last is in the catalogue; where that is lost, it is told again.
+A table's state is reported only if it changed since the last report. The catalogue has a digest of
+the state that was reported last; if it is lost, states are reported again.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class Log(Protocol):
 
 
 class Events(Protocol):
-    """Where events go: a step of a run, or what a sensor tells."""
+    """Receives events: the context of a run's step, or a sensor's collector."""
 
     @property
     def log(self) -> Log: ...
@@ -56,10 +55,11 @@ _BY_STATEMENT = (
 )
 
 _SMALL = 100_000
-"""Rows of a mirror whose keys a run counts: some hundredths of a second."""
+"""Largest number of rows of a mirror whose keys a run counts, which takes hundredths of a
+second."""
 
 _FEW = 100
-"""Dagster takes milliseconds for each event."""
+"""Largest number of events of a kind in a run: Dagster takes milliseconds for each."""
 
 
 def standings_of(work: Workplace) -> dict[TableName, TableStanding]:
@@ -81,31 +81,31 @@ def note_tables(
     work: Workplace,
     changed: Collection[TableName] = (),
 ) -> None:
-    """Log a check's evaluation for each table that there is news of, and bring the catalogue up to
+    """Log a check's evaluation for each table that `news_of` selects, and update the catalogue from
     the ledger. `changed`: tables that were just materialized."""
     source = work.source.name
     standings = standings_of(work)
-    known = {entry.table: entry.told for entry in read_catalogue(settings.state_folder, source)}
-    prints = {table: _print(standing) for table, standing in standings.items()}
-    news = news_of(standings, prints, known, changed)
-    told = {table: prints[table] if table in news else known.get(table, "") for table in standings}
+    known = {entry.table: entry.reported for entry in read_catalogue(settings.state_folder, source)}
+    digests = {table: _digest(standing) for table, standing in standings.items()}
+    news = news_of(standings, digests, known, changed)
+    reported = {table: (digests if table in news else known).get(table, "") for table in standings}
     states = work.ledger.table_states(source)
     for table in states:
         if table in news:
             into.log_event(evaluation_of(check_result(names, standings[table])))
-    others = update_catalogue(
-        settings.state_folder, source, entries_of(states, told), complete=False
+    new_tables = update_catalogue(
+        settings.state_folder, source, entries_of(states, reported), complete=False
     )
-    if others and settings.webserver() is None:
+    if new_tables and settings.webserver() is None:
         into.log.info("Tables came or went: reload definitions to see them on the page.")
 
 
 def check_keys(
     into: Events, names: SourceNames, work: Workplace, merged: Iterable[TableMerge]
 ) -> None:
-    """Count the keys of the small mirrors that were written, and log what came of it; a mirror
-    whose keys cannot be counted now is left to the next write, or to a click."""
-    sizes = {done.table: done.size for done in merged}
+    """Count the keys of the small mirrors that were written, and log the results. If a mirror's
+    keys cannot be counted now, the next write or a click on its page counts them."""
+    sizes = {merge.table: merge.size for merge in merged}
     small = [
         table
         for table, size in sorted(sizes.items())
@@ -124,15 +124,15 @@ def check_keys(
 
 def news_of(
     standings: Mapping[TableName, TableStanding],
-    prints: Mapping[TableName, str],
+    digests: Mapping[TableName, str],
     known: Mapping[TableName, str],
     changed: Collection[TableName],
 ) -> frozenset[TableName]:
-    """The tables to tell of: those that stand otherwise than Dagster knows, and the changed ones,
-    whose evaluations of before it takes for outdated; of more than `_FEW`, those that stand well
-    are left at that. Of tables that it knows nothing of and that stand well, `_FEW` are told of,
-    and the others the next times."""
-    other = {table for table, one in prints.items() if known.get(table, "") != one}
+    """Return the tables to report: those whose state is not the one that Dagster shows, and those
+    that changed, because Dagster shows their earlier evaluations as outdated. Of more than `_FEW`
+    changed tables, only those that do not follow are reported again. Of new tables that follow,
+    `_FEW` are reported now and the others by later runs."""
+    other = {table for table, digest in digests.items() if known.get(table, "") != digest}
     few = len(changed) <= _FEW
     again = {
         table for table in changed if table in standings and (few or not standings[table].follows)
@@ -141,34 +141,37 @@ def news_of(
     return frozenset((other | again) - set(sorted(new)[_FEW:]))
 
 
-def _print(standing: TableStanding) -> str:
-    """The standing in a few letters, without what changes while it stays the same."""
+def _digest(standing: TableStanding) -> str:
+    """Return a short text that stays the same as long as the table's state does."""
     words = f"{standing.sentence}\n{standing.hint}"
     return f"{standing.health} {hashlib.sha256(words.encode()).hexdigest()[:8]}"
 
 
 def ends_of(work: Workplace, numbers: Iterable[int]) -> dict[int, Position | None]:
-    """Where these batches end; abandoned ones are left out."""
+    """Return where these batches end, without abandoned batches."""
     ledger, source = work.ledger, work.source.name
-    batches = (ledger.live_batches(source, number, number) for number in set(numbers))
-    return {batch.id: batch.end for found in batches for batch in found}
+    return {
+        batch.id: batch.end
+        for number in set(numbers)
+        for batch in ledger.live_batches(source, number, number)
+    }
 
 
 def written_event(
     names: SourceNames,
     lake: LakePath,
     work: Workplace,
-    done: TableMerge,
+    merge: TableMerge,
     contents: Iterable[TableContent],
     end: Position | None,
     comments: Mapping[str, str],
 ) -> dg.AssetMaterialization:
-    """A write of a mirror with what the ledger has of it. `contents`: what was merged; `end`: of
-    the last batch."""
-    parts = [part for one in contents for part in (*one.segments, one.snapshot)]
+    """Return the event of a mirror's write. `contents`: what was merged; `end`: where the last
+    batch ends; `comments`: of the columns."""
+    parts = [part for content in contents for part in (*content.segments, content.snapshot)]
     size = sum(file.size for part in parts if part for file in part.files)
-    version = work.ledger.schema_version(work.source.name, done.table, done.shows)
-    return materialization(names, done, lake, work.clock(), end, size, version, comments)
+    version = work.ledger.schema_version(work.source.name, merge.table, merge.shows)
+    return materialization(names, merge, lake, work.clock(), end, size, version, comments)
 
 
 def structure_news(
@@ -177,6 +180,6 @@ def structure_news(
     source, ledger = work.source.name, work.ledger
     for event in events:
         version = ledger.schema_version(source, event.table, event.version)
-        made_by = version.statement if event.kind in _BY_STATEMENT else None
-        statement = None if made_by is None else ledger.statements(source, [made_by])[made_by]
+        number = version.statement if event.kind in _BY_STATEMENT else None
+        statement = None if number is None else ledger.statements(source, [number])[number]
         yield structure_observation(names, event, statement)

@@ -1,5 +1,2 @@
-"""What Lockstep costs, as ratios inside one run on one machine: `make bench`.
-
-Belongs here: workloads, the floors they are held against, and printing. Does not:
-asserts; a benchmark never fails a build.
-"""
+"""Benchmarks: what Lockstep costs, as ratios to other programs in the same run on the same host
+(`make bench`). They print figures and assert nothing."""

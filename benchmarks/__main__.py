@@ -1,11 +1,8 @@
-"""`make bench`: the engine's table, the runs' table, then that of the four stands, in one go.
+"""`make bench`: prints the tables of the engine, the runs and the four stands.
 
-`python -m benchmarks engine` (or BENCH_ONLY=engine) prints the first part only, `python -m
-benchmarks runs` the second, `python -m benchmarks stands` the third. The others must be asked for:
-`python -m benchmarks large` takes minutes and many gigabytes of disk, `mirror` and `wide` half an
-hour, `history`, `small`, `served`, `fold`, `reading`, `proof`, `differing`,
-`pages`, `shapes`, `upkeep`, `month`,
-`readers`, `renames` and `first` a few minutes each.
+`python -m benchmarks PART…` (or BENCH_ONLY=PART,PART) prints the parts of `PARTS` that are named.
+`large` takes minutes and many gigabytes of disk, `mirror` and `wide` take half an hour, the others
+a few minutes each.
 """
 
 from __future__ import annotations
@@ -65,14 +62,14 @@ WIDTH = 200
 
 
 def main() -> None:
-    """Print the figures as they come."""
-    asked = sys.argv[1:] or os.environ.get("BENCH_ONLY", UNASKED).split(",")
-    if unknown := set(asked) - PARTS.keys():
+    """Print the figures as soon as they are measured."""
+    parts = sys.argv[1:] or os.environ.get("BENCH_ONLY", UNASKED).split(",")
+    if unknown := set(parts) - PARTS.keys():
         raise SystemExit(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
     console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
     console.print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores")
     for name, measure in PARTS.items():
-        if name in asked:
+        if name in parts:
             measure(console)
 
 

@@ -1,8 +1,9 @@
-"""The capture of a cold run by itself: `python -m benchmarks.capturing`, started by `runs.py`.
+"""`python -m benchmarks.capturing`, which `runs` starts: the capture of a cold run without the
+rest.
 
-Works in the project folder it is started in, on the source `bench`, through the same ports
-as a run, but for the mirrors: a run starts Spark in the background as soon as there are
-changes, and here nothing does. Standard output is one JSON object, of `Captured`'s fields.
+It works in the current project folder on the source `bench`, through the same ports as a run,
+except for mirrors, because a run starts Spark in the background as soon as there are changes. It
+prints a JSON object with the fields of `Captured`.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from time import process_time
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """Seconds of a capture, everything before its first byte included, and of the processor for
-    it; what it read."""
+    """Wall and processor seconds of a capture, everything before its first byte included, and
+    what it read."""
 
     seconds: float
     processor: float

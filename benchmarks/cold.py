@@ -1,9 +1,9 @@
-"""What a new process pays: `python -m benchmarks.cold`, started by `engine.py`.
+"""`python -m benchmarks.cold`, which `engine` starts: what a new process costs before it reads.
 
-Standard input is one JSON object: the server's `host`, `port`, `user` and `password`,
-`tables`, and `small` and `large`, two stretches of the log as [start, end]. Standard
-output is one JSON object, of `Cold`'s fields. The engine's compiled code must be in its
-cache already, as in every process but the first.
+Its standard input is a JSON object: the server's `host`, `port`, `user` and `password`, `tables`,
+and `small` and `large`, two spans of the log as [start, end]. It prints a JSON object with the
+fields of `Cold`. The engine's compiled code must be cached already, as in every process but the
+first.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from benchmarks.resident import highest_resident_size
 
 @dataclass(frozen=True, slots=True)
 class Cold:
-    """Seconds of importing, of the first pass over the small stretch and of the second;
-    the highest resident size in bytes, before the first pass and after the large stretch."""
+    """Seconds of importing, and of the first and second pass over the small span; the highest
+    resident size in bytes before the first pass and after the large span."""
 
     imported: float
     first: float
@@ -29,8 +29,8 @@ class Cold:
 
 
 def main() -> None:
-    """Import, read the small stretch twice and the large one once."""
-    given = json.load(sys.stdin)
+    """Import, then read the small span twice and the large one once."""
+    request = json.load(sys.stdin)
     clock = perf_counter()
     from benchmarks.reader import read_all
     from pipeline.position import Coordinates
@@ -40,11 +40,11 @@ def main() -> None:
     imported = perf_counter() - clock
     before = highest_resident_size()
     settings = ConnectionSettings(
-        given["host"], given["port"], given["user"], given["password"], tls="off"
+        request["host"], request["port"], request["user"], request["password"], tls="off"
     )
-    patterns = TablePatterns((given["tables"],))
+    patterns = TablePatterns((request["tables"],))
     seconds = []
-    for stretch in (given["small"], given["small"], given["large"]):
+    for stretch in (request["small"], request["small"], request["large"]):
         start, end = map(Coordinates.parse, stretch)
         clock = perf_counter()
         read_all(settings, start, end, patterns)

@@ -1,8 +1,5 @@
-"""What it costs to find and repair rows that differ: `lockstep verify --repair`.
-
-Belongs here: a mirror of which no row, few rows and each row differ from the source. Does not: what
-each side of a comparison costs by itself (`proving`).
-"""
+"""Cost of finding and repairing rows that differ (`lockstep verify --repair`), if no row, few
+rows and all rows differ. `proving` measures each side of a comparison alone."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ ROWS = 5_000_000
 
 
 def measure_differing(console: Console) -> None:
-    """Print a line for each lot of rows. BENCH_DIFFERING_ROWS are the table's."""
+    """Print a line for each number of differing rows. BENCH_DIFFERING_ROWS: rows of the table."""
     rows = int(os.environ.get("BENCH_DIFFERING_ROWS", str(ROWS)))
     with (
         tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,

@@ -1,10 +1,7 @@
-"""The engine beside mysql-replication and the bare socket, on the same stretches of one log.
+"""The engine beside mysql-replication and the bare socket, on the same spans of one log.
 
-Belongs here: measuring and printing. Does not: what is read (`workloads.py`), or how
-(`reader.py`, `oracle.py`, `wire.py`).
-
-A workload is written and then read at once, so that it ends where the log ends: the bare
-socket needs no decoding to know where to stop.
+Each workload is written and then read at once, so that it ends where the log ends, and the bare
+socket need not decode anything to know where to stop.
 """
 
 from __future__ import annotations
@@ -42,8 +39,8 @@ SERVER_OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One workload's figures: seconds of the best pass, rows per second of the library.
-    None where a contestant was left out."""
+    """The figures of one workload: seconds of the best pass, and the library's rows per second;
+    None if a contestant was left out."""
 
     workload: Workload
     log: Written
@@ -54,14 +51,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is measured: which contestants, which workloads (numbered from 1)."""
+    """The contestants and the workloads (numbered from 1) that are measured."""
 
     contestants: frozenset[str]
     workloads: frozenset[int] | None
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Choice:
-        """BENCH_CONTESTANTS (ours,socket,mysql-replication), BENCH_WORKLOADS (1,3)."""
+        """Read BENCH_CONTESTANTS (ours,socket,mysql-replication) and BENCH_WORKLOADS (1,3)."""
         names = environment.get("BENCH_CONTESTANTS", f"{OURS},{SOCKET},{LIBRARY}")
         numbers = environment.get("BENCH_WORKLOADS")
         return cls(
@@ -71,7 +68,7 @@ class Choice:
 
 
 def measure_engine(console: Console) -> None:
-    """Print each workload's line as it comes, then the tables."""
+    """Print each workload's line as soon as it is measured, then the tables."""
     sizes, choice = Sizes.of(os.environ), Choice.of(os.environ)
     with (
         tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
@@ -111,7 +108,7 @@ def _best(times: int, measured: Callable[[], float]) -> float:
 
 
 def _best_of_ours(place: Ground, tables: str, log: Written, times: int) -> float:
-    """Seconds; the first pass, which loads the compiled code, does not count."""
+    """Return the seconds of the best pass, without the first one, which loads the compiled code."""
     _ours(place, tables, log)
     return _best(times, lambda: _ours(place, tables, log))
 
@@ -125,7 +122,7 @@ def _ours(place: Ground, tables: str, log: Written) -> float:
 
 
 def _library(place: Ground, log: Written, sizes: Sizes, console: Console) -> float:
-    """Rows/s of the better of two passes, each over the log or a sample of it."""
+    """Return the rows per second of the better of two passes over the log or a sample of it."""
     best = 0.0
     for _ in range(2):
         found = oracle.read(place.settings(), log, sizes.oracle_seconds)
@@ -137,10 +134,10 @@ def _library(place: Ground, log: Written, sizes: Sizes, console: Console) -> flo
     return best
 
 
-def _check(who: str, found: tuple[int, int], log: Written) -> None:
+def _check(who: str, counts: tuple[int, int], log: Written) -> None:
     written = (log.rows, log.transactions)
-    if found != written:
-        raise SystemExit(f"{who} read {found} rows and transactions, {written} were written")
+    if counts != written:
+        raise SystemExit(f"{who} read {counts} rows and transactions, {written} were written")
 
 
 _COLUMNS = (
@@ -209,7 +206,7 @@ def _flat_table(place: Ground, logs: list[Written], times: int) -> Table:
 def _cold(place: Ground, logs: list[Written]) -> Cold:
     small, large = logs[0], logs[-1]
     settings = place.settings()
-    given = {
+    request = {
         "host": settings.host,
         "port": settings.port,
         "user": settings.user,
@@ -219,7 +216,7 @@ def _cold(place: Ground, logs: list[Written]) -> Cold:
         "large": (str(large.start), str(large.end)),
     }
     command = [sys.executable, "-m", "benchmarks.cold"]
-    _, output = timed(command, place.folder, {}, json.dumps(given))
+    _, output = timed(command, place.folder, {}, json.dumps(request))
     return Cold(**json.loads(output))
 
 

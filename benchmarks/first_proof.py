@@ -1,8 +1,6 @@
-"""From `lockstep init` on a database with rows and no log of them, to the first proven mirror.
-
-Belongs here: the three commands, one after the other, each a new process. Does not: what reading a
-table costs by itself (`reading`), and comparing it (`proving`).
-"""
+"""Time from `lockstep init`, on a database whose rows are not in its log, to the first proven
+mirror, by three commands in new processes. `reading` measures reading a table alone, `proving`
+comparing it."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ ROWS = 5_000_000
 
 
 def measure_first_proof(console: Console) -> None:
-    """Print the wall seconds of each command. BENCH_FIRST_ROWS."""
+    """Print the wall seconds of each command. BENCH_FIRST_ROWS: rows of the table."""
     rows = int(os.environ.get("BENCH_FIRST_ROWS", str(ROWS)))
     with (
         tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,

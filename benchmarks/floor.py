@@ -1,11 +1,11 @@
-"""The floor: a bare script that starts Spark, merges the same Parquet segments, stops.
+"""The floor: a bare script that starts Spark, merges the same Parquet segments and stops. It
+imports nothing of Lockstep.
 
     python -m benchmarks.floor CONF MODE SEGMENTS_GLOB TABLE KEY
 
-CONF is a JSON file of Spark settings: `PLAIN` below with Delta's jars, or the product's.
-
-MODE "append" writes the inserts of the segments into a new table at TABLE; "merge"
-merges the postimages into the table that is there. Nothing of Lockstep is imported.
+CONF is a JSON file of Spark settings: `PLAIN` below with Delta's jars, or the product's. MODE
+"append" writes the inserts of the segments into a new table at TABLE; "merge" merges the postimages
+into the existing table.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ few snapshot partitions, without which small tables measure only overhead."""
 
 
 def session(conf: dict[str, str]) -> SparkSession:
-    """A session with these settings."""
     builder = SparkSession.builder
     for key, value in conf.items():
         builder = builder.config(key, value)
@@ -39,7 +38,7 @@ def session(conf: dict[str, str]) -> SparkSession:
 
 
 def main() -> None:
-    """Merge or append, once."""
+    """Merge or append once."""
     conf, mode, segments, table, key = sys.argv[1:]
     spark = session(json.loads(Path(conf).read_text()))
     changes = spark.read.parquet(segments)

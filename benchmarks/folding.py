@@ -1,8 +1,5 @@
-"""Many changes of one table: folded in buckets of keys, and merged.
-
-Belongs here: making the changes, folding and merging them in a process of their own, its line.
-`python -m benchmarks.folding FOLDER` is that process. Does not: few changes (`small`).
-"""
+"""Many changes of one table: folded in buckets of keys, and merged, by a process of its own
+(`python -m benchmarks.folding FOLDER`). `small` measures few changes."""
 
 from __future__ import annotations
 
@@ -49,8 +46,8 @@ _LOOK_SECONDS = 0.1
 
 
 def measure_folding(console: Console) -> None:
-    """Print a line: updates of random keys, both images each. BENCH_FOLD_CHANGES are how many,
-    BENCH_FOLD_KEYS the rows of the mirror. Seconds of processors are in brackets."""
+    """Print a line of updates of random keys with both images. BENCH_FOLD_CHANGES: their number;
+    BENCH_FOLD_KEYS: rows of the mirror. Processor seconds are in brackets."""
     changes = int(os.environ.get("BENCH_FOLD_CHANGES", "10000000"))
     keys = int(os.environ.get("BENCH_FOLD_KEYS", "5000000"))
     lines = Table(
@@ -59,13 +56,13 @@ def measure_folding(console: Console) -> None:
     with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as name:
         folder = Path(name)
         make_changes(folder, changes, keys)
-        told, whole, own = watched([sys.executable, "-m", "benchmarks.folding", name])
+        output, whole, own = watched([sys.executable, "-m", "benchmarks.folding", name])
         lines.add_row(
             f"{changes:,}",
             f"{keys:,}",
-            str(told["buckets"]),
-            "{:.1f} ({:.1f})".format(*told["fold"]),
-            "{:.1f} ({:.1f})".format(*told["merge"]),
+            str(output["buckets"]),
+            "{:.1f} ({:.1f})".format(*output["fold"]),
+            "{:.1f} ({:.1f})".format(*output["merge"]),
             f"{whole / 2**20:,.0f}",
             f"{own / 2**20:,.0f}",
         )
@@ -73,7 +70,7 @@ def measure_folding(console: Console) -> None:
 
 
 def make_changes(folder: Path, changes: int, keys: int) -> None:
-    """Segments of inserts and of updates, listed in `files.json`."""
+    """Write segments of inserts and of updates, listed in `files.json`."""
     room = _room(folder)
     chance = np.random.default_rng(1)
     inserts = room.segments.open(FOLDER, batch=1, schema_version=1, schema=_segment_schema())
@@ -116,8 +113,8 @@ def _images(ids: Any, values: Any, kinds: list[str], first: int) -> pa.Table:
 
 
 def watched(command: list[str]) -> tuple[dict[str, Any], int, int]:
-    """What a process prints, and the highest resident size of it with its children, and of it
-    alone."""
+    """Return a process's output, and the highest resident sizes of it with its children and of
+    it alone."""
     whole = own = 0
     with subprocess.Popen(
         command, env=environment({}), stdout=subprocess.PIPE, text=True
@@ -141,7 +138,7 @@ def _room(folder: Path) -> LakeRoom:
 
 
 def fold_and_merge(folder: Path) -> dict[str, Any]:
-    """Fill a mirror, then fold the updates and merge them; seconds of both."""
+    """Fill a mirror, then fold the updates and merge them; return the seconds of both."""
     room = _room(folder)
     inserts, updates = (
         tuple(SegmentFile(*file) for file in files)
@@ -168,7 +165,7 @@ def fold_and_merge(folder: Path) -> dict[str, Any]:
 
 
 def _clocks() -> Any:
-    """Seconds, and those of processors."""
+    """Return wall and processor seconds."""
     return np.array([time.perf_counter(), processor_seconds(os.getpid())])
 
 

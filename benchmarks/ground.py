@@ -1,4 +1,4 @@
-"""The ground of a benchmark: a MySQL, an account, a project folder, timed processes."""
+"""The common parts of benchmarks: a MySQL with an account, project folders, and timed processes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DATABASE = "bench"
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """`folder` is a scratch folder that goes away with the benchmark."""
+    """A server and a scratch folder, which is deleted after the benchmark."""
 
     server: RunningMySql
     folder: Path
@@ -55,23 +55,24 @@ class Ground:
                 cursor.execute(statement)
 
     def settings(self) -> ConnectionSettings:
-        """How readers of the log reach the server: on the loopback, in the clear."""
+        """Return how readers connect to the server: on the loopback interface, unencrypted."""
         server = self.server
         return ConnectionSettings(server.host, server.port, server.user, server.password, tls="off")
 
     def head(self) -> Coordinates:
-        """The end of the log, now."""
+        """Return the present end of the log."""
         return MySqlServer(self.settings()).facts().head
 
     def log_bytes(self, start: Coordinates, end: Coordinates) -> int:
-        """Bytes of binlog between two places, over all files in between."""
+        """Return the bytes of the log between two places, over all files."""
         files = MySqlServer(self.settings()).facts().binlogs
         numbers = range(start.file.number, end.file.number)
         whole = sum(log.size for log in files if log.file.number in numbers)
         return whole - start.offset + end.offset
 
     def project(self, name: str, tables: str) -> Path:
-        """A folder with a lockstep.toml that follows `tables` from the log's present end."""
+        """Create a folder with a lockstep.toml that follows `tables` from the present end of the
+        log."""
         folder = self.folder / name
         folder.mkdir()
         (folder / "lockstep.toml").write_text(
@@ -83,7 +84,7 @@ class Ground:
         return folder
 
     def run(self, folder: Path) -> tuple[float, dict[str, Any]]:
-        """A cold `lockstep run`: wall seconds and its report."""
+        """Run `lockstep run` in a new process; return wall seconds and its report."""
         seconds, output = timed(
             [sys.executable, "-m", "lockstep.cli", "run", "--json"],
             folder,
@@ -92,12 +93,12 @@ class Ground:
         return seconds, json.loads(output)
 
     def capture(self, folder: Path) -> dict[str, Any]:
-        """A cold capture without Spark: `capturing.Captured`."""
+        """Capture in a new process without Spark; return `capturing.Captured`."""
         command = [sys.executable, "-m", "benchmarks.capturing"]
         return dict(json.loads(timed(command, folder, {"BENCH_PASSWORD": self.server.password})[1]))
 
     def floor(self, conf: dict[str, str], mode: str, segments: str, table: Path, key: str) -> float:
-        """Wall seconds of the bare script on the same segments."""
+        """Return wall seconds of the bare script on the same segments."""
         file = self.folder / "floor.json"
         file.write_text(json.dumps(conf))
         command = [sys.executable, "-m", "benchmarks.floor", str(file), mode, segments]
@@ -105,14 +106,14 @@ class Ground:
 
 
 def plain() -> dict[str, str]:
-    """Settings of a script as anybody would write it."""
+    """Return the Spark settings that anybody would write into a script."""
     jars = ",".join(map(str, class_path(jars_folder(sys.prefix))))
     return {**PLAIN, "spark.jars": jars}
 
 
 def tuned(scratch: Path) -> dict[str, str]:
-    """The product's own settings: what is left is what Lockstep itself costs. Its log store is
-    part of that."""
+    """Return the product's own Spark settings with its log store, so that the remaining
+    difference is Lockstep's own cost."""
     jars = (*class_path(jars_folder(sys.prefix)), log_store.log_store_jar())
     log4j = scratch / "log4j2.properties"
     log4j.write_bytes(files("resources.lake").joinpath("log4j2.properties").read_bytes())
@@ -129,15 +130,15 @@ def tuned(scratch: Path) -> dict[str, str]:
 
 
 def environment(more: dict[str, str]) -> dict[str, str]:
-    """The variables of a process that works with this repository."""
+    """Return the environment variables of a process that works with this repository."""
     return {**os.environ, "PYTHONPATH": str(REPOSITORY), **more}
 
 
 def timed(
-    command: Sequence[str], folder: Path, more: dict[str, str], given: str = ""
+    command: Sequence[str], folder: Path, more: dict[str, str], stdin: str = ""
 ) -> tuple[float, str]:
-    """Wall seconds and standard output of a process that is given this as its standard
-    input, and more variables; its error output if it fails."""
+    """Return wall seconds and standard output of a process. It receives the standard input and
+    further variables. If it fails, print its error output."""
     clock = perf_counter()
     done = subprocess.run(
         command,
@@ -146,7 +147,7 @@ def timed(
         capture_output=True,
         text=True,
         check=False,
-        input=given,
+        input=stdin,
     )
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr}")
@@ -159,8 +160,8 @@ _LOOK_SECONDS = 0.1
 def watched(
     command: Sequence[str], folder: Path, more: dict[str, str], code: int = 0
 ) -> tuple[float, str, int]:
-    """Wall seconds and standard output of a process that ends with this code, and the bytes that
-    it had resident at most, without the processes that it starts."""
+    """Return wall seconds, standard output and highest resident size, without child processes,
+    of a process that must end with this code."""
     clock, peak = perf_counter(), 0
     with (
         (folder / "out").open("w+") as out,
@@ -185,13 +186,12 @@ def watched(
 
 @contextmanager
 def ground(folder: Path, options: Sequence[str] = ()) -> Iterator[Ground]:
-    """A server of our own, started with these options of mysqld's, with an empty `bench`
-    database."""
-    found = find_mysql(os.environ)
-    with mysql_server(found, folder / "mysql", os.environ, options=options) as server:
-        made = Ground(server, folder)
-        made.execute(
+    """Yield a new server with these mysqld options and an empty database `bench`."""
+    mysql = find_mysql(os.environ)
+    with mysql_server(mysql, folder / "mysql", os.environ, options=options) as server:
+        place = Ground(server, folder)
+        place.execute(
             f"drop database if exists {DATABASE}",
             f"create database {DATABASE} character set utf8mb4",
         )
-        yield made
+        yield place

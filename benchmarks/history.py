@@ -1,8 +1,5 @@
-"""The history of structures in the ledger: whether looking one up stays as fast as it grows.
-
-Belongs here: filling an embedded ledger with versions, its lines. Does not: following
-statements (`pipeline.schema`), runs and servers (`structures.py`).
-"""
+"""The history of structures in the ledger: whether looking up a version stays as fast while it
+grows. `structures` measures runs and servers."""
 
 from __future__ import annotations
 
@@ -50,8 +47,8 @@ _TABLE = TableName("shop", "orders")
 
 
 def measure_history(console: Console) -> None:
-    """Print a line for each size of a table's history, and what a baseline costs; then what
-    structures cost a run."""
+    """Print a line for each length of a table's history, then the cost of a baseline and of
+    structures in a run."""
     with (
         tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
         open_ledger("embedded", Path(folder)) as ledger,
@@ -70,9 +67,9 @@ def _looked_up(ledger: Ledger, size: int) -> Iterator[str]:
     batches = _filled(ledger, source, size)
     yield f"{perf_counter() - clock:.2f}"
     chance = Random(size)
-    asked = [(chance.choice(batches), chance.randrange(size * _STEP)) for _ in range(LOOKUPS)]
+    lookups = [(chance.choice(batches), chance.randrange(size * _STEP)) for _ in range(LOOKUPS)]
     clock = perf_counter()
-    for batch, offset in asked:
+    for batch, offset in lookups:
         ledger.schema_at(source, _TABLE, batch=batch, place=_place(offset))
     yield _each(clock, LOOKUPS)
     clock = perf_counter()
@@ -80,7 +77,7 @@ def _looked_up(ledger: Ledger, size: int) -> Iterator[str]:
         ledger.schema_at(source, _TABLE)
     yield _each(clock, LOOKUPS)
     clock = perf_counter()
-    for batch, offset in asked[: LOOKUPS // 10]:
+    for batch, offset in lookups[: LOOKUPS // 10]:
         ledger.schemas_at(source, batch=batch, place=_place(offset))
     yield _each(clock, LOOKUPS // 10)
 
@@ -90,7 +87,7 @@ def _each(clock: float, count: int) -> str:
 
 
 def _filled(ledger: Ledger, source: str, size: int) -> list[int]:
-    """The batches of a source whose table has so many versions, spread over them evenly."""
+    """Fill the ledger with a table's versions, spread evenly over batches; return these batches."""
     each = size // BATCHES
     with ledger.lock(source, "benchmark", None) as lease:
         return [
@@ -109,7 +106,7 @@ def _numbers(batch: int, each: int) -> range:
 
 
 def _baseline(ledger: Ledger) -> str:
-    """A first capture that records every table of a server, and reading them all back."""
+    """Measure a first capture that records every table of a server, and reading them all back."""
     source = "baseline"
     versions = [_version(TableName("shop", f"table_{n}"), 1) for n in range(TABLES)]
     database = DatabaseVersion("shop", _place(0), DatabaseSchema("shop", "utf8mb4", "utf8mb4_bin"))
@@ -118,9 +115,9 @@ def _baseline(ledger: Ledger) -> str:
         _captured(ledger, lease, _STEP, History((), tuple(versions), (database,)))
         recorded = perf_counter() - clock
     clock = perf_counter()
-    found = len(ledger.schemas_at(source))
-    if found != TABLES:
-        raise SystemExit(f"{found} tables are in the history, {TABLES} were recorded")
+    count = len(ledger.schemas_at(source))
+    if count != TABLES:
+        raise SystemExit(f"{count} tables are in the history, {TABLES} were recorded")
     read = perf_counter() - clock
     clock = perf_counter()
     ledger.last_versions(source)
@@ -157,7 +154,7 @@ def _begun(ledger: Ledger, lease: Lease) -> Batch:
 
 
 def _version(table: TableName, number: int) -> SchemaVersion:
-    """The columns' names change with each version."""
+    """Return a version's structure, whose column names differ from those of every other version."""
     schema = TableSchema(
         table,
         (

@@ -1,8 +1,4 @@
-"""One transaction of many gigabytes: whether a run gets through, and with how much memory.
-
-Belongs here: writing it, watching the run, its line. Does not: servers and processes
-(`ground.py`).
-"""
+"""One transaction of many gigabytes: whether a run captures it, and how much memory it needs."""
 
 from __future__ import annotations
 
@@ -21,15 +17,15 @@ from benchmarks.engine import SERVER_OPTIONS
 from benchmarks.ground import DATABASE, Ground, ground, watched
 
 ROW_BYTES = 1003
-"""A row in the log: two numbers, 992 bytes and their length, a bitmap."""
+"""Bytes of a row in the log: two numbers, 992 bytes and their length, a bitmap."""
 
 _VALUE = "repeat(right(concat('0000000000000000', hex(n * 2654435761)), 16), 62)"
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A run: wall seconds, its report, the highest resident size of the Python process in
-    bytes (the JVM is another process)."""
+    """A run: wall seconds, its report, and the highest resident size in bytes of the Python
+    process (the JVM is another process)."""
 
     seconds: float
     report: dict[str, Any]
@@ -37,7 +33,7 @@ class Watched:
 
 
 def measure_large(console: Console) -> None:
-    """Print the figures of one run. BENCH_LARGE_GB is the transaction's size."""
+    """Print the figures of one run. BENCH_LARGE_GB: size of the transaction."""
     rows = int(float(os.environ.get("BENCH_LARGE_GB", "4")) * 1e9 / ROW_BYTES)
     with (
         tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
@@ -88,6 +84,6 @@ def _watched(place: Ground, project: Path) -> Watched:
 
 
 def _commits(table: Path) -> int:
-    """Commits of a Delta table that add files."""
+    """Return the commits of a Delta table that add files."""
     logs = [path for path in (table / "_delta_log").glob("*.json") if path.stem.isdigit()]
     return sum('"add":' in path.read_text() for path in logs)

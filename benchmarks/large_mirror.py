@@ -1,7 +1,7 @@
-"""A mirror of many rows, merged with a million changes: which files are read, and written anew.
+"""A mirror of many rows into which a million changes are merged: how much is read and rewritten.
 
-Belongs here: the newest keys and scattered ones, on a folder with a Spark of one process, and on
-an object store with executors elsewhere. Does not: one large transaction (`large`).
+Changes of the newest keys and of scattered keys are merged in a folder by a Spark of one process,
+and in an object store by executors elsewhere. `large` measures one large transaction.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from resources.lake.storage import delta_options
 
 CHANGES: Final = 1_000_000
 _FILE: Final = 1_000_000
-"""Rows of a staged file."""
+"""Number of rows of a staged file."""
 
 SCHEMA: Final = pa.schema(
     [("id", pa.int64()), ("customer", pa.int64()), ("amount", pa.int64()), ("note", pa.string())]
@@ -60,8 +60,9 @@ class _Stand:
 
 
 def measure_large_mirror(console: Console) -> None:
-    """Print a line for each stand and kind of keys. BENCH_MIRROR_ROWS (100,000,000) on the folder,
-    BENCH_MIRROR_STORE_ROWS (10,000,000) in the store, which has them in memory."""
+    """Print a line for each stand and kind of keys. BENCH_MIRROR_ROWS: rows in the folder
+    (100,000,000); BENCH_MIRROR_STORE_ROWS: rows in the store, which keeps them in memory
+    (10,000,000)."""
     rows = int(os.environ.get("BENCH_MIRROR_ROWS", "100000000"))
     stored = int(os.environ.get("BENCH_MIRROR_STORE_ROWS", "10000000"))
     with (
@@ -97,7 +98,7 @@ def _lines(console: Console, stand: _Stand, staging: Path) -> Table:
 
 
 def _fill(mirrors: SparkMirrors, rows: int) -> None:
-    """In order of their keys, as a table grows."""
+    """Insert rows in the order of their keys, as a table grows."""
     staged = []
     for first in range(0, rows, _FILE):
         keys = np.arange(first, min(first + _FILE, rows))
@@ -109,7 +110,7 @@ def _fill(mirrors: SparkMirrors, rows: int) -> None:
 
 
 def _keys(rows: int) -> Iterator[tuple[str, np.ndarray]]:
-    """As many as there are changes, of all that a table of `rows` has."""
+    """Return the keys that change, among those of a table of `rows` rows."""
     some, tenth = min(CHANGES, rows), rows // 10
     chance = np.random.default_rng(1)
     yield "the newest", np.arange(rows - some, rows)

@@ -1,7 +1,4 @@
-"""A table in Markdown whose lines are printed as they come, as a run of many minutes may end early.
-
-Belongs here: how such a line looks. Does not: tables that are there at once, which are Rich's.
-"""
+"""Prints a Markdown table line by line, because a benchmark of many minutes may end early."""
 
 from __future__ import annotations
 
@@ -13,13 +10,13 @@ from rich.console import Console
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Its first `texts` columns are texts, the others are numbers."""
+    """A table whose first `texts` columns are texts and whose other columns are numbers."""
 
     console: Console
     texts: int
 
     def head(self, title: str, columns: Sequence[str]) -> None:
-        """The title, the columns' names, and how they are aligned."""
+        """Print the title, the heads and their alignment."""
         numbers = len(columns) - self.texts
         self._print(f"\n{title}\n")
         self.add(*columns)

@@ -1,12 +1,9 @@
-"""Run after run for as long as it may take, with upkeep between them: what stays as large as it is.
+"""Many runs of few changes with upkeep between them: whether the lake and the ledger stop growing.
 
-Belongs here: whole runs of few changes in this process, and how large the lake and the ledger are
-meanwhile. Does not: mirrors' files, which `upkeep` measures; what is deleted (`pipeline.upkeep`).
-
-MySQL, the log, the ledger (the embedded Postgres) and the changelogs in Delta are real; mirrors are
-in memory, since a merge by Spark would be most of the time. Time is pressed together: a run comes
-when the one before ends, changes are kept for `KEEP` instead of months, and commits that are older
-than `LOG` get the age at which Delta deletes them. What stays is how many runs lie within each.
+MySQL, the log, the ledger (the embedded Postgres) and the Delta changelogs are real; mirrors are in
+memory, because Spark's merges would take most of the time. Time is compressed: a run follows the
+other at once, changes are kept for `KEEP` instead of months, and commits older than `LOG` get the
+age at which Delta deletes them, so that each of these spans has as many runs as it would have.
 """
 
 from __future__ import annotations
@@ -129,7 +126,7 @@ def _line(
 
 
 def _rows(project: Path) -> tuple[int, int]:
-    """Of batches and of leases, in the embedded ledger."""
+    """Return the numbers of batches and of leases in the embedded ledger."""
     data = next((project / ".lockstep").rglob("postmaster.pid")).parent
     target = LedgerAddress(f"host='{data}' user=postgres dbname=postgres", "the ledger")
     with closing(connect(target)) as ledger, ledger.cursor() as cursor:
@@ -141,12 +138,12 @@ def _rows(project: Path) -> tuple[int, int]:
 
 
 def _aged(lake: Path) -> None:
-    """Commits of longer ago were made before the time that Delta keeps them."""
+    """Give older commits the age at which Delta deletes them."""
     now = time.time()
     for path in lake.rglob("_delta_log/*"):
-        made = path.stat().st_mtime
-        if LOG < now - made < _DAY:
-            os.utime(path, (made - 40 * _DAY, made - 40 * _DAY))
+        modified = path.stat().st_mtime
+        if LOG < now - modified < _DAY:
+            os.utime(path, (modified - 40 * _DAY, modified - 40 * _DAY))
 
 
 @contextmanager

@@ -1,7 +1,4 @@
-"""mysql-replication's side: the rows of every row event, touched and thrown away.
-
-Belongs here: how the library is asked, as fast as it goes. Does not: the figures' table.
-"""
+"""The log as mysql-replication reads it: the rows of every row event, accessed and discarded."""
 
 from __future__ import annotations
 
@@ -20,8 +17,8 @@ _SERVER_ID = 4_000_000_002
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """Rows and transactions read in `seconds`, connecting included. `whole` is false
-    where the time ran out before the log did."""
+    """Rows and transactions that were read in `seconds`, including connecting. `whole`: false if
+    the time was over before the log ended."""
 
     rows: int
     transactions: int
@@ -30,7 +27,7 @@ class Pass:
 
 
 def read(settings: ConnectionSettings, log: Written, seconds: float) -> Pass:
-    """From `log.start` to `log.end`, or until `seconds` have passed."""
+    """Read from `log.start` to `log.end`, or until `seconds` have passed."""
     clock = perf_counter()
     stream = BinLogStreamReader(
         connection_settings={

@@ -1,9 +1,8 @@
-"""Dagster's part: loading a location of many tables, and telling it of those that changed.
+"""Dagster's part: loading a location of many tables, and reporting those that changed.
 
-Belongs here: what it costs to declare and to log. Does not: what a run costs beside it (`runs`).
-Loading is a new process, from its start to the description that the page asks for, without
-Python's own start. Seconds are the process's own: one thread is at work, and so they are the same
-on a machine that does something else.
+Loading is measured in a new process, from its first line, without Python's own start, to the
+description that the page asks for. Seconds are processor seconds of that process, which has one
+busy thread, so that other work of the host does not change them.
 """
 
 from __future__ import annotations
@@ -55,25 +54,27 @@ print(process_time() - begun)
 """
 
 _FEW = 100
-"""Tables that a step tells of when they are new (`assets.table_news`)."""
+"""Number of new tables that a step reports at once (`assets.table_news`)."""
 
 _COLUMNS = tuple((f"column_{number}", pa.int64()) for number in range(10))
 
 
 def measure_pages(console: Console) -> None:
-    """Print the best of `PASSES`: seconds of loading by declared tables, and of logging what a
-    run changed, by changed tables of ten columns."""
+    """Print the best of `PASSES`: seconds of loading by the number of declared tables, and of
+    logging a run by the number of changed tables with ten columns."""
     loading = Table("tables declared", "loading, s")
     for tables in DECLARED:
         loading.add_row(f"{tables:,}", f"{min(_load(tables) for _ in range(PASSES)):.2f}")
     console.print(loading)
     logging.getLogger("dagster").setLevel(logging.CRITICAL)
-    told = Table("tables changed", "events of theirs", "seconds", "ms each")
+    reporting = Table("tables changed", "events of theirs", "seconds", "ms each")
     for tables in CHANGED:
         least = min(_tell(tables) for _ in range(PASSES)) - min(_tell(0) for _ in range(PASSES))
         events = tables + min(tables, 3 * _FEW)
-        told.add_row(f"{tables:,}", f"{events:,}", f"{least:.2f}", f"{1000 * least / events:.2f}")
-    console.print(told)
+        reporting.add_row(
+            f"{tables:,}", f"{events:,}", f"{least:.2f}", f"{1000 * least / events:.2f}"
+        )
+    console.print(reporting)
 
 
 def _load(tables: int) -> float:
@@ -101,8 +102,8 @@ def _load(tables: int) -> float:
 
 
 def _tell(tables: int) -> float:
-    """A run of one step that logs a materialization for each table, and an evaluation for as many
-    as a run tells of when it knows a source for the first time."""
+    """Run a step that logs a materialization for each table, and as many evaluations as a run
+    logs if a source is new."""
     from assets.forms import evaluated
     from assets.home import dagster_home
     from assets.names import SourceNames

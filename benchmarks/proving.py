@@ -1,8 +1,5 @@
-"""What a comparison costs: a table's rows summed by the server, by us, and told one by one.
-
-Belongs here: making the table and its copy, timing each side. Does not: what is compared
-(`pipeline.proof`), whole commands (`runs`).
-"""
+"""Cost of a comparison: checksums of a table's rows by the server and by us, and rows compared
+one by one."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ _PART = 100_000
 
 
 def measure_proving(console: Console) -> None:
-    """Print a line for each side. BENCH_PROOF_ROWS are how many."""
+    """Print a line for each side. BENCH_PROOF_ROWS: rows of the table."""
     rows = int(os.environ.get("BENCH_PROOF_ROWS", "1000000"))
     lines = Table("what", "seconds", "of our processor", "of the server's", "resident, MiB")
     with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as name:
@@ -66,7 +63,7 @@ def measure_proving(console: Console) -> None:
 
 
 def fill(server: Ground, rows: int) -> None:
-    """A table of ten columns."""
+    """Create and fill a table of ten columns."""
     server.execute(f"create table {DATABASE}.t ({_COLUMNS})")
     for first in range(0, rows, _PART):
         last = min(first + _PART, rows) - 1
@@ -106,7 +103,8 @@ def selected(source: MySqlServer, structure: TableStructure) -> int:
 
 
 def timed(measure: Callable[[], object]) -> tuple[float, float, float]:
-    """Wall seconds, those of this process's processor, and of its children's, the server's."""
+    """Return wall seconds, processor seconds of this process, and those of its children and the
+    server."""
     wall, own, all_of_us = perf_counter(), process_time(), processor_seconds(os.getpid())
     measure()
     wall, own = perf_counter() - wall, process_time() - own

@@ -1,4 +1,4 @@
-"""The engine as a benchmark uses it: a dump read into Arrow columns, which are thrown away."""
+"""The engine as benchmarks use it: reads a dump into Arrow columns, which are discarded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ assert CHANGE_TYPES[_AFTER] == "update_postimage"
 def read_all(
     settings: ConnectionSettings, start: Coordinates, end: Coordinates, patterns: TablePatterns
 ) -> tuple[int, int]:
-    """Rows (an update is one) and transactions between two places of the log."""
+    """Return the numbers of rows (an update is one) and transactions between two places of the
+    log."""
     reading = _Reading(start, end, patterns)
     dump = MySqlServer(settings).dump(start)
     try:

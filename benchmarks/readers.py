@@ -1,9 +1,5 @@
-"""What `readers = "any"` costs: merges into mirrors with deletion vectors and without.
-
-Belongs here: seconds and bytes of a merge by where its keys are, and of reading all rows
-afterwards. Does not: which readers need it (docs/reading.md), what was decided
-(docs/decisions/readers.md).
-"""
+"""Cost of `readers = "any"`: seconds and bytes of merges into mirrors with and without deletion
+vectors, and seconds of reading all rows after them."""
 
 from __future__ import annotations
 
@@ -35,7 +31,7 @@ from resources.lake.session import SparkProcess
 
 CHANGES = (("the newest keys", 1_000), ("scattered", 1_000), ("scattered", 100_000))
 ROUNDS = 4
-"""Merges of each kind, of which the first warms up."""
+"""Number of merges of each kind; the first one warms up."""
 _NUMBERS = tuple(f"number_{n}" for n in range(6))
 SCHEMA = pa.schema(
     [("id", pa.int64()), ("note", pa.string()), *((name, pa.int64()) for name in _NUMBERS)]
@@ -43,7 +39,8 @@ SCHEMA = pa.schema(
 
 
 def measure_readers(console: Console) -> None:
-    """Print a line for each kind of merge and each of both. BENCH_READERS_ROWS (5,000,000)."""
+    """Print a line for each kind of merge and of mirror. BENCH_READERS_ROWS: rows of the mirrors
+    (5,000,000)."""
     rows = int(os.environ.get("BENCH_READERS_ROWS", "5000000"))
     lines = Table(title=f"Merges into {rows:,} rows", title_justify="left", box=box.MARKDOWN)
     for column in ("changed keys", "readers", "seconds", "of processors", "MB written"):
@@ -97,7 +94,7 @@ def _merges(folder: Path, spark: SparkProcess, readers: Readers, rows: int) -> I
 
 
 def _cost(mirrors: SparkMirrors, write: MirrorWrite, folder: Path) -> tuple[float, float, float]:
-    """Wall seconds, seconds of processors and bytes that came into the lake."""
+    """Return wall seconds, processor seconds and bytes that were written to the lake."""
     bytes_before, before, clock = _bytes(folder), processor_seconds(os.getpid()), perf_counter()
     mirrors.write(write)
     seconds = perf_counter() - clock

@@ -1,8 +1,5 @@
-"""A whole table read from the server: ours beside the bare socket, ConnectorX, a cursor.
-
-Belongs here: the table that is read, measuring and printing. Does not: the contestants
-(`tables.py`).
-"""
+"""A whole table read from the server by us, beside the bare socket, ConnectorX and a cursor
+(`tables`)."""
 
 from __future__ import annotations
 
@@ -35,29 +32,29 @@ _NUMBERS = (
 )
 _SLOW = "cursor, written"
 _SLOW_ROWS = 1_000_000
-"""A reader of some ten thousand rows a second is given no more."""
+"""Number of rows for a reader that reads only some ten thousand rows a second."""
 
 
 PASSES = 2
-"""Of a process; the first loads compiled code."""
+"""Number of passes of a process; the first one loads compiled code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Rows of the table, and how often each reader's turn comes."""
+    """The number of rows, and how often each reader reads them."""
 
     rows: int
     rounds: int
 
     @classmethod
     def of(cls, environment: os._Environ[str]) -> Sizes:
-        """BENCH_READING_ROWS, BENCH_BEST_OF."""
+        """Read BENCH_READING_ROWS and BENCH_BEST_OF."""
         rows = int(environment.get("BENCH_READING_ROWS", "1000000"))
         return cls(rows, int(environment.get("BENCH_BEST_OF", "3")))
 
 
 def measure_reading(console: Console) -> None:
-    """Print each reader's line."""
+    """Print a line for each reader."""
     sizes = Sizes.of(os.environ)
     with (
         tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
@@ -73,11 +70,13 @@ def measure_reading(console: Console) -> None:
                 table, count = ("small", 1) if reader == _SLOW else ("large", PASSES)
                 passes[reader].append(_read(place, reader, table, tables[table], count))
         flat = {n: _read(place, "ours", table, n, 1) for table, n in tables.items()}
-    found = {reader: min(each, key=lambda one: one.seconds) for reader, each in passes.items()}
-    console.print(_table(found, sizes.rows, few))
-    for rows, one in flat.items():
+    best = {
+        reader: min(each, key=lambda measured: measured.seconds) for reader, each in passes.items()
+    }
+    console.print(_table(best, sizes.rows, few))
+    for rows, measured in flat.items():
         console.print(
-            f"ours, once over {rows:,} rows: {one.peak / 2**20:,.0f} MiB resident at most"
+            f"ours, once over {rows:,} rows: {measured.peak / 2**20:,.0f} MiB resident at most"
         )
 
 
@@ -89,7 +88,7 @@ def _at_hand(reader: str, console: Console) -> bool:
 
 
 def fill(place: Ground, table: str, rows: int) -> None:
-    """A table of ten columns, so long."""
+    """Create and fill a table of ten columns with that many rows."""
     place.execute(f"create table {DATABASE}.{table} {_CREATE}")
     with place.connect() as connection, connection.cursor() as cursor:
         cursor.execute("set cte_max_recursion_depth = 4294967295, time_zone = '+00:00'")
@@ -122,21 +121,21 @@ def _read(place: Ground, reader: str, table: str, rows: int, passes: int) -> Pas
     return Pass(**json.loads(timed(command, place.folder, {}, json.dumps(given))[1]))
 
 
-def _table(found: dict[str, Pass], rows: int, few: int) -> Table:
+def _table(best: dict[str, Pass], rows: int, few: int) -> Table:
     lines = Table(title="A table read whole", title_justify="left", box=box.MARKDOWN)
     for name in ("reader", "rows/s", "MB/s", "µs/row: reader", "server", "peak MiB", "of socket"):
         lines.add_column(name, justify="left" if name == "reader" else "right")
-    socket = found["socket"]
-    for reader, one in found.items():
+    socket = best["socket"]
+    for reader, measured in best.items():
         count = few if reader == _SLOW else rows
-        rate = count / one.seconds
+        rate = count / measured.seconds
         lines.add_row(
             reader,
             f"{rate:,.0f}",
             f"{rate * socket.received / rows / 1e6:,.0f}",
-            f"{one.processor / count * 1e6:.2f}",
-            f"{one.server / count * 1e6:.2f}",
-            f"{one.peak / 2**20:,.0f}",
+            f"{measured.processor / count * 1e6:.2f}",
+            f"{measured.server / count * 1e6:.2f}",
+            f"{measured.peak / 2**20:,.0f}",
             f"{rate / (rows / socket.seconds):.2f}",
         )
     return lines

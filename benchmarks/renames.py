@@ -1,9 +1,5 @@
-"""A swap of two tables: a run that copies their rows inside the lake, beside one that reads as many
-from MySQL.
-
-Belongs here: the swap, the reload, what the server was asked for. Does not: servers and processes
-(`ground.py`).
-"""
+"""Two tables swap their names: a run that copies their rows inside the lake, beside one that
+reads as many rows from MySQL."""
 
 from __future__ import annotations
 
@@ -24,7 +20,7 @@ _ASKED: Final = ("Innodb_rows_read", "Bytes_sent")
 
 
 def measure_renames(console: Console) -> None:
-    """Print a line for each of the two. BENCH_RENAMES_ROWS (200,000) of each table."""
+    """Print a line for each of the two. BENCH_RENAMES_ROWS: rows of each table (200,000)."""
     rows = int(os.environ.get("BENCH_RENAMES_ROWS", "200000"))
     title = f"Two tables of {rows:,} rows change their names"
     table = Table(title=title, title_justify="left", box=box.MARKDOWN)
@@ -61,8 +57,8 @@ def _run(place: Ground, project: Path) -> list[str]:
 
 
 def _asked(place: Ground) -> list[int]:
-    """What the server has read and sent since it was started."""
+    """Return what the server has read and sent since it started."""
     with place.connect() as connection, connection.cursor() as cursor:
         cursor.execute("show global status")
-        told = dict(cursor.fetchall())
-    return [int(told[name]) for name in _ASKED]
+        status = dict(cursor.fetchall())
+    return [int(status[name]) for name in _ASKED]

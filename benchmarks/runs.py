@@ -1,8 +1,4 @@
-"""Cold runs beside their floors: what a whole `lockstep run` costs.
-
-Belongs here: the runs' workloads and their table. Does not: the floors (`floor.py`),
-servers and processes (`ground.py`).
-"""
+"""Cold runs beside their floors (`floor`): the cost of a whole `lockstep run`."""
 
 from __future__ import annotations
 
@@ -27,7 +23,7 @@ _NUMBERS = (
 
 
 def insert_rows(ground: Ground, table: str, first: int, last: int) -> None:
-    """Rows first..last, in transactions of 100,000."""
+    """Insert the rows first to last in transactions of 100,000."""
     with ground.connect() as connection, connection.cursor() as cursor:
         cursor.execute("set cte_max_recursion_depth = 4294967295")
         for start in range(first, last + 1, 100_000):
@@ -37,8 +33,8 @@ def insert_rows(ground: Ground, table: str, first: int, last: int) -> None:
 
 
 def big_table(ground: Ground, rows: int) -> list[dict[str, Any]]:
-    """Inserts, then as many scattered updates, each a cold run beside the floors; before the
-    first of them its capture alone, into a lake of its own."""
+    """Measure inserts, then as many scattered updates, each by a cold run beside the floors;
+    before the inserts' run measure their capture alone, into another lake."""
     ground.execute(f"create table {DATABASE}.big {COLUMNS}")
     folder = ground.project("big", f"{DATABASE}.big")
     alone = ground.project("alone", f"{DATABASE}.big")
@@ -58,7 +54,7 @@ def big_table(ground: Ground, rows: int) -> list[dict[str, Any]]:
 def _beside_floors(
     ground: Ground, folder: Path, table: str, what: str, mode: str
 ) -> dict[str, Any]:
-    """A run, then both floors on its newest segments, each with a table of its own."""
+    """Measure a run, then both floors on its newest segments, each with a table of its own."""
     seconds, report = ground.run(folder)
     changelog = folder / "lake" / "bench" / "_changes" / DATABASE / table
     newest = max(int(path.name.split("-")[1]) for path in changelog.glob("batch-*.parquet"))
@@ -84,7 +80,7 @@ def _parts(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def many_tables(ground: Ground, tables: int) -> dict[str, Any]:
-    """10 changes in 1 of so many tables, every one of which has a mirror already."""
+    """Measure 10 changes in 1 of many tables, all of which have a mirror."""
     ground.execute(*(f"create table {DATABASE}.t{n} {COLUMNS}" for n in range(tables)))
     folder = ground.project("many", f"{DATABASE}.t*")
     with ground.connect() as connection, connection.cursor() as cursor:
@@ -106,7 +102,7 @@ def _values(first: int, last: int) -> str:
 
 
 def measure_runs(console: Console) -> None:
-    """Perform the runs, then print their table. BENCH_ROWS and BENCH_TABLES are sizes."""
+    """Perform the runs, then print their table. BENCH_ROWS, BENCH_TABLES: sizes."""
     rows = int(os.environ.get("BENCH_ROWS", "1000000"))
     tables = int(os.environ.get("BENCH_TABLES", "500"))
     with (

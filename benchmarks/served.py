@@ -1,9 +1,7 @@
-"""Runs of few changes, with a Java of each run's own and with a Spark that keeps running.
+"""Runs of few changes, each with a Java of its own, beside runs with a Spark that keeps running.
 
-Belongs here: the two side by side. Does not: where else the seconds of a small run go (`runs`).
-
-Seconds of processors are the run's, its own Java's, and what the server spent meanwhile: on a busy
-machine they say more than the clock.
+Processor seconds are those of the run, of its own Java, and of the server meanwhile: on a busy host
+they say more than wall seconds. `runs` measures the other parts of a small run.
 """
 
 from __future__ import annotations
@@ -31,7 +29,8 @@ _RUNS: Final = int(os.environ.get("BENCH_SERVED_RUNS", "5"))
 
 
 def measure_served(console: Console) -> None:
-    """Each run brings as many changes to one table; the first ones make Java fast."""
+    """Print a line for each kind of run. Each run has as many changes of one table; the first
+    runs warm Java up."""
     table = Table(title="Seconds of a run", title_justify="left", box=box.MARKDOWN)
     for column in ("Spark", "first", "best", "of it merging", "processors, first", "best"):
         table.add_column(column, justify="left" if column == "Spark" else "right")
@@ -54,7 +53,7 @@ def _runs(place: Ground, name: str, folder: Path, *stay: int) -> list[str]:
     place.execute(f"create table {DATABASE}.{name} {COLUMNS}")
     found = []
     for number in range(_RUNS):
-        rows = ", ".join(f"({number * CHANGES + one})" for one in range(CHANGES))
+        rows = ", ".join(f"({number * CHANGES + offset})" for offset in range(CHANGES))
         place.execute(f"insert into {DATABASE}.{name} (id) values {rows}")
         found.append(_one(place, folder, *stay))
     return _figures(found)
@@ -65,7 +64,7 @@ def _idle(place: Ground, folder: Path, *stay: int) -> list[str]:
 
 
 def _one(place: Ground, folder: Path, *stay: int) -> tuple[float, float, float]:
-    """Wall seconds, those of merging, and those of processors."""
+    """Return wall seconds, seconds of the merge, and processor seconds."""
     before = spent(*stay)
     seconds, report = place.run(folder)
     (source,) = report["sources"].values()
@@ -73,7 +72,7 @@ def _one(place: Ground, folder: Path, *stay: int) -> tuple[float, float, float]:
 
 
 def spent(*stay: int) -> float:
-    """Seconds of processors by processes that ended, and by those that stay."""
+    """Return the processor seconds of processes that ended, and of those that keep running."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = ended.ru_utime + ended.ru_stime
     for process in stay:
@@ -85,12 +84,12 @@ def spent(*stay: int) -> float:
 def _figures(found: Sequence[tuple[float, float, float]]) -> list[str]:
     first, best = found[0], min(found)
     least = min(processors for _, _, processors in found)
-    return [f"{one:.1f}" for one in (first[0], best[0], best[1], first[2], least)]
+    return [f"{figure:.1f}" for figure in (first[0], best[0], best[1], first[2], least)]
 
 
 @contextmanager
 def served(place: Ground, folder: Path) -> Iterator[int]:
-    """The process of the server, which is Java's."""
+    """Yield the process of the server, which is Java's."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,9 +1,5 @@
-"""What it costs that the lake shows a part of a table: captures of the same rows, each under other
-settings.
-
-Belongs here: the settings that are compared, and their table. Does not: rows and their statements
-(`runs.py`), how a capture is timed (`capturing.py`).
-"""
+"""Cost of showing only a part of a table in the lake: captures of the same rows with different
+settings."""
 
 from __future__ import annotations
 
@@ -38,7 +34,7 @@ AIMS: Final = {
 
 
 def measure_shapes(console: Console) -> None:
-    """Print how long each capture takes; BENCH_ROWS rows are inserted."""
+    """Print how long each capture takes. BENCH_ROWS: number of inserted rows."""
     rows = int(os.environ.get("BENCH_ROWS", "1000000"))
     times = int(os.environ.get("BENCH_BEST_OF", "3"))
     with (
@@ -52,10 +48,10 @@ def measure_shapes(console: Console) -> None:
             for number, (what, block) in enumerate(SETTINGS.items())
         ]
         insert_rows(place, "big", 1, rows)
-        found = [(what, place.capture(project)) for what, project in projects]
+        captures = [(what, place.capture(project)) for what, project in projects]
     best = {
         figure: {
-            what: min(captured[figure] for name, captured in found if name == what)
+            what: min(captured[figure] for name, captured in captures if name == what)
             for what in SETTINGS
         }
         for figure in ("seconds", "processor")

@@ -1,8 +1,5 @@
-"""Merges into mirrors of few rows: as for many rows, and as for few.
-
-Belongs here: where the one overtakes the other (`pipeline.changes.strategy.FEW`), and what is made
-without a query beside what is made with one. Does not: what a whole run costs (`runs`).
-"""
+"""Merges into small mirrors, as for many rows and as for few: where one overtakes the other
+(`pipeline.changes.strategy.FEW`)."""
 
 from __future__ import annotations
 
@@ -35,8 +32,8 @@ from resources.lake.session import SparkProcess
 SIZES = (100, 1_000, 10_000, 100_000)
 CHANGES = 1_000
 PAIRS = 5
-"""Of which the first is for warming up. Each has columns in an order of its own, since what was
-compiled once is not compiled again."""
+"""Number of pairs of merges; the first pair warms up. Each has its columns in another order,
+because Spark does not compile the same plan twice."""
 
 _ALL = Size(1 << 60, 1 << 60)
 _COLUMNS = (
@@ -52,8 +49,8 @@ _MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def measure_small(console: Console) -> None:
-    """Print a line for each size: seconds of the first merge into a table, of at most `CHANGES`
-    rows, one table at a time."""
+    """Print a line for each size: the seconds of the first merge of at most `CHANGES` rows into
+    a table, one table after another."""
     lines = Table("rows of the mirror", "as many, s", "as few, s", "ratio")
     with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder:
         spark = SparkProcess({}, on_warning=console.print)
@@ -68,7 +65,7 @@ def measure_small(console: Console) -> None:
 
 
 def _pairs(folder: Path, spark: SparkProcess, size: int) -> tuple[float, float]:
-    """The medians of both, taken in turn."""
+    """Return the medians of both, measured in turn."""
     pair = [
         SparkMirrors(folder / name, staging=folder / "staging", spark=spark, few=few)
         for name, few in (("many", NOTHING), ("few", _ALL))
@@ -89,7 +86,7 @@ def _pairs(folder: Path, spark: SparkProcess, size: int) -> tuple[float, float]:
 def _seconds(
     mirrors: SparkMirrors, mirror: str, schema: pa.Schema, mode: str, ids: Sequence[int]
 ) -> float:
-    """One write, without staging its rows."""
+    """Return the seconds of one write, without staging its rows."""
     kind = "insert" if mode == "append" else "update_postimage"
     values = {
         "id": ids,

@@ -1,9 +1,6 @@
-"""The same changes on four stands: a folder or an object store, a Spark that each run starts or one
-that stays.
-
-Belongs here: the four side by side, and what each asks of its store. Does not: what a small run
-spends its time on (`runs`, `served`), a store that is far away: this one is on loopback.
-"""
+"""Four stands with the same changes: a folder or an object store on the loopback interface, with
+a Spark that each run starts or one that keeps running; and the requests of each to its store.
+`runs` and `served` measure the parts of a small run."""
 
 from __future__ import annotations
 
@@ -25,12 +22,12 @@ from benchmarks.store import Store, object_store
 
 _COLUMNS: Final = ("changes", "stand", "seconds", "of it merging", "of processors", "requests")
 _SMALL_RUNS: Final = 4
-"""Of which the fastest counts: the first ones make Java fast."""
+"""Number of runs, of which the fastest counts: the first ones warm Java up."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Stand:
-    """A project; `stay` are the processes that stay between its runs."""
+    """A project; `stay`: the processes that keep running between its runs."""
 
     name: str
     folder: Path
@@ -47,7 +44,8 @@ class _Cost:
 
 
 def measure_stands(console: Console) -> None:
-    """Print a line for each stand and each kind of run. BENCH_STANDS_ROWS (1,000,000)."""
+    """Print a line for each stand and each kind of run. BENCH_STANDS_ROWS: number of changes
+    (1,000,000)."""
     rows = int(os.environ.get("BENCH_STANDS_ROWS", "1000000"))
     lines = Lines(console, texts=2)
     lines.head("Seconds of a run", _COLUMNS)

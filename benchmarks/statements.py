@@ -1,7 +1,5 @@
-"""The SQL of the engine's workloads: columns, values of row `n`, and filling procedures.
-
-Belongs here: text. Does not: how much of it is run, and when (`workloads.py`).
-"""
+"""The SQL of the engine's workloads: columns, the values of row `n`, and procedures that fill
+tables."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from benchmarks.ground import DATABASE
 
 MIXED_TABLES = 20
 MIXED_STANDING = 1_000
-"""Rows every mixed table has from the start: updates go there, deletes go behind them."""
+"""Number of rows that every mixed table has at first. Updates change these, deletes later ones."""
 
 NARROW = "(id int primary key, a bigint, b decimal(12,2), c varchar(20), d datetime(3), e double)"
 NARROW_VALUES = "n, n * 7, n / 3, concat('row ', n), '2026-01-01' + interval n second, n / 7e0"
@@ -51,7 +49,7 @@ DOCUMENT_VALUES = """
 
 
 def single_procedure(table: str) -> str:
-    """`fill_single(count)`: that many rows in `table`, each committed by itself."""
+    """Return `fill_single(count)`, which inserts rows into `table`, each in its own transaction."""
     return f"""
 create procedure {DATABASE}.fill_single(count int)
 begin
@@ -64,14 +62,14 @@ end"""
 
 
 def mixed_tables() -> tuple[str, ...]:
-    """Names of the tables that `fill_mixed` writes to."""
+    """Return the names of the tables that `fill_mixed` writes to."""
     return tuple(f"mixed_{number}" for number in range(MIXED_TABLES))
 
 
 def mixed_procedure() -> str:
-    """`fill_mixed(count, out changed)`: transactions of 1-5 statements of one row each,
-    about half inserts, the rest updates and deletes, each on a table picked by a hash;
-    `changed` counts the rows. A delete that finds nothing to delete inserts instead."""
+    """Return `fill_mixed(count, out changed)`, which makes transactions of 1 to 5 statements of
+    one row each: about half are inserts, the rest updates and deletes, each on a table that a
+    hash selects. `changed` counts the rows. A delete that finds no row inserts one instead."""
     branches = "\n".join(
         f"when {number} then {_change(f'{DATABASE}.{table}')}"
         for number, table in enumerate(mixed_tables())
@@ -103,7 +101,8 @@ end"""
 
 
 def _change(table: str) -> str:
-    """One row of `table`, inserted, updated or deleted as the variable `hash` says."""
+    """Return the statement that inserts, updates or deletes a row of `table`, as the variable
+    `hash` says."""
     insert = f"insert into {table} select {NARROW_VALUES};"
     kind = f"(hash div {MIXED_TABLES}) % 10"
     return f"""

@@ -1,7 +1,5 @@
-"""An object store on loopback, and how often it was asked.
-
-Belongs here: moto's server in a process of its own. Does not: faults, which tests put before one.
-"""
+"""An object store on the loopback interface that counts its requests: moto's server as a
+process."""
 
 from __future__ import annotations
 
@@ -23,14 +21,14 @@ BUCKET: Final = "bench"
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Where it listens; `log` has a line for each request."""
+    """A running store; its `log` has a line for each request."""
 
     port: int
     log: Path
 
     @property
     def options(self) -> dict[str, str]:
-        """`[lake.options]`, the secrets as they are."""
+        """Return `[lake.options]` with literal secrets."""
         return {
             "endpoint": f"http://127.0.0.1:{self.port}",
             "region": "us-east-1",
@@ -40,7 +38,7 @@ class Store:
         }
 
     def put_lake_of(self, project: Path) -> None:
-        """The project's lake, which was a folder, is a prefix of this store."""
+        """Move the lake of a project from a folder to a prefix of this store."""
         (project / "store.key").write_text("bench")
         secrets = dict.fromkeys(("access_key_id", "secret_access_key"), "file:store.key")
         options = [f'{name} = "{value}"' for name, value in {**self.options, **secrets}.items()]
@@ -52,13 +50,13 @@ class Store:
         return object_path(f"s3://{BUCKET}/{prefix}", self.options)
 
     def requests(self) -> int:
-        """So far."""
+        """Return the number of requests so far."""
         return self.log.read_text().count(' HTTP/1.1"')
 
 
 @contextmanager
 def object_store(folder: Path) -> Iterator[Store]:
-    """Running, with its bucket; everything in it is in memory."""
+    """Yield a running store with its bucket, which is in memory."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -73,9 +71,9 @@ def object_store(folder: Path) -> Iterator[Store]:
         for _ in SPARK.tries():
             with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
                 break
-        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as asked:
-            asked.request("PUT", f"/{BUCKET}")
-            asked.getresponse().read()
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+            connection.request("PUT", f"/{BUCKET}")
+            connection.getresponse().read()
         yield store
     finally:
         process.kill()

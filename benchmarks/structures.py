@@ -1,8 +1,5 @@
-"""What structures cost a run: reading all of a server's, and asking the history for them.
-
-Belongs here: a server with few tables and with many, captures in this process that meet no
-DDL. Does not: how the history grows (`history.py`), reading rows (`reading.py`).
-"""
+"""Cost of structures in a run: reading all structures of a server with few and with many tables,
+and asking the history for them. `history` measures how the history grows."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ from tests.twins.mirrors import MemoryMirrors
 
 FEW = 20
 CHANGED = 20
-"""Tables that a measured run has rows of."""
+"""Number of tables that a measured run has rows of."""
 BEST_OF = 3
 _OPTIONS = (
     "--binlog-row-metadata=MINIMAL",
@@ -53,8 +50,8 @@ _TWELVE = (
 
 
 def measure_structures(console: Console) -> None:
-    """Print a line for each size of a server, then what reading structures costs.
-    BENCH_HISTORY_TABLES is its size."""
+    """Print a line for each number of tables, then the cost of reading structures.
+    BENCH_HISTORY_TABLES: largest number of tables."""
     many = int(os.environ.get("BENCH_HISTORY_TABLES", "5000"))
     lines = Table(title="A capture without DDL", title_justify="left", box=box.MARKDOWN)
     for column in ("tables", "first capture, s", "capture, s", "history, ms", "questions"):
@@ -80,22 +77,22 @@ def measure_structures(console: Console) -> None:
 
 @dataclass(slots=True)
 class Asked:
-    """Seconds in the ledger's answers about structures, and how many there were."""
+    """Number and seconds of the ledger's answers about structures."""
 
     seconds: float = 0.0
     questions: int = 0
 
 
 class TimedLedger:
-    """A ledger whose answers about structures are timed."""
+    """A ledger that measures its answers about structures."""
 
     def __init__(self, ledger: Ledger, asked: Asked) -> None:
         self._ledger = ledger
         self._asked = asked
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._ledger, name)
-        return self._timed(found) if name in vars(PostgresSchemas) else found
+        attribute = getattr(self._ledger, name)
+        return self._timed(attribute) if name in vars(PostgresSchemas) else attribute
 
     def _timed(self, method: Callable[..., Any]) -> Callable[..., Any]:
         def ask(*values: Any, **named: Any) -> Any:
@@ -110,11 +107,11 @@ class TimedLedger:
 
 
 def _captures(place: Ground, tables: int) -> Iterator[str]:
-    """The first capture, which reads every structure, and one behind it that meets rows of a
-    few tables only; the best of some pairs, each with a ledger of its own."""
-    found = [_pair(place, f"of-{tables}-{number}") for number in range(BEST_OF)]
-    yield f"{min(first for first, *_ in found):.2f}"
-    _, seconds, asked = min(found, key=lambda one: one[2].seconds)
+    """Measure the first capture, which reads every structure, and the second one, which meets
+    rows of few tables; return the best of some pairs, each with a new ledger."""
+    pairs = [_pair(place, f"of-{tables}-{number}") for number in range(BEST_OF)]
+    yield f"{min(first for first, *_ in pairs):.2f}"
+    _, seconds, asked = min(pairs, key=lambda pair: pair[2].seconds)
     yield f"{seconds:.2f}"
     yield f"{asked.seconds * 1e3:.1f}"
     yield f"{asked.questions}"
@@ -150,7 +147,7 @@ def _workplace(place: Ground, name: str) -> Iterator[Workplace]:
 
 
 def _baseline(place: Ground, tables: int) -> str:
-    """All structures in bulk, beside one SHOW CREATE TABLE after the other, unread."""
+    """Measure reading all structures in bulk, beside one SHOW CREATE TABLE for each table."""
     server = MySqlServer(place.settings())
     bulk = min(_seconds(server.baseline) for _ in range(BEST_OF))
     if len(server.baseline().tables) < tables:
@@ -168,7 +165,7 @@ def _baseline(place: Ground, tables: int) -> str:
 
 
 def _current(place: Ground, tables: int) -> str:
-    """What each run asks about the tables that it read rows of."""
+    """Ask what each run asks about the tables whose rows it read."""
     server = MySqlServer(place.settings())
     names = [TableName(DATABASE, f"t{number}") for number in range(tables)]
     told = []

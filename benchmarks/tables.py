@@ -1,11 +1,9 @@
-"""Readers of a whole table, each in a process of its own: `python -m benchmarks.tables`,
-started by `reading.py`.
+"""`python -m benchmarks.tables`, which `reading` starts: readers of a whole table, each in a
+process of its own.
 
-Belongs here: what each contestant does. Does not: the table they read, and the figures.
-
-Standard input is one JSON object: the server's `host`, `port`, `user` and `password`, `reader`,
-a name of `READERS`, `database` and `table`, `folder` to write to, `rows` there are, `passes`, and
-`pid`, the server's process. Standard output is one JSON object, of `Pass`'s fields.
+Its standard input is a JSON object: the server's `host`, `port`, `user` and `password`, `reader`, a
+name of `READERS`, `database` and `table`, `folder` to write to, the number of `rows` and `passes`,
+and `pid`, the server's process. It prints a JSON object with the fields of `Pass`.
 """
 
 from __future__ import annotations
@@ -25,8 +23,8 @@ from benchmarks.resident import highest_resident_size, processor_seconds
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """The best of some: wall seconds, the processor's of this process and of the server, bytes
-    received (0 where nobody counted), and the process's peak of resident memory."""
+    """The best of some passes: wall seconds, processor seconds of this process and of the
+    server, bytes received (0 if not counted), and the process's highest resident size."""
 
     seconds: float
     processor: float
@@ -39,64 +37,66 @@ Given = dict[str, Any]
 COLUMNS = "id, big, num, amount, name, note, made, seen, ratio, flag"
 
 
-def ours(given: Given) -> int:
-    """The product's reading; Arrow is thrown away."""
-    server, name = _server(given)
+def ours(task: Given) -> int:
+    """Read as the product does; discard the Arrow batches."""
+    server, name = _server(task)
     with server.rows(server.structure(name)) as batches:
-        _require(given, sum(batch.num_rows for batch in batches))
+        _require(task, sum(batch.num_rows for batch in batches))
     return 0
 
 
-def ours_written(given: Given) -> int:
-    """A snapshot, staged as Parquet as a table is that must be read again."""
+def ours_written(task: Given) -> int:
+    """Write a snapshot as Parquet, as for a table that must be read again."""
     from pipeline.row_groups import row_groups
     from resources.lake.segments import ParquetSegments
 
-    server, name = _server(given)
+    server, name = _server(task)
     (schema,) = server.baseline([name]).tables
     with server.snapshot(schema) as snapshot:
-        writer = ParquetSegments(Path(given["folder"])).open(
+        writer = ParquetSegments(Path(task["folder"])).open(
             "ours", batch=1, schema_version=0, schema=snapshot.schema
         )
         for group in row_groups(snapshot.batches):
             writer.write(group)
-        _require(given, sum(file.images for file in writer.close()))
+        _require(task, sum(file.images for file in writer.close()))
     return 0
 
 
-def socket(given: Given) -> int:
-    """The same answer, received and thrown away: the limit of any reader."""
+def socket(task: Given) -> int:
+    """Receive and discard the same answer: the limit of every reader."""
     from resources.mysql.answers import ReadingCursor
     from resources.mysql.connection import connect
     from resources.mysql.select import BEGIN
 
-    with connect(_settings(given)) as connection:
+    with connect(_settings(task)) as connection:
         cursor = connection.cursor(ReadingCursor)
         cursor.execute(BEGIN)
-        cursor.ask(f"select {COLUMNS} from {given['database']}.{given['table']}")
+        cursor.ask(f"select {COLUMNS} from {task['database']}.{task['table']}")
         stream: Any = connection
         received = _throw_away(stream._sock)
         stream._force_close()
     return received
 
 
-def connectorx(given: Given) -> int:
-    """ConnectorX into Arrow, in its binary protocol; it has the whole table at its end."""
+def connectorx(task: Given) -> int:
+    """Read by ConnectorX into Arrow, by its binary protocol; it holds the whole table at the
+    end."""
     import connectorx as other
 
-    account = f"{given['user']}:{given['password']}" if given["password"] else given["user"]
-    found = other.read_sql(
-        f"mysql://{account}@{given['host']}:{given['port']}/{given['database']}",
-        f"select {COLUMNS} from {given['table']}",
+    account = f"{task['user']}:{task['password']}" if task["password"] else task["user"]
+    table = other.read_sql(
+        f"mysql://{account}@{task['host']}:{task['port']}/{task['database']}",
+        f"select {COLUMNS} from {task['table']}",
         return_type="arrow",
         protocol="binary",
     )
-    _require(given, found.num_rows)
+    _require(task, table.num_rows)
     return 0
 
 
-def cursor_written(given: Given) -> int:
-    """PyMySQL's unbuffered cursor, pyarrow and Parquet, as anybody would write it."""
+def cursor_written(task: Given) -> int:
+    """Read by PyMySQL's unbuffered cursor and write Parquet by pyarrow, as anybody would write
+    it."""
     import pyarrow as pa
     import pyarrow.parquet as pq
     from pymysql.cursors import SSCursor
@@ -104,32 +104,32 @@ def cursor_written(given: Given) -> int:
     from pipeline.schema.types import arrow_schema
     from resources.mysql.connection import connect
 
-    server, name = _server(given)
+    server, name = _server(task)
     schema = arrow_schema(server.structure(name))
     rows = 0
-    with connect(_settings(given)) as connection:
+    with connect(_settings(task)) as connection:
         cursor = connection.cursor(SSCursor)
         cursor.execute(f"select {COLUMNS} from {name}")
-        target = Path(given["folder"]) / "cursor.parquet"
+        target = Path(task["folder"]) / "cursor.parquet"
         with pq.ParquetWriter(target, schema, compression="zstd") as writer:
-            while found := cursor.fetchmany(100_000):
-                columns = zip(*found, strict=True)
+            while rows_of_chunk := cursor.fetchmany(100_000):
+                columns = zip(*rows_of_chunk, strict=True)
                 arrays = [pa.array(c, k) for c, k in zip(columns, schema.types, strict=True)]
                 writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
-                rows += len(found)
-    _require(given, rows)
+                rows += len(rows_of_chunk)
+    _require(task, rows)
     return 0
 
 
-def mysqldump(given: Given) -> int:
-    """The server's own tool, its statements thrown away."""
+def mysqldump(task: Given) -> int:
+    """Discard the statements of the server's own tool."""
     program = which("mysqldump") or which("mariadb-dump")
     if program is None:
         raise SystemExit("there is no mysqldump on the PATH")
-    account = [f"--host={given['host']}", f"--port={given['port']}", f"--user={given['user']}"]
+    account = [f"--host={task['host']}", f"--port={task['port']}", f"--user={task['user']}"]
     subprocess.run(
-        [program, *account, "--single-transaction", given["database"], given["table"]],
-        env={"MYSQL_PWD": given["password"]},
+        [program, *account, "--single-transaction", task["database"], task["table"]],
+        env={"MYSQL_PWD": task["password"]},
         stdout=subprocess.DEVNULL,
         check=True,
     )
@@ -146,24 +146,22 @@ READERS: dict[str, Callable[[Given], int]] = {
 }
 
 
-def _settings(given: Given) -> Any:
+def _settings(task: Given) -> Any:
     from resources.mysql.connection import ConnectionSettings
 
-    return ConnectionSettings(
-        given["host"], given["port"], given["user"], given["password"], tls="off"
-    )
+    return ConnectionSettings(task["host"], task["port"], task["user"], task["password"], tls="off")
 
 
-def _server(given: Given) -> Any:
+def _server(task: Given) -> Any:
     from pipeline.table import TableName
     from resources.mysql.server import MySqlServer
 
-    return MySqlServer(_settings(given)), TableName(given["database"], given["table"])
+    return MySqlServer(_settings(task)), TableName(task["database"], task["table"])
 
 
-def _require(given: Given, rows: int) -> None:
-    if rows != given["rows"]:
-        raise SystemExit(f"{given['reader']} read {rows} rows of {given['rows']}")
+def _require(task: Given, rows: int) -> None:
+    if rows != task["rows"]:
+        raise SystemExit(f"{task['reader']} read {rows} rows of {task['rows']}")
 
 
 def _throw_away(sock: Any) -> int:
@@ -180,18 +178,19 @@ def _throw_away(sock: Any) -> int:
 
 
 def main() -> None:
-    """Read so often, the first pass to warm up where there are several; tell the fastest."""
-    given = json.load(sys.stdin)
-    read = READERS[given["reader"]]
-    found = []
-    for _ in range(given["passes"]):
-        clock, used, server = perf_counter(), process_time(), processor_seconds(given["pid"])
-        received = read(given)
+    """Read `passes` times, the first time to warm up if there are several, and print the fastest
+    pass."""
+    task = json.load(sys.stdin)
+    read = READERS[task["reader"]]
+    passes = []
+    for _ in range(task["passes"]):
+        clock, used, server = perf_counter(), process_time(), processor_seconds(task["pid"])
+        received = read(task)
         seconds, used = perf_counter() - clock, process_time() - used
-        server = processor_seconds(given["pid"]) - server
-        found.append(Pass(seconds, used, server, received, highest_resident_size()))
-    best = min(found, key=lambda one: one.seconds)
-    print(json.dumps({**asdict(best), "peak": max(one.peak for one in found)}))
+        server = processor_seconds(task["pid"]) - server
+        passes.append(Pass(seconds, used, server, received, highest_resident_size()))
+    best = min(passes, key=lambda each: each.seconds)
+    print(json.dumps({**asdict(best), "peak": max(each.peak for each in passes)}))
 
 
 if __name__ == "__main__":

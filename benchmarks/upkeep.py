@@ -1,10 +1,9 @@
-"""Many runs' writes to mirrors, with upkeep between them and without.
+"""Writes of many runs to mirrors, with and without upkeep between them: the lake's files and bytes,
+and the seconds of each write.
 
-Belongs here: what becomes of a lake's files, bytes and seconds per write. Does not: the log, the
-ledger, which upkeep leaves as they are; what it decides (`pipeline.upkeep`).
-
-Time is pressed together: versions are promised for `KEEP` instead of days, and upkeep comes after
-so many rounds. What stays is how many rounds lie within the promise, and between two upkeeps.
+Time is compressed: versions are promised for `KEEP` instead of days, and upkeep follows every so
+many rounds, so that the promise and the time between two upkeeps have as many rounds as they would
+have.
 """
 
 from __future__ import annotations
@@ -56,8 +55,8 @@ class _Seen:
 
 
 def measure_upkeep(console: Console) -> None:
-    """Print a line for each `EVERY` rounds of both lakes. In a round each table is written to: half
-    of them get rows, the others have theirs changed."""
+    """Print a line for each `EVERY` rounds of both lakes. A round writes to each table: half of
+    them get rows, the rows of the others change."""
     console.print("upkeep, rounds, files, KiB, files listed, seconds a round, seconds of upkeep")
     with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder:
         spark = SparkProcess({}, on_warning=console.print)
@@ -88,9 +87,9 @@ def _lake(lake: Path, spark: SparkProcess, *, keeps: bool) -> Iterator[_Seen]:
                 for name in names:
                     _keep(upkeep, mirrors, name)
             spent = perf_counter() - clock
-            files = [one for name in names for one in (lake / name).glob("*.parquet")]
+            files = [file for name in names for file in (lake / name).glob("*.parquet")]
             live = [size for name in names for size in upkeep.files(name).sizes]
-            size = sum(one.stat().st_size for one in files)
+            size = sum(file.stat().st_size for file in files)
             yield _Seen(number, len(files), size, len(live), median(seconds), spent)
             seconds.clear()
 

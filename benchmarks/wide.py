@@ -1,8 +1,6 @@
-"""Many tables in one source, and many sources in one configuration: what each command costs then.
-
-Belongs here: the commands of a day as new processes, their seconds and their memory. Does not: what
-a capture waits for (`structures`), Dagster's part (`pages`).
-"""
+"""Many tables in one source, and many sources in one configuration: seconds and memory of the
+daily commands in new processes. `structures` measures what a capture waits for, `pages`
+Dagster's part."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ from lockstep import exits
 TABLES = (1_000, 10_000)
 SOURCES = (10, 100)
 CHANGED = 50
-"""Tables of which a run has changes."""
+"""Number of tables that a run has changes of."""
 DAY = (
     ("lockstep check", ("check",), False),
     ("the first run", ("run",), False),
@@ -50,8 +48,8 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of a command: wall seconds; seconds of processors, its Java's and its ledger's too; the
-    highest sum of bytes that its processes had resident, sampled ten times a second."""
+    """The cost of a command: wall seconds; processor seconds, including its Java and its ledger;
+    the highest sum of resident bytes of its processes, sampled ten times a second."""
 
     wall: float
     processors: float
@@ -59,20 +57,20 @@ class Cost:
 
 
 def measure_wide(console: Console) -> None:
-    """Print a line for each command, by the number of tables, then by that of sources.
-    BENCH_WIDE_TABLES and BENCH_WIDE_SOURCES are the larger of the two sizes each."""
+    """Print a line for each command by the number of tables, then by the number of sources.
+    BENCH_WIDE_TABLES, BENCH_WIDE_SOURCES: the larger number of each."""
     many = int(os.environ.get("BENCH_WIDE_TABLES", str(TABLES[-1])))
     sources = int(os.environ.get("BENCH_WIDE_SOURCES", str(SOURCES[-1])))
     with (
         tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder,
         ground(Path(folder), _OPTIONS) as place,
     ):
-        there = 0
+        existing = 0
         for tables in (TABLES[0], many):
             place.execute(
-                *(f"create table {DATABASE}.t{n} {_COLUMNS}" for n in range(there, tables))
+                *(f"create table {DATABASE}.t{n} {_COLUMNS}" for n in range(existing, tables))
             )
-            there = tables
+            existing = tables
             project = place.project(f"tables-{tables}", f"{DATABASE}.*")
             _day(console, place, project, f"One source of {tables:,} tables")
         for number in (SOURCES[0], sources):
@@ -81,7 +79,7 @@ def measure_wide(console: Console) -> None:
 
 
 def _sources(place: Ground, number: int) -> Path:
-    """A project whose sources are tables of one server, one each."""
+    """Create a project whose sources are tables of one server, one each."""
     project = place.project(f"sources-{number}", f"{DATABASE}.t0")
     file = project / "lockstep.toml"
     top, one = file.read_text().split("[[sources]]\n")
@@ -109,8 +107,8 @@ def _day(console: Console, place: Ground, project: Path, title: str) -> None:
 
 def _cost(project: Path, words: tuple[str, ...], password: str) -> Cost:
     clock = perf_counter()
-    said = project / "said.txt"
-    with said.open("w") as file:
+    output = project / "output.txt"
+    with output.open("w") as file:
         process = Popen(
             [sys.executable, "-m", "lockstep.cli", *words],
             cwd=project,
@@ -126,6 +124,6 @@ def _cost(project: Path, words: tuple[str, ...], password: str) -> Cost:
     wall = perf_counter() - clock
     if process.returncode not in (exits.DONE, exits.QUARANTINED):  # partial: rows of an earlier day
         raise SystemExit(
-            f"{' '.join(words)} ended with {process.returncode}:\n{said.read_text()[-2000:]}"
+            f"{' '.join(words)} ended with {process.returncode}:\n{output.read_text()[-2000:]}"
         )
     return Cost(wall, processors, resident)

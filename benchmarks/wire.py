@@ -1,6 +1,5 @@
-"""The limit of every reader: the same dump received from the socket and thrown away.
+"""The limit of every reader of the log: the same dump, received from the socket and discarded.
 
-Belongs here: COM_BINLOG_DUMP and receiving. Does not: looking at a single event.
 Protocol: MySQL manual, "COM_BINLOG_DUMP" and "Protocol::EOF_Packet".
 """
 
@@ -24,7 +23,8 @@ _EOF_MARK = 0xFE
 
 
 def receive(settings: ConnectionSettings, log: Written) -> float:
-    """Seconds from connecting to the server's end of log, which must be `log.end`."""
+    """Return the seconds from connecting to the end of the server's log, which must be
+    `log.end`."""
     clock = perf_counter()
     with connect(settings) as connection:
         with connection.cursor() as cursor:
@@ -39,7 +39,7 @@ def receive(settings: ConnectionSettings, log: Written) -> float:
 
 
 def _throw_away(socket: Any, size: int) -> None:
-    """Receive until at least `size` bytes came and the last of them are an EOF packet."""
+    """Receive until at least `size` bytes arrived and the last of them are an EOF packet."""
     buffer = bytearray(_CHUNK)
     received, tail = 0, b""
     while received < size or not _is_end(tail):

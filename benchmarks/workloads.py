@@ -1,10 +1,6 @@
-"""What the engine is measured on: six workloads, each with tables of its own, filled by SQL.
-
-Belongs here: tables, the statements that fill them, and where in the log a workload
-begins and ends. Does not: who reads that log (`engine.py`).
-
-A row is a row that changed: an update with both images counts once.
-"""
+"""The engine's six workloads, each with its own tables: how they are created and filled, and
+where each begins and ends in the log. A row is a row that changed: an update with both images
+counts once."""
 
 from __future__ import annotations
 
@@ -29,14 +25,13 @@ from benchmarks.statements import (
 from pipeline.position import Coordinates
 
 CHUNK = 100_000
-"""Rows per transaction of the bulk workloads."""
+"""Number of rows of a transaction in the bulk workloads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is written, and how often it is read. `oracle_seconds` bounds one pass of
-    mysql-replication; `flat` are the row counts of the series that should cost the same
-    per row."""
+    """The amounts of data and the numbers of passes. `oracle_seconds`: time limit of a pass of
+    mysql-replication; `flat`: row counts of the series whose cost per row should stay the same."""
 
     rows: int
     transactions: int
@@ -46,8 +41,8 @@ class Sizes:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Sizes:
-        """BENCH_ENGINE_ROWS, BENCH_ENGINE_TRANSACTIONS, BENCH_BEST_OF,
-        BENCH_ORACLE_SECONDS, BENCH_FLAT_ROWS (the last of the series)."""
+        """Read BENCH_ENGINE_ROWS, BENCH_ENGINE_TRANSACTIONS, BENCH_BEST_OF, BENCH_ORACLE_SECONDS
+        and BENCH_FLAT_ROWS (the last of the series)."""
         last = int(environment.get("BENCH_FLAT_ROWS", "1000000"))
         return cls(
             rows=int(environment.get("BENCH_ENGINE_ROWS", "1000000")),
@@ -60,9 +55,9 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """`prepare` runs before the log's place is noted, `fill` after; `fill` gives the rows
-    and transactions it wrote. `tables` is the pattern that captures it. `at_least` and
-    `aim` are ratios to mysql-replication's rows/s."""
+    """A workload. `prepare`: runs before its place in the log is noted; `fill`: runs after that,
+    and returns the numbers of rows and transactions; `tables`: the pattern that captures it;
+    `at_least`, `aim`: ratios to mysql-replication's rows per second."""
 
     name: str
     tables: str
@@ -74,7 +69,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What stands in the log between two places; `size` in bytes of binlog."""
+    """The log between two places; `size`: in bytes."""
 
     start: Coordinates
     end: Coordinates
@@ -84,7 +79,7 @@ class Written:
 
 
 def write(ground: Ground, workload: Workload) -> Written:
-    """Fill the workload's tables; what it left is the end of the log."""
+    """Fill the workload's tables; return what it wrote to the log."""
     with ground.connect() as connection, connection.cursor() as cursor:
         cursor.execute("set cte_max_recursion_depth = 4294967295")
         workload.prepare(cursor)
@@ -95,7 +90,7 @@ def write(ground: Ground, workload: Workload) -> Written:
 
 
 def workloads(sizes: Sizes) -> tuple[Workload, ...]:
-    """The table of the engine's promises, in its order."""
+    """Return the workloads in the order of the engine's promises."""
     rows, wide, documents = sizes.rows, sizes.rows * 3 // 10, sizes.rows // 10
     transactions = sizes.transactions
     return (
@@ -151,7 +146,8 @@ def workloads(sizes: Sizes) -> tuple[Workload, ...]:
 
 
 def series(ground: Ground, sizes: Sizes) -> list[Written]:
-    """One table, filled on and on: from the same start to each of `sizes.flat` rows."""
+    """Fill one table further and further: each span of the log has the same start and one of the
+    row counts `sizes.flat`."""
     with ground.connect() as connection, connection.cursor() as cursor:
         cursor.execute("set cte_max_recursion_depth = 4294967295")
         cursor.execute(f"create table {DATABASE}.flat {NARROW}")
@@ -175,7 +171,8 @@ def _created(table: str, columns: str, *statements: str) -> Callable[[Cursor], N
 
 
 def _insert(cursor: Cursor, table: str, values: str, first: int, last: int) -> tuple[int, int]:
-    """Rows first..last in transactions of `CHUNK`; rows and transactions written."""
+    """Insert the rows first to last in transactions of `CHUNK`; return the numbers of rows and
+    transactions."""
     starts = range(first, last + 1, CHUNK)
     for start in starts:
         end = min(start + CHUNK - 1, last)

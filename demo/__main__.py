@@ -1,4 +1,4 @@
-"""`make demo`: the guided first run, from nothing to a comparison."""
+"""`make demo`: the guided first run, from nothing to a proven copy of a shop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 def main() -> int:
-    """Run the demo; 0 when MySQL and the lake are equal, 4 when not."""
+    """Run the demo; return 0 if MySQL and the lake are equal, else 4."""
     console = Console(highlight=False)
     shown: list[Ran] = []
 

@@ -1,8 +1,5 @@
-"""Dagster beside the demo: its page and its daemon, which start the demo's runs.
-
-Belongs here: `dagster dev` as a process, and asking it for a run. Does not: what a run did, which
-the ledger tells (`guide`).
-"""
+"""`dagster dev` as a process of the demo: Dagster's page, and its daemon that starts the demo's
+runs."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
 WORKSPACE: Final = Path(__file__).with_name("workspace.yaml")
 LOCATION: Final = "lockstep"
 _REPOSITORY: Final = "__repository__"
-"""What Dagster calls the repository of a location that is one `Definitions`."""
+"""Dagster's name for the repository of a location that is one `Definitions`."""
 
 _PATIENCE: Final = 120
 """Seconds until the page answers."""
@@ -36,8 +33,8 @@ _PAUSE: Final = 0.2
 
 @contextmanager
 def dagster_dev(config: Path, home: Path) -> Iterator[DagsterGraphQLClient]:
-    """`dagster dev` for this configuration, as long as it is used; what it says is in a file in its
-    home."""
+    """Run `dagster dev` for this configuration while the context lasts. Its output goes to a
+    file in its home."""
     port, log = free_port(), home / "dev.log"
     command = [sys.executable, "-m", "dagster", "dev", "--host", "127.0.0.1"]
     command += ["--port", str(port), "--workspace", str(WORKSPACE)]
@@ -72,7 +69,8 @@ def _answering(process: subprocess.Popen[bytes], port: int, log: Path) -> Dagste
 
 
 def launch(client: DagsterGraphQLClient, job: str) -> str:
-    """A run of a job, to its end; its id. `ConfigurationError` where it did not succeed."""
+    """Start a run of a job, wait for its end and return its id. `ConfigurationError` if it
+    fails."""
     run = client.submit_job_execution(
         job, repository_location_name=LOCATION, repository_name=_REPOSITORY
     )

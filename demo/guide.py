@@ -1,8 +1,4 @@
-"""The guided first run: a shop with a past, runs and a comparison while it writes.
-
-Belongs here: the order of the demo and what it leaves behind. Does not: the shop
-(`shop`), the server (`mysqld`), how things are shown (`summary`).
-"""
+"""The steps of the demo: a shop with a past, three runs and a comparison while people shop."""
 
 from __future__ import annotations
 
@@ -32,7 +28,7 @@ if TYPE_CHECKING:
 RUNS_UNDER_TRAFFIC = 3
 WORKERS = 4
 PAUSE = 0.02
-"""Seconds each person rests between two transactions: some 100 transactions a second."""
+"""Seconds between two transactions of a customer: about 100 transactions a second in all."""
 
 SEED = 20_260_101
 SECONDS_OF_TRAFFIC = 2.0
@@ -48,7 +44,7 @@ _ACCOUNT = (
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """One run of the demo, as the ledger tells it, and the seconds it took."""
+    """A run of the demo: the ledger's report of it, and the seconds that it took."""
 
     report: SpanReport
     seconds: float
@@ -60,7 +56,7 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What happened, for the summary."""
+    """The results that the summary prints."""
 
     runs: tuple[Ran, ...]
     verified: VerifyReport
@@ -69,14 +65,14 @@ class Told:
 
 
 def prepare_folder(folder: Path) -> None:
-    """An empty folder: each demo starts clean."""
+    """Empty the folder, so that each demo starts from nothing."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
 
 
 @contextmanager
 def running_shop(folder: Path, say: Callable[[str], None]) -> Iterator[RunningMySql]:
-    """A MySQL with the shop in it and an account that may follow it."""
+    """Yield a MySQL with the shop in it, and with an account that may read its log."""
     say("starting a MySQL (fetched once, if this machine has none)")
     with mysql_server(find_mysql(os.environ), folder / "mysql", os.environ) as server:
         password = secrets.token_urlsafe(18)
@@ -128,7 +124,8 @@ key = "file:privacy-key"
 
 
 def write_configuration(folder: Path, example: Path, server: RunningMySql) -> Path:
-    """The repository's example, pointed at this server, and what the lake shows of customers."""
+    """Write the repository's example with this server's address, and with rules for the shop's
+    customers."""
     text = example.read_text(encoding="utf-8")
     text = text.replace('host = "127.0.0.1"', f'host = "{server.host}"')
     text = text.replace("port = 3306", f"port = {server.port}")
@@ -146,8 +143,8 @@ def perform(
     say: Callable[[str], None],
     show: Callable[[Ran], None],
 ) -> Told:
-    """Three runs of Dagster's while the shop writes and is rebuilt, then the comparison, while it
-    goes on."""
+    """Have Dagster carry out three runs while the shop writes and its tables are altered, then
+    compare MySQL with the lake while it goes on writing."""
     from assets.home import dagster_home
     from assets.names import job_name
     from pipeline.runs.comparing.verify_rows import verify

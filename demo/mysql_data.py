@@ -1,7 +1,7 @@
 """Data folders for `mysqld`, copied from one that was initialised before.
 
-Initialising takes seconds, copying tenths of one. The prepared folder is kept per
-version of the program; every copy becomes a server with a UUID of its own.
+Initialising takes seconds, copying tenths of a second. There is a prepared folder for each version
+of the program; each copy becomes a server with its own UUID.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from demo.mysql_search import Program
 from pipeline.errors import SetupIncomplete
 from resources.file_lock import alone
 
-# Options that are fixed when a data folder is initialised.
-_BORN_WITH = (
+# Options that cannot change after a data folder is initialised.
+_INITIAL = (
     "lower-case-table-names",
     "innodb-page-size",
     "innodb-data-file-path",
@@ -28,12 +28,12 @@ _BORN_WITH = (
 
 
 def prepare_data(program: Program, data: Path, cache: Path, options: Sequence[str]) -> None:
-    """Make `data` a fresh data folder (root without a password) unless it exists already."""
+    """Create `data` as a fresh data folder (root without a password) unless it exists."""
     if data.exists():
         return
-    born_with = tuple(sorted(o for o in options if _option_name(o) in _BORN_WITH))
-    prepared = _prepared(program, cache, born_with)
-    # What was copied half is not taken for a data folder by the next start.
+    initial_options = tuple(sorted(o for o in options if _option_name(o) in _INITIAL))
+    prepared = _prepared(program, cache, initial_options)
+    # Rename at the end, so that no later start uses a half-copied folder.
     with tempfile.TemporaryDirectory(dir=data.parent, prefix=".copying-") as folder:
         copy = Path(folder, "data")
         shutil.copytree(prepared, copy, ignore=shutil.ignore_patterns("auto.cnf"))
@@ -41,7 +41,7 @@ def prepare_data(program: Program, data: Path, cache: Path, options: Sequence[st
 
 
 def account() -> tuple[str, ...]:
-    """The option without which mysqld refuses to run as root; nobody else needs it."""
+    """Return the option that mysqld requires to run as root."""
     return ("--user=root",) if os.geteuid() == 0 else ()
 
 
@@ -49,18 +49,18 @@ def _option_name(option: str) -> str:
     return option.removeprefix("--").partition("=")[0].replace("_", "-")
 
 
-def _prepared(program: Program, cache: Path, born_with: tuple[str, ...]) -> Path:
-    marks = (*program.command, program.version, *born_with)
+def _prepared(program: Program, cache: Path, initial_options: tuple[str, ...]) -> Path:
+    marks = (*program.command, program.version, *initial_options)
     mark = hashlib.sha256("\0".join(marks).encode()).hexdigest()[:12]
     prepared = cache / f"mysql-data-{mark}"
     cache.mkdir(parents=True, exist_ok=True)
     with alone(cache / f"mysql-data-{mark}.lock"):
         if not prepared.exists():
-            _initialise(program, prepared, born_with)
+            _initialise(program, prepared, initial_options)
     return prepared
 
 
-def _initialise(program: Program, prepared: Path, born_with: tuple[str, ...]) -> None:
+def _initialise(program: Program, prepared: Path, initial_options: tuple[str, ...]) -> None:
     with tempfile.TemporaryDirectory(dir=prepared.parent, prefix=".initialising-") as folder:
         data = Path(folder, "data")
         done = subprocess.run(
@@ -71,7 +71,7 @@ def _initialise(program: Program, prepared: Path, born_with: tuple[str, ...]) ->
                 f"--datadir={data}",
                 "--loose-innodb-redo-log-capacity=64M",
                 "--secure-file-priv=",
-                *born_with,
+                *initial_options,
             ],
             capture_output=True,
             text=True,

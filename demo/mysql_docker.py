@@ -1,7 +1,7 @@
-"""A MySQL in a Docker container, for machines that have an engine but no `mysqld`.
+"""A MySQL in a Docker container, for hosts that have a Docker engine but no `mysqld`.
 
-The container is made at the first start and removed, with its data, at the end;
-stopping and killing in between keep both.
+The first start creates the container; the end removes it with its data. Stopping and killing it
+keep both.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ START_SECONDS = 120.0
 
 
 class DockerMySql:
-    """One container; `folder` keeps its id, so that the next start can remove a leftover."""
+    """A container. Its id is kept in `folder`, so that the next start can remove a leftover."""
 
     host = "127.0.0.1"
     user = "root"
@@ -46,7 +46,7 @@ class DockerMySql:
             self._container = None
 
     def start(self) -> None:
-        """Make the container, or start it again, and wait until clients are greeted."""
+        """Create the container, or start it again, and wait until the server greets clients."""
         if self._container is None:
             self._container = self._make()
         _docker("start", self._container)
@@ -83,7 +83,7 @@ class DockerMySql:
         return container
 
     def _remove(self, container: str) -> None:
-        # `--force` also ends a running one, and is content if there is none.
+        # `--force` also ends a running container, and does not fail if there is none.
         _docker("rm", "--force", "--volumes", container)
         self._note.unlink(missing_ok=True)
 

@@ -1,12 +1,8 @@
-"""A MySQL from Debian's packages: unpacked into a cache folder, never installed.
+"""Servers from Debian's packages: MySQL from the rolling release, and others for the tests. They
+are unpacked into a cache folder, never installed.
 
-Belongs here: fetching packages of a release of Debian with the machine's own apt and
-mirror, and the command that starts what came out of them: MySQL's from the rolling
-release, and any other server's for the tests. Starting servers is `mysqld.py`, choosing
-between the sources of a MySQL is `mysql_search.py`.
-
-The packages bring their own C library, so a program is started through its own
-loader and runs on a Debian (or a relative of it) of any age.
+The host's own apt and mirror fetch them. The packages include their C library, so that a program is
+started by its own loader, and runs on a Debian (or a relative of it) of any age.
 """
 
 from __future__ import annotations
@@ -30,11 +26,9 @@ _MIRROR = re.compile(r"https?://[^\s\]]+/debian/?(?=\s|$)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class DebianPackage:
-    """Packages of one release of Debian, with all that they depend on.
-
-    `folder` is their name in the cache, `title` their name in an error, whose hint is `cure`.
-    `packages`: names as apt takes them, separated by spaces.
-    """
+    """Packages of a Debian release, with everything that they depend on. `folder`: their name in
+    the cache; `title`, `cure`: their name in an error, and its hint; `packages`: names for apt,
+    separated by spaces."""
 
     title: str
     folder: str
@@ -47,10 +41,8 @@ MYSQL = DebianPackage("MySQL", "mysql-debian", "sid", "mysql-server-core", CURE)
 
 
 def packaged_mysqld(cache: Path) -> tuple[str, ...]:
-    """The command that starts the unpacked `mysqld`; fetches it into `cache` if need be.
-
-    Raises SetupIncomplete as `unpacked` does.
-    """
+    """Return the command that starts the unpacked `mysqld`, which is downloaded if it is not in
+    the cache. Raises `SetupIncomplete` as `unpacked` does."""
     root = unpacked(MYSQL, cache)
     return (
         *through_own_loader(MYSQL, root, root / "usr/sbin/mysqld"),
@@ -61,11 +53,9 @@ def packaged_mysqld(cache: Path) -> tuple[str, ...]:
 
 
 def unpacked(package: DebianPackage, cache: Path) -> Path:
-    """The folder with the package's files, laid out as under `/`; fetched if need be.
-
-    Callers at the same time wait for the first. Raises SetupIncomplete where there is
-    no apt, no mirror of Debian, or the fetch fails.
-    """
+    """Return the folder with the package's files, laid out as under `/`. They are downloaded if
+    they are missing, by one process at a time. `SetupIncomplete` if there is no apt or no Debian
+    mirror, or if the download fails."""
     root = cache / package.folder
     cache.mkdir(parents=True, exist_ok=True)
     with alone(cache / f"{package.folder}.lock"):
@@ -75,10 +65,8 @@ def unpacked(package: DebianPackage, cache: Path) -> Path:
 
 
 def through_own_loader(package: DebianPackage, root: Path, program: Path) -> tuple[str, ...]:
-    """The words that start `program` with the loader and the libraries of `root` alone.
-
-    Raises SetupIncomplete where one of them is missing.
-    """
+    """Return the words that start the program with the loader and the libraries of `root` only.
+    `SetupIncomplete` if one of them is missing."""
     # Releases before the merge of / and /usr have both folders.
     libraries = sorted(
         f for p in ("lib/*-linux-gnu", "usr/lib/*-linux-gnu") for f in root.glob(p) if f.is_dir()
@@ -107,14 +95,14 @@ def _fetch(package: DebianPackage, root: Path) -> None:
         _download(package, apt, work, source)
         for archive in sorted((work / "archives").glob("*.deb")):
             _run(package, [dpkg, "-x", str(archive), str(work / "root")])
-        # One rename: what exists under the final name is whole.
+        # Rename at the end, so that the final name exists only if it is complete.
         (work / "root").rename(root)
 
 
 def debian_mirror(etc_apt: Path) -> str | None:
-    """The first mirror of Debian that the machine's own apt is set up with, or None.
+    """Return the first Debian mirror in the configuration of the host's apt, or None.
 
-    Reads one-line and deb822 sources, and the lists that `mirror+file:` points to
+    This reads one-line and deb822 sources, and the lists that `mirror+file:` points to
     (sources.list(5), apt-transport-mirror(1)).
     """
     patterns = ("sources.list", "sources.list.d/*.list", "sources.list.d/*.sources")
@@ -140,19 +128,19 @@ def _download(package: DebianPackage, apt: str, work: Path, source: str) -> None
         "Dir::Cache::archives": work / "archives",
         "Dir::Cache::pkgcache": "",
         "Dir::Cache::srcpkgcache": "",
-        # apt's own user may not enter a private cache folder.
+        # apt's own account may have no access to a private cache folder.
         "APT::Sandbox::User": "root",
     }
     options = [part for key, value in settings.items() for part in ("-o", f"{key}={value}")]
     _run(package, [apt, "-qq", *options, "update"])
-    wanted = [
+    install = [
         "--no-install-recommends",
         "--download-only",
         "-y",
         "install",
         *package.packages.split(),
     ]
-    _run(package, [apt, "-qq", *options, *wanted])
+    _run(package, [apt, "-qq", *options, *install])
 
 
 def _run(package: DebianPackage, command: list[str]) -> None:

@@ -1,8 +1,4 @@
-"""Which MySQL the demo and the tests run on.
-
-Belongs here: the order in which one is looked for, and the values that describe what
-was found. Starting it is `mysqld.py`, fetching Debian's is `mysql_packages.py`.
-"""
+"""Finds a MySQL for the demo and the tests. `mysqld` starts it."""
 
 from __future__ import annotations
 
@@ -24,7 +20,7 @@ _VERSION = re.compile(r"Ver (?P<major>\d+)\.\d+\.\d+")
 
 @dataclass(frozen=True, slots=True)
 class GivenServer:
-    """A server somebody else runs; never started, stopped or set by us."""
+    """A server that somebody else runs, which we never start, stop or configure."""
 
     host: str
     port: int
@@ -34,7 +30,7 @@ class GivenServer:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The words that start a `mysqld` on this machine, its version line as it prints it."""
+    """A `mysqld` of this host: the words that start it, and the version line that it prints."""
 
     command: tuple[str, ...]
     version: str
@@ -42,7 +38,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class DockerImage:
-    """An image of MySQL for a Docker engine that answered."""
+    """A MySQL image for a Docker engine that answers."""
 
     image: str
 
@@ -51,18 +47,16 @@ MySql = GivenServer | Program | DockerImage
 
 
 def find_mysql(environment: Mapping[str, str]) -> MySql:
-    """The MySQL to use: LOCKSTEP_TEST_MYSQL, `mysqld` on PATH, Docker, Debian's packages.
-
-    May download (once, into the user's cache folder). Raises ConfigurationError for a
-    LOCKSTEP_TEST_MYSQL that is no DSN, SetupIncomplete if no MySQL is to be had.
-    """
+    """Return the first of LOCKSTEP_TEST_MYSQL, `mysqld` on PATH, Docker and Debian's packages,
+    which are downloaded once into the user's cache. `ConfigurationError` if LOCKSTEP_TEST_MYSQL
+    is no address, `SetupIncomplete` if there is no MySQL."""
     if environment.get(VARIABLE):
         return given_server(environment[VARIABLE])
     return _on_path(environment) or _docker() or _packaged(environment)
 
 
 def given_server(dsn: str) -> GivenServer:
-    """`mysql://user:password@host:port`, the port 3306 unless given."""
+    """Parse `mysql://user:password@host:port`, whose port is 3306 by default."""
     parts = urlsplit(dsn)
     if parts.scheme != "mysql" or not parts.hostname or not parts.username:
         raise ConfigurationError(
@@ -74,24 +68,25 @@ def given_server(dsn: str) -> GivenServer:
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
-    """Where unpacked packages and prepared data folders are kept between runs."""
+    """Return the folder that keeps unpacked packages and prepared data folders."""
     base = environment.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "lockstep"
 
 
 def suits(version: str) -> bool:
-    """Whether `mysqld --version` speaks of MySQL 8.0 or newer, and not of MariaDB."""
+    """Return whether the output of `mysqld --version` is that of MySQL 8.0 or newer, not of
+    MariaDB."""
     match = _VERSION.search(version)
     return "mariadb" not in version.lower() and match is not None and int(match["major"]) >= 8
 
 
 def _version(command: tuple[str, ...]) -> str:
-    asked = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
-    return asked.stdout.strip()
+    done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def _on_path(environment: Mapping[str, str]) -> Program | None:
-    # Debian keeps servers in sbin, which is not on everybody's PATH.
+    # Debian has servers in sbin, which is not on every account's PATH.
     path = environment.get("PATH", "") + ":/usr/sbin:/usr/local/sbin"
     program = shutil.which("mysqld", path=path)
     if program is None:
@@ -105,7 +100,7 @@ def _docker() -> DockerImage | None:
     if program is None:
         return None
     try:
-        asked = subprocess.run(
+        done = subprocess.run(
             [program, "info", "--format", "{{.ServerVersion}}"],
             capture_output=True,
             check=False,
@@ -113,7 +108,7 @@ def _docker() -> DockerImage | None:
         )
     except subprocess.TimeoutExpired:
         return None
-    return DockerImage(IMAGE) if asked.returncode == 0 else None
+    return DockerImage(IMAGE) if done.returncode == 0 else None
 
 
 def _packaged(environment: Mapping[str, str]) -> Program:

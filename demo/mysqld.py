@@ -1,9 +1,6 @@
-"""A MySQL that is started, stopped, killed and started again, and is gone at the end.
-
-Belongs here: the life of one server for the demo and the tests, whatever
-`mysql_search.find_mysql` found: a program, a Docker image, or a server that somebody
-else runs. What is in the server is not this module's business; it speaks no SQL.
-"""
+"""A MySQL server for the demo and the tests that can be started, stopped and killed, whatever
+`mysql_search.find_mysql` returned: a program, a Docker image, or a server that somebody else
+runs. This module speaks no SQL."""
 
 from __future__ import annotations
 
@@ -26,8 +23,8 @@ from pipeline.errors import ConfigurationError, SetupIncomplete
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 
-# What a source of Lockstep's needs, and what makes a small server start quickly. Servers before
-# MySQL 8.0 do not know those that begin with "loose", and ignore them.
+# What Lockstep requires of a source, and what makes a small server start quickly. Servers before
+# MySQL 8.0 ignore the unknown options that begin with "loose".
 SETTINGS = (
     "--bind-address=127.0.0.1",
     "--server-id=1",
@@ -43,16 +40,16 @@ SETTINGS = (
 )
 
 
-# Makes a data folder unless it is there: program, the folder, the cache, the options.
+# Creates a missing data folder, given the program, the folder, the cache and the options.
 PrepareData = Callable[[Program, Path, Path, Sequence[str]], None]
 
 
 class RunningMySql(Protocol):
-    """A server with an account that may do everything, reached over TCP.
+    """A server that is reached over TCP with an account that may do everything.
 
-    `stop`, `kill` and `start` work on one data folder and keep host and port. As a
-    context manager it starts on entry and is gone when it is left. A server that
-    somebody else runs refuses all three, and is left as it is.
+    `stop`, `kill` and `start` keep its data, host and port. As a context manager it is started on
+    entry, and removed at the end. A server that somebody else runs refuses all three, and is not
+    changed.
     """
 
     host: str
@@ -77,31 +74,29 @@ class RunningMySql(Protocol):
 
 
 def mysql_server(
-    found: MySql,
+    mysql: MySql,
     folder: Path,
     environment: Mapping[str, str],
     *,
     port: int = 0,
     options: Sequence[str] = (),
 ) -> RunningMySql:
-    """A server, not started yet, that keeps its data and its log in `folder`.
-
-    `port` 0 picks a free one. `options` are mysqld's, after ours, so they win.
-    """
-    match found:
+    """Return a server, not started yet, that keeps its data and its log in `folder`. `port`: 0
+    picks a free one; `options`: mysqld's, which override ours."""
+    match mysql:
         case GivenServer():
-            return SomebodysMySql(found)
+            return SomebodysMySql(mysql)
         case Program():
             return ProgramMySql(
-                found, folder, cache_folder(environment), port=port, options=options
+                mysql, folder, cache_folder(environment), port=port, options=options
             )
         case DockerImage():
-            return DockerMySql(found, folder, settings=(*SETTINGS, *options), port=port)
-    assert_never(found)
+            return DockerMySql(mysql, folder, settings=(*SETTINGS, *options), port=port)
+    assert_never(mysql)
 
 
 class SomebodysMySql:
-    """A server named by LOCKSTEP_TEST_MYSQL."""
+    """The server in LOCKSTEP_TEST_MYSQL."""
 
     def __init__(self, given: GivenServer) -> None:
         self.host, self.port = given.host, given.port
@@ -118,7 +113,7 @@ class SomebodysMySql:
 
     def _refusal(self, verb: str) -> ConfigurationError:
         return ConfigurationError(
-            f"the server at {self.host}:{self.port} is somebody else's and is not {verb} from here",
+            f"the server at {self.host}:{self.port} is somebody else's and cannot be {verb} here",
             hint="unset LOCKSTEP_TEST_MYSQL to use a server of our own",
         )
 
@@ -130,10 +125,8 @@ class SomebodysMySql:
 
 
 class ProgramMySql:
-    """A `mysqld` of this machine, in a session of its own.
-
-    `settings` and `prepare` are those of MySQL unless told; MariaDB has its own.
-    """
+    """A `mysqld` of this host in a session of its own. `settings` and `prepare` are MySQL's by
+    default; MariaDB has its own."""
 
     host = "127.0.0.1"
     user = "root"
@@ -170,21 +163,22 @@ class ProgramMySql:
 
     @property
     def pid(self) -> int | None:
-        """The server's process while it is started, else None."""
+        """The server's process number; None while it is stopped."""
         return None if self._process is None else self._process.pid
 
     @property
     def crashed(self) -> bool:
-        """Whether it ended although nobody stopped it."""
+        """True if the server ended although nobody stopped it."""
         return self._process is not None and self._process.poll() is not None
 
     def start(self) -> None:
-        """Start on the data folder (made if missing) and wait until clients are greeted."""
+        """Start the server on its data folder, which is created if it is missing, and wait until
+        it greets clients."""
         if self._process is not None:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
         end_leftover(self.data)
-        # A killed server's lock names a process that may be somebody else by now.
+        # The number in a killed server's lock file may belong to another process now.
         (self.data / "mysqld.sock.lock").unlink(missing_ok=True)
         self._prepare(self._program, self.data, self._cache, self._options)
         self._process = self._launch()
@@ -195,11 +189,11 @@ class ProgramMySql:
             raise
 
     def stop(self) -> None:
-        """SIGTERM, a clean shutdown; SIGKILL if that takes over half a minute."""
+        """Shut the server down by SIGTERM; after half a minute, kill it."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """SIGKILL, as a power cut for the server's process."""
+        """Kill the server, as a power cut would."""
         self._end(signal.SIGKILL)
 
     def _launch(self) -> subprocess.Popen[bytes]:
@@ -219,7 +213,7 @@ class ProgramMySql:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                # Ctrl-C belongs to whoever uses the server, which then stops it in order.
+                # Ctrl-C must not end the server: its user stops it in order.
                 start_new_session=True,
                 preexec_fn=_restore_interrupt,
             )
@@ -233,8 +227,8 @@ class ProgramMySql:
                 raise self._not_started(f"did not answer within {START_SECONDS:.0f} s")
             time.sleep(0.05)
 
-    def _not_started(self, what: str) -> SetupIncomplete:
-        return SetupIncomplete(f"mysqld {what}", hint=f"its log says why: {self.log}")
+    def _not_started(self, failure: str) -> SetupIncomplete:
+        return SetupIncomplete(f"mysqld {failure}", hint=f"its log says why: {self.log}")
 
     def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None
@@ -249,12 +243,12 @@ class ProgramMySql:
 
 
 def _restore_interrupt() -> None:
-    # A shell that starts a job with `&` has it ignore SIGINT, and children inherit that.
+    # A shell makes jobs that it starts with `&` ignore SIGINT, and children inherit that.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def end_leftover(data: Path) -> None:
-    """End the server that an earlier, killed process left on this data folder, if any."""
+    """End a server that an earlier process, which was killed, left on this data folder."""
     try:
         pid = int((data / "mysqld.pid").read_text())
         command = Path(f"/proc/{pid}/cmdline").read_bytes()

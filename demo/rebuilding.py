@@ -1,8 +1,5 @@
-"""The shop's schema changes, made while people shop.
-
-Belongs here: statements, in the portions that happen between two runs. They touch what the
-shop's errands leave alone, so nobody's purchase fails.
-"""
+"""Schema changes of the shop, in portions that happen between two runs while people shop. They
+do not touch what purchases use, so that no purchase fails."""
 
 from __future__ import annotations
 
@@ -30,17 +27,17 @@ CHANGES: Final[Sequence[tuple[str, ...]]] = (
         "update prices set price = price + 1 where sku like '%1'",
     ),
 )
-"""Adding a column; renaming and widening; a table swapped for one that was built anew."""
+"""Adds a column; renames and widens columns; replaces a table by a new one."""
 
 
 class Cursor(Protocol):
-    """The part of DB-API 2.0's cursor that is needed here."""
+    """The part of DB-API 2.0's cursor that this module uses."""
 
     def execute(self, statement: str) -> Any: ...
 
 
 def rebuild(cursor: Cursor, portion: int) -> tuple[str, ...]:
-    """Carry out a portion; its statements that change a structure."""
+    """Execute a portion; return its statements that change a structure."""
     for statement in CHANGES[portion]:
         cursor.execute(statement)
     changing = ("alter", "create", "rename", "drop")

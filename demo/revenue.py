@@ -1,8 +1,8 @@
-"""What somebody builds on the mirrors: the shop's revenue by day, of whole transactions.
+"""An example of an asset that is built from mirrors: the shop's revenue by day.
 
-An example of an asset behind Lockstep's. It is made anew when `acknowledged` has another version
-set, and reads the tables at one: orders and their lines are of the same moment, however many runs
-write meanwhile. Does not belong here: anything that Lockstep needs.
+It is built again when the data version of `acknowledged` changes, and reads all tables at one place
+in the log, so that orders and their lines belong together, whatever runs write meanwhile. Lockstep
+itself does not need it.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ ACKNOWLEDGED = SourceNames("shop").acknowledged
 
 
 def revenue(tables: VersionSet) -> dict[date, Decimal]:
-    """What was ordered each day. ValueError for a line whose order is not there: half a
-    transaction."""
+    """Return the value of the orders of each day. ValueError for a line without its order, which
+    would be half a transaction."""
     orders = tables["shop.orders"].arrow()
     days = dict(zip(orders["id"].to_pylist(), orders["placed_at"].to_pylist(), strict=True))
-    found: dict[date, Decimal] = {}
+    days_revenue: dict[date, Decimal] = {}
     for line in tables["shop.order_lines"].arrow().to_pylist():
         if line["order_id"] not in days:
-            raise ValueError(f"order {line['order_id']} has a line, and is not there")
+            raise ValueError(f"order {line['order_id']} has a line, and does not exist")
         day = days[line["order_id"]].date()
-        found[day] = found.get(day, Decimal()) + line["quantity"] * line["price"]
-    return dict(sorted(found.items()))
+        days_revenue[day] = days_revenue.get(day, Decimal()) + line["quantity"] * line["price"]
+    return dict(sorted(days_revenue.items()))
 
 
 def revenue_asset(config: Path) -> dg.AssetsDefinition:
-    """It fires when a run acknowledged something, not when it only merged it: the version set is
-    `acknowledged`'s data version."""
+    """Return the asset. It is built when a run has acknowledged something, not when it only
+    merged it, because its trigger is the data version of `acknowledged`."""
 
     @dg.asset(
         deps=[ACKNOWLEDGED],
@@ -49,11 +49,11 @@ def revenue_asset(config: Path) -> dg.AssetsDefinition:
     )
     def revenue_by_day() -> dg.MaterializeResult[None]:
         tables = lockstep.read_at("shop", config=config)
-        found = revenue(tables)
-        rows = "\n".join(f"| {day} | {money:,.2f} |" for day, money in found.items())
+        by_day = revenue(tables)
+        rows = "\n".join(f"| {day} | {money:,.2f} |" for day, money in by_day.items())
         return dg.MaterializeResult(
             metadata={
-                "revenue": float(sum(found.values())),
+                "revenue": float(sum(by_day.values())),
                 "by day": dg.MetadataValue.md(f"| day | revenue |\n|---|--:|\n{rows}"),
                 "version set": str(tables.position),
             },
@@ -64,7 +64,7 @@ def revenue_asset(config: Path) -> dg.AssetsDefinition:
 
 
 def downstream(config: Path) -> dg.Definitions:
-    """The asset with its sensor, switched on."""
+    """Return the asset with its sensor, which runs by default."""
     return dg.Definitions(
         assets=[revenue_asset(config)],
         sensors=[
@@ -80,7 +80,7 @@ def downstream(config: Path) -> dg.Definitions:
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """What `demo/workspace.yaml` loads: Lockstep's location and the asset behind it."""
+    """The code location of `demo/workspace.yaml`: Lockstep's definitions and the example asset."""
     config = config_path()
-    own = dg.Definitions(executor=dg.in_process_executor)
-    return dg.Definitions.merge(own, definitions_of(config), downstream(config))
+    executor = dg.Definitions(executor=dg.in_process_executor)
+    return dg.Definitions.merge(executor, definitions_of(config), downstream(config))

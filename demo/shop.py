@@ -1,8 +1,8 @@
-"""A shop: four tables, and people who use them all at once.
+"""A shop: four tables, and customers who use them at the same time.
 
-Belongs here: the tables, what stands in them at first, and traffic as a source of
-Lockstep's may have it: transactions over several tables, hot rows, keys that change,
-roll-backs, deadlocks. Connections are made by whoever calls; no driver is known here.
+Its traffic has what a real source may have: transactions over several tables, hot rows, keys that
+change, rollbacks and deadlocks. The caller makes the connections, so that this module needs no
+driver.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Connection(Protocol):
 
 
 def create(connection: Connection, database: str = DATABASE) -> None:
-    """Make the database, its tables and their first rows; none of it may exist yet."""
+    """Create the database, its tables and their first rows; none of it may exist yet."""
     cursor = connection.cursor()
     cursor.execute(f"create database `{database}` character set utf8mb4")
     cursor.execute(f"use `{database}`")
@@ -86,7 +86,7 @@ def create(connection: Connection, database: str = DATABASE) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Transactions so far; MySQL itself rolled back the `deadlocked` ones."""
+    """Numbers of transactions; MySQL itself rolled back the `deadlocked` ones."""
 
     committed: int = 0
     rolled_back: int = 0
@@ -101,12 +101,12 @@ class Counts:
 
 
 class Traffic:
-    """`workers` people at once, each with a connection and a thread of their own.
+    """Customers that work at the same time, each with a connection and a thread.
 
-    The same seed gives each of them the same wishes; who comes first is up to the
-    server. `pause` is the rest, in seconds, that each takes between two transactions.
-    `connect` gives connections that use the shop's database. `first`: the first of them, where
-    others were there before.
+    The same seed gives each of them the same transactions; the server decides their order. `pause`:
+    seconds between two transactions of a customer; `connect`: returns connections that use the
+    shop's database; `first`: the number of the first customer, so that later traffic can have other
+    customers.
     """
 
     def __init__(
@@ -130,21 +130,22 @@ class Traffic:
         self._ends = [self._threads.submit(worker.run) for worker in self._workers]
 
     def stop(self) -> Counts:
-        """Let every transaction end, close the connections; raise what stopped a worker."""
+        """Wait until all transactions have ended, and close the connections. Raise the error
+        that stopped a customer, if any."""
         self._closing.set()
         self._threads.shutdown()
         self.check()
         return self.counts
 
     def check(self) -> None:
-        """Raise what stopped a worker, if anything did."""
+        """Raise the error that stopped a customer, if any."""
         for end in self._ends:
             if end.done():
                 end.result()
 
     @property
     def counts(self) -> Counts:
-        """What has been done so far; may be asked at any time."""
+        """The transactions so far."""
         return sum((worker.counts for worker in self._workers), Counts())
 
     def __enter__(self) -> Self:

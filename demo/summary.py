@@ -1,4 +1,4 @@
-"""What the demo shows a person: a line per run, a table at the end, what to do next."""
+"""The output of the demo: a line for each run, the comparison's result, and what to do next."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from pipeline.runs.inspecting.span_report import SpanReport
 
 
 def run_line(ran: Ran, number: int) -> str:
-    """One run in a line."""
     report, rows = ran.report, ran.report.counts
     read = sum(total.read for total in report.totals)
     tables = {write.intent.table for write in report.writes}
@@ -30,16 +29,16 @@ def _end(report: SpanReport) -> str:
 
 
 def tell(console: Console, told: Told, makefile_folder: Path) -> None:
-    """The comparison, and how to look further."""
+    """Print the comparison, and how to look at the runs in Dagster."""
     table = Table(title="MySQL and the lake, every row, while people shop", title_justify="left")
     table.add_column("table")
     table.add_column("rows", justify="right")
     table.add_column("")
     table.add_column("as of")
-    for one in told.verified.tables:
-        mark = "[green]equal[/]" if one.equal else "[red]different[/]"
-        place = "" if one.at is None else str(one.at)
-        table.add_row(str(one.table), f"{one.source_rows:,}", mark, place)
+    for difference in told.verified.tables:
+        mark = "[green]equal[/]" if difference.equal else "[red]different[/]"
+        place = "" if difference.at is None else str(difference.at)
+        table.add_row(str(difference.table), f"{difference.source_rows:,}", mark, place)
     for missing in told.verified.not_proven:
         table.add_row(str(missing.table), "", "[yellow]not proven[/]", missing.reason)
     console.print()
@@ -47,7 +46,7 @@ def tell(console: Console, told: Told, makefile_folder: Path) -> None:
     console.print(f"Customers are compared as the lake shows them: {CUSTOMERS}.")
     transactions = sum(ran.transactions for ran in told.runs)
     console.print(
-        f"\n{transactions:,} transactions came through whole, in {len(told.runs)} runs, while"
+        f"\n{transactions:,} transactions arrived completely, in {len(told.runs)} runs, while"
         f" people shopped. [dim]{told.traffic.rolled_back:,} were rolled back and are nowhere.[/]\n"
     )
     config = _short(told.config, makefile_folder)

@@ -1,4 +1,4 @@
-"""Ports on this machine: a free one, and whether a MySQL greets on one."""
+"""TCP ports of this host: finds a free one, and checks whether a MySQL server answers on one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import socket
 
 
 def free_port() -> int:
-    """A TCP port on 127.0.0.1 that nobody listens on now."""
+    """Return a TCP port on 127.0.0.1 that nothing listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -14,7 +14,7 @@ def free_port() -> int:
 
 
 def greets(host: str, port: int) -> bool:
-    """Whether a MySQL server sends its greeting there (protocol version 10).
+    """Return whether a MySQL server sends its greeting there (protocol version 10).
 
     https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_packets_protocol_handshake_v10.html
     """

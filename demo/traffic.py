@@ -1,8 +1,5 @@
-"""What the shop's people want: single transactions, chosen by chance.
-
-Belongs here: the statements of each errand and how often it comes up. Threads,
-connections, commits and roll-backs belong to `shop.py`.
-"""
+"""The transactions of the shop's customers, chosen at random: the statements of each, and how
+often it occurs. `shop` has the threads and connections, and commits."""
 
 from __future__ import annotations
 
@@ -31,18 +28,18 @@ class Cursor(Protocol):
 
 
 def person(number: int) -> tuple[str, str | None, str | None]:
-    """Name, e-mail and city of a customer; some are in no city."""
+    """Return name, e-mail and city of a customer; the city may be NULL."""
     name = _NAMES[number % len(_NAMES)]
     return name, f"customer{number}@example.org", _CITIES[number % len(_CITIES)]
 
 
 def article(number: int) -> str:
-    """The article's number on the shelf (SKU)."""
+    """Return an article's number (SKU)."""
     return f"ART-{number:04d}"
 
 
 class Errands:
-    """What one person wants of the shop; each errand says whether to commit."""
+    """Chooses the transactions of one customer. Each returns whether it is committed."""
 
     def __init__(self, chance: random.Random, number: int) -> None:
         self._chance = chance

@@ -1,6 +1,7 @@
-"""The front door: the command line, what a person sees, changes in Python. No rule about data.
+"""The interfaces for people and programs: the command line, and the Python functions that read the
+lake. Rules about data belong to `pipeline`.
 
-`lockstep.consume` and its friends are imported when they are asked for.
+The functions are imported at their first use, because the command line does not need them.
 """
 
 from __future__ import annotations
@@ -26,5 +27,5 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    room = "reading" if name.startswith("read") else "consuming"
-    return getattr(import_module(f"lockstep.{room}"), name)
+    module = "reading" if name.startswith("read") else "consuming"
+    return getattr(import_module(f"lockstep.{module}"), name)

@@ -1,7 +1,7 @@
-"""The front door: reads the command line, calls one command, turns errors into words and exit
-codes.
+"""The entry point of `lockstep`: it parses the command line, calls one command, and turns errors
+and signals into messages and exit codes.
 
-Nothing heavy is imported before a command needs it.
+Dagster, Spark and database drivers are imported only by the command that needs them.
 """
 
 from __future__ import annotations
@@ -34,44 +34,44 @@ from pipeline.json_values import to_json
 
 Command = Callable[[argparse.Namespace, CommandContext], Outcome]
 
-_TOGETHER: Final = {
+_SHARED_MODULES: Final = {
     **dict.fromkeys(("pause", "resume"), "orders"),
     **dict.fromkeys(("spark", "completion"), "setup"),
     "undo": "recover",
 }
-"""Commands that are carried out by another's module; any other has one of its own."""
+"""Commands that share a module; every other command has a module of its own name."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code. `--help` and `--version` leave by SystemExit."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if {"-h", "--help", "--version"} & set(given):
-        parse(given)
-    with open_streams() as streams, hearing() as heard:
-        wants_json = "--json" in given
+    """Run one command and return its exit code. `--help` and `--version` raise SystemExit."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if {"-h", "--help", "--version"} & set(words):
+        parse(words)
+    with open_streams() as streams, catch_signals() as signals:
+        wants_json = "--json" in words
         config: Path | None = None
         log = JsonLog()
         try:
-            parsed = parse(given)
-            chosen = getattr(parsed, "config", None) or os.environ.get("LOCKSTEP_CONFIG")
-            config = Path(chosen or "lockstep.toml").absolute()
+            parsed = parse(words)
+            file = getattr(parsed, "config", None) or os.environ.get("LOCKSTEP_CONFIG")
+            config = Path(file or "lockstep.toml").absolute()
             as_json = getattr(parsed, "log_format", "text") == "json"
             log.open(streams.people if as_json else None, getattr(parsed, "log_file", None))
-            context = CommandContext(config, streams, wants_json, heard.leave_if_asked, log)
+            context = CommandContext(config, streams, wants_json, signals.raise_if_caught, log)
             outcome = _perform(parsed, context)
         except LockstepError as error:
             outcome = _refused(error, streams, log)
         except KeyboardInterrupt:
-            outcome = _ended(heard.last, streams, log)
+            outcome = _interrupted(signals.last, streams, log)
         except (Exception, TableError) as error:  # noqa: BLE001 - the last line of defence
             from resources.full_disk import disk_full
 
-            own = (config.parent if config else Path.cwd()) / ".lockstep"
-            full = disk_full(error, [own, Path(tempfile.gettempdir())])
+            state_folder = (config.parent if config else Path.cwd()) / ".lockstep"
+            full = disk_full(error, [state_folder, Path(tempfile.gettempdir())])
             if full is not None:
                 outcome = _refused(full, streams, log)
             else:
-                outcome = _defect(error, given, config, streams, log)
+                outcome = _defect(error, words, config, streams, log)
         finally:
             log.close()
         if wants_json:
@@ -79,47 +79,47 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return outcome.code
 
 
-_ENDING = (signal.SIGINT, signal.SIGTERM)
-
-
-class Heard:
-    """The last signal that asked the process to end, if one did."""
+class CaughtSignals:
+    """Remembers the last SIGINT or SIGTERM."""
 
     def __init__(self) -> None:
         self.last: signal.Signals | None = None
 
-    def leave_if_asked(self) -> None:
-        """For who catches KeyboardInterrupt on its way, as a callback of a library may."""
+    def raise_if_caught(self) -> None:
+        """Raise KeyboardInterrupt again: a library's callback may have swallowed the first one."""
         if self.last is not None:
             raise KeyboardInterrupt
 
 
 @contextmanager
-def hearing() -> Iterator[Heard]:
-    """KeyboardInterrupt in the main thread at either signal, until the end."""
-    heard = Heard()
+def catch_signals() -> Iterator[CaughtSignals]:
+    """Raise KeyboardInterrupt in the main thread at SIGINT and SIGTERM while the context lasts."""
+    caught = CaughtSignals()
     if threading.current_thread() is not threading.main_thread():
-        yield heard
+        yield caught
         return
 
     def interrupt(number: int, _: FrameType | None) -> None:
-        heard.last = signal.Signals(number)
+        caught.last = signal.Signals(number)
         raise KeyboardInterrupt
 
-    # A shell has jobs that it starts with `&` ignore SIGINT.
-    wanted = [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
-    handlers = {number: signal.signal(number, interrupt) for number in wanted}
+    # A shell makes jobs that it starts with `&` ignore SIGINT; they continue to ignore it.
+    handlers = {
+        number: signal.signal(number, interrupt)
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
     try:
-        yield heard
+        yield caught
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
 def program() -> NoReturn:
-    """`main` as a process of its own. It does not wait for Python to free module by module what
-    goes with the process anyway, which is a sixth of a short command."""
-    # Or gRPC tells a terminal of each try to reach a Spark; it reads this when it is imported.
+    """Run `main` as this process, and exit without the interpreter's clean-up, which takes a sixth
+    of a short command's time."""
+    # gRPC reads this at import; otherwise it prints each attempt to reach Spark on the terminal.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     code = main()
     atexit._run_exitfuncs()
@@ -130,48 +130,50 @@ def program() -> NoReturn:
 
 
 def _perform(parsed: argparse.Namespace, context: CommandContext) -> Outcome:
-    module = _TOGETHER.get(parsed.command, parsed.command.replace("-", "_"))
+    module = _SHARED_MODULES.get(parsed.command, parsed.command.replace("-", "_"))
     perform: Command = import_module(f"lockstep.commands.{module}").perform
     outcome = perform(parsed, context)
     return Outcome(outcome.code, to_json(outcome.payload)) if context.wants_json else outcome
 
 
 def _refused(error: LockstepError, streams: Streams, log: JsonLog) -> Outcome:
-    told = type(error).__name__, error.message, error.hint
-    return _ends(streams, log, error.recovery.exit_code, *told)
+    kind, code = type(error).__name__, error.recovery.exit_code
+    return _failed(streams, log, code, kind, error.message, error.hint)
 
 
-def _ended(number: signal.Signals | None, streams: Streams, log: JsonLog) -> Outcome:
-    """By a signal; without one, by Ctrl-C in whatever way it came."""
+def _interrupted(number: signal.Signals | None, streams: Streams, log: JsonLog) -> Outcome:
+    """`number` is None if KeyboardInterrupt was raised without a signal that we caught."""
     terminated = number is signal.SIGTERM
     kind = "Terminated" if terminated else "Interrupted"
     code = exits.TERMINATED if terminated else exits.INTERRUPTED
     hint = "nothing is lost: the next run repairs what was begun"
-    return _ends(streams, log, code, kind, kind.lower(), hint)
+    return _failed(streams, log, code, kind, kind.lower(), hint)
 
 
-def _ends(streams: Streams, log: JsonLog, code: int, kind: str, message: str, hint: str) -> Outcome:
-    log.tell("error", message, kind=kind, hint=hint)
-    if not log.instead:
+def _failed(
+    streams: Streams, log: JsonLog, code: int, kind: str, message: str, hint: str
+) -> Outcome:
+    log.write("error", message, kind=kind, hint=hint)
+    if not log.replaces_text:
         streams.people.write(f"{message}\nhint: {hint}\n")
     return Outcome(code, {"error": {"kind": kind, "message": message, "hint": hint}})
 
 
 def _defect(
     error: BaseException,
-    given: Sequence[str],
+    words: Sequence[str],
     config: Path | None,
     streams: Streams,
     log: JsonLog,
 ) -> Outcome:
-    """A sentence, and a file to send. Never a second error on top of the first."""
+    """Write a report that the user can send. A failure to write it never hides the defect."""
     folder = (config.parent if config else Path.cwd()) / ".lockstep" / "reports"
     message = f"Lockstep failed because of a defect of its own: {type(error).__name__}."
     hint = "send us what you did"
     with suppress(OSError):
-        report = write_report(folder, error, " ".join(given), _secrets(config), datetime.now(UTC))
+        report = write_report(folder, error, " ".join(words), _secrets(config), datetime.now(UTC))
         hint = f"send us {report}"
-    return _ends(streams, log, exits.DEFECT, "Defect", message, hint)
+    return _failed(streams, log, exits.DEFECT, "Defect", message, hint)
 
 
 _PACKAGES = ("lockstep", "dagster", "pyspark", "delta-spark", "deltalake", "pyarrow", "PyMySQL")
@@ -180,11 +182,8 @@ _PACKAGES = ("lockstep", "dagster", "pyspark", "delta-spark", "deltalake", "pyar
 def write_report(
     folder: Path, error: BaseException, command: str, secrets: Iterable[str], now: datetime
 ) -> Path:
-    """A report to send: versions, the command, the traceback without its values.
-
-    `secrets` are masked wherever they stand. The file's path; OSError if it cannot be
-    written.
-    """
+    """Write versions, the command and the traceback, with each of `secrets` masked, and return the
+    file's path. OSError if it cannot be written."""
     from resources.private import make_private
 
     make_private(folder)
@@ -213,20 +212,20 @@ def _version(package: str) -> str:
 
 
 def _secrets(config: Path | None) -> list[str]:
-    """Every secret of the configuration, as far as it can be read, to be masked."""
+    """Return the configuration's secrets, as many of them as can be read."""
     if config is None:
         return []
     from resources.config import load_settings
 
-    found = []
+    secrets = []
     with suppress(LockstepError):
         settings = load_settings(config)
         conf = settings.spark_conf()
-        found = [conf[key] for key in settings.sensitive_spark_keys()]
+        secrets = [conf[key] for key in settings.sensitive_spark_keys()]
         if settings.ledger_dsn() != "embedded":
-            found.append(settings.ledger_dsn())
-        found += [source.password().reveal() for source in settings.sources]
-    return found
+            secrets.append(settings.ledger_dsn())
+        secrets += [source.password().reveal() for source in settings.sources]
+    return secrets
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Python's face of the changelog's consumers: `lockstep.consume` and its friends. Whose turn it is,
-the ledger decides."""
+"""Consumers of a changelog in Python: `lockstep.consume`, `make_consumer`, `drop_consumer` and
+`list_consumers`. The ledger keeps their cursors and decides what they receive."""
 
 from __future__ import annotations
 
@@ -32,27 +32,25 @@ from resources.lake.paths import LakePath
 
 CONFIG = "lockstep.toml"
 MAX_CHANGES = 1_000_000
-"""Row images of a delivery unless told otherwise: a few hundred MiB of Arrow at most."""
+"""Default limit of row images in a delivery: a few hundred MiB of Arrow at most."""
 
 
 @contextmanager
 def consume(
     source: str, consumer: str, *, config: str | Path = CONFIG
 ) -> Iterator[ChangelogConsumer]:
-    """Work as a consumer of a source's changelog; deliveries stay out when it ends.
-
-    `ConsumerUnknown` before `make_consumer`. To be used with `with`.
-    """
+    """Yield a consumer of a source's changelog. Deliveries that were neither acknowledged nor
+    rolled back stay open when the context ends. `ConsumerUnknown` before `make_consumer`."""
     with open_site(source, config) as (adapters, lake):
-        adapters.consumers().deliveries_out(source, consumer)
+        adapters.consumers().deliveries_out(source, consumer)  # raises ConsumerUnknown
         yield ChangelogConsumer(adapters, source, consumer, lake)
 
 
 def make_consumer(
     source: str, consumer: str, *, start: ConsumerStart, config: str | Path = CONFIG
 ) -> Consumer:
-    """A new consumer. `start`: "earliest" (everything), "latest" (what comes now), or a
-    batch's id: everything after that. From now on it holds back what it needs."""
+    """Create a consumer. `start`: "earliest" (all changes), "latest" (changes from now on), or a
+    batch's id (changes after that batch). From now on, upkeep keeps the files that it needs."""
     with open_site(source, config) as (adapters, _):
         return adapters.consumers().make_consumer(source, consumer, start)
 
@@ -65,20 +63,20 @@ def drop_consumer(
     author: str | None = None,
     config: str | Path = CONFIG,
 ) -> None:
-    """Give a consumer and its cursor up, for good. `author` is this account's name."""
+    """Delete a consumer and its cursor. `author` defaults to the name of this account."""
     with Adapters(_settings(config), on_warning=_warn) as adapters:
         by = author or getpass.getuser()
         adapters.consumers().drop_consumer(source, consumer, author=by, reason=reason)
 
 
 def list_consumers(source: str, *, config: str | Path = CONFIG) -> list[Consumer]:
-    """Each consumer of a source, its cursor, and how far it is behind, by name."""
+    """Return a source's consumers in the order of their names, with cursor and backlog."""
     with Adapters(_settings(config), on_warning=_warn) as adapters:
         return adapters.consumers().consumers(source)
 
 
 class ChangelogConsumer:
-    """A consumer at work; made by `consume`. Not for several threads at once."""
+    """A consumer that `consume` opened. It must not be used by several threads at once."""
 
     def __init__(self, adapters: Adapters, source: str, name: str, lake: LakePath) -> None:
         self._site = adapters
@@ -89,41 +87,42 @@ class ChangelogConsumer:
     def get(
         self, *, max_batches: int | None = None, max_changes: int | None = MAX_CHANGES
     ) -> ChangelogDelivery | None:
-        """What comes after all that was given: whole batches, hence whole transactions,
-        within the bounds but one batch at least. None: nothing new."""
+        """Return the changes after all earlier deliveries: whole batches, and so whole
+        transactions, within the bounds, but at least one batch. None if there is nothing new."""
         bounds = DeliveryBounds(max_batches, max_changes)
         delivery = self._site.consumers().deliver(self.source, self.name, bounds)
-        return None if delivery is None else self._face(delivery)
+        if delivery is None:
+            return None
+        return ChangelogDelivery(self, self._site, delivery, self._lake)
 
     def out(self) -> list[ChangelogDelivery]:
-        """Given and neither acknowledged nor rolled back, oldest first."""
+        """Return the deliveries that are neither acknowledged nor rolled back, oldest first."""
         deliveries = self._site.consumers().deliveries_out(self.source, self.name)
-        return [self._face(delivery) for delivery in deliveries]
+        return [
+            ChangelogDelivery(self, self._site, delivery, self._lake) for delivery in deliveries
+        ]
 
     def ack(self, delivery: int) -> None:
-        """Done with the oldest delivery that is out: the cursor moves to its end.
+        """Acknowledge the oldest open delivery, which moves the cursor to its end.
 
-        `ConsumerRefused` for another one, a second time or after a rollback; nothing is
-        changed then.
+        `ConsumerRefused`, with nothing changed, if it is not the oldest, or was acknowledged or
+        rolled back before.
         """
         self._site.consumers().ack_delivery(self.source, self.name, delivery)
 
     def rollback(self, delivery: int | None = None) -> list[int]:
-        """Take back everything that is out, or a delivery and those after it: `get` gives
-        it again. The ids that were taken back."""
+        """Take back all open deliveries, or one and those after it, so that `get` returns their
+        changes again. Return their ids."""
         return self._site.consumers().roll_back(self.source, self.name, delivery)
-
-    def _face(self, delivery: Delivery) -> ChangelogDelivery:
-        return ChangelogDelivery(self, self._site, delivery, self._lake)
 
 
 class ChangelogDelivery:
-    """A range of whole batches. The same batches hold the same rows whenever they are
-    given, so `last_batch` in the consumer's own transaction makes exactly-once of it.
+    """A range of whole batches. A batch has the same rows in every delivery, so a consumer that
+    stores `last_batch` in its own transaction applies each change exactly once.
 
-    `batches`: as in the column `_batch`, ascending. `start`: the place in the log that the first of
-    them begins behind, `end`: the one that the last ends at. `changes`: row images in all `tables`,
-    which are those with changes in it.
+    `batches`: ascending, as in the column `_batch`; `start`, `end`: the places in the log before
+    the first and after the last of them; `tables`: those with changes; `changes`: number of row
+    images in all of them.
     """
 
     def __init__(
@@ -142,48 +141,47 @@ class ChangelogDelivery:
 
     @property
     def gaps(self) -> list[Gap]:
-        """What nobody read, before these batches, because a person chose a later start."""
+        """Parts of the log before these batches that were never read, because a person chose a
+        later start."""
         gaps = self._site.ledger().gaps(self._delivery.source)
         return [gap for gap in gaps if gap.batch in self.batches]
 
     def generations(self, table: str, *, incomplete: bool = False) -> tuple[Generation, ...]:
-        """The generations of the table's changelog that its changes here are of, oldest first,
-        each with its columns: more than one where a column got another type meanwhile.
-        `arrow` and `spark` give the rows of all."""
-        return self._of(table, incomplete).generations
+        """Return the changelog's generations in this delivery, oldest first, each with its columns;
+        several if a column's type changed. `arrow` and `spark` return the rows of all of them."""
+        return self._delivered(table, incomplete).generations
 
     def arrow(self, table: str, *, incomplete: bool = False) -> pa.Table:
-        """The table's changes in the order of `_sequence`, with the changelog's columns;
-        none where `tables` does not name it. A column that changed its type within the
-        delivery has the newest one; values that do not fit it stand in `name@1`, or another
-        generation of the changelog.
+        """Return the table's changes in the order of `_sequence`, with the changelog's columns; no
+        rows if `tables` does not have it. A column whose type changed within the delivery has its
+        newest type; values that do not fit it are in `name@1`, named after their generation.
 
-        `SegmentsLost` if files are gone; `TableQuarantined` unless `incomplete`.
+        `SegmentsLost` if files are missing; `TableQuarantined` unless `incomplete`.
         """
-        return read_in_order(self._site.lake().segments, self._of(table, incomplete))
+        return read_in_order(self._site.lake().segments, self._delivered(table, incomplete))
 
     def spark(self, table: str, spark: Any, *, incomplete: bool = False) -> Any:
-        """As `arrow`, as a DataFrame of the SparkSession `spark`, in no particular order.
+        """Return the same as a DataFrame of the SparkSession `spark`, in no particular order.
 
         Spark reads when the DataFrame is used: acknowledge afterwards.
         """
-        found = self._of(table, incomplete)
-        require_files(self._site.lake().segments, found)
-        return changes_frame(spark, self._lake, found)
+        delivered = self._delivered(table, incomplete)
+        require_files(self._site.lake().segments, delivered)
+        return changes_frame(spark, self._lake, delivered)
 
     def ack(self) -> None:
-        """As `ChangelogConsumer.ack`."""
+        """Acknowledge this delivery, as `ChangelogConsumer.ack` does."""
         self._consumer.ack(self.id)
 
     def rollback(self) -> list[int]:
-        """As `ChangelogConsumer.rollback`: this delivery and those after it."""
+        """Take back this delivery and those after it, as `ChangelogConsumer.rollback` does."""
         return self._consumer.rollback(self.id)
 
     @cached_property
     def _segments(self) -> tuple[Segment, ...]:
         return delivered_segments(self._site.ledger(), self._delivery)
 
-    def _of(self, table: str, incomplete: bool) -> DeliveredTable:
+    def _delivered(self, table: str, incomplete: bool) -> DeliveredTable:
         return delivered_table(
             self._site.ledger(),
             self._delivery,
@@ -195,7 +193,7 @@ class ChangelogDelivery:
 
 @contextmanager
 def open_site(source: str, config: str | Path) -> Iterator[tuple[Adapters, LakePath]]:
-    """What a configured source is worked with, and the lake's absolute folder."""
+    """Yield the adapters of a configuration that has the source, and the lake's absolute path."""
     settings = _settings(config)
     settings.source(source)
     with Adapters(settings, on_warning=_warn) as adapters:

@@ -1,4 +1,5 @@
-"""What every command is given, and what it gives back."""
+"""The interface of commands: `CommandContext`, which each receives, and `Outcome`, which each
+returns."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from lockstep import exits
 from lockstep.grammar import UsageError
-from lockstep.log import JsonLog, ProgressLines
+from lockstep.log import JsonLog, LiveProgress, ProgressLines, bars_on
 from lockstep.streams import Streams
 from pipeline.shown import shown
 
@@ -27,38 +28,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A command's exit code and the object that --json prints, whose values become JSON by
-    `pipeline.json_values.to_json`."""
+    """A command's exit code and the object that `--json` prints. `pipeline.json_values.to_json`
+    converts its values."""
 
     code: int
     payload: Mapping[str, Any]
 
     @classmethod
     def of_sources(cls, answers: Mapping[str, tuple[int, Mapping[str, Any]]]) -> Outcome:
-        """Each source's exit code and values by its name; the most serious code counts."""
+        """Return the outcome of several sources, given each source's exit code and values by its
+        name. The most serious code becomes the command's."""
         sources = {name: {**values, "exit_code": code} for name, (code, values) in answers.items()}
         return cls(exits.most_serious(code for code, _ in answers.values()), {"sources": sources})
 
 
 @dataclass(frozen=True)
 class CommandContext:
-    """The configuration's path, the streams, and whether JSON was asked for. `leave_if_asked`
-    raises KeyboardInterrupt where a signal asked this process to end."""
+    """The configuration's path, the streams, and whether the answer is printed as JSON.
+    `raise_if_signalled` raises KeyboardInterrupt if SIGINT or SIGTERM arrived."""
 
     config: Path
     streams: Streams
     wants_json: bool
-    leave_if_asked: Callable[[], None] = lambda: None
+    raise_if_signalled: Callable[[], None] = lambda: None
     log: JsonLog = field(default_factory=JsonLog)
 
     @cached_property
     def console(self) -> Console:
-        """Progress and notes, on standard error."""
+        """Standard error, for progress and notes."""
         return _console(self.streams.people)
 
     @cached_property
     def page(self) -> Console:
-        """What the command was asked for, on standard output."""
+        """Standard output, for the answer."""
         return _console(self.streams.answer)
 
     @cached_property
@@ -71,7 +73,7 @@ class CommandContext:
         return self.settings.sources if name is None else (self.settings.source(name),)
 
     def one_source(self, name: str | None) -> SourceSettings:
-        """The source of that name, or the only one; `UsageError` where there are several."""
+        """Return the source of that name, or the only source; `UsageError` if there are several."""
         sources = self.sources(name)
         if len(sources) > 1:
             names = ", ".join(source.name for source in sources)
@@ -81,24 +83,26 @@ class CommandContext:
         return sources[0]
 
     def source_of(self, adapters: Adapters, name: str | None, table: TableName) -> str:
-        """The one source that has the table in the lake; `NothingMatches` for none."""
+        """Return the one source whose ledger has the table. `NothingMatches` if none has it,
+        `UsageError` if several have."""
         from pipeline.runs.inspecting.schema_history import unknown_table
 
-        ledger, sources = adapters.ledger(), [source.name for source in self.sources(name)]
-        known = {source: ledger.table_states(source) for source in sources}
-        names = [source for source, states in known.items() if table in states]
-        if not names:
-            raise unknown_table(table, [t for states in known.values() for t in states], "the lake")
-        if len(names) > 1:
+        ledger = adapters.ledger()
+        states = {source.name: ledger.table_states(source.name) for source in self.sources(name)}
+        sources = [source for source, tables in states.items() if table in tables]
+        if not sources:
+            tables = [known for tables in states.values() for known in tables]
+            raise unknown_table(table, tables, "the lake")
+        if len(sources) > 1:
             raise UsageError(
-                f"Several sources have a table {table}: {', '.join(names)}.",
+                f"Several sources have a table {table}: {', '.join(sources)}.",
                 hint="say which one: --source NAME",
             )
-        return names[0]
+        return sources[0]
 
     @contextmanager
     def adapters(self) -> Iterator[Adapters]:
-        """Ledger, lake and servers, each opened when asked for, all closed at the end."""
+        """Yield ledger, lake and servers; each is opened at its first use, all are closed."""
         from resources.adapters import Adapters
 
         with Adapters(self.settings, on_warning=self.note) as adapters:
@@ -106,44 +110,43 @@ class CommandContext:
 
     @contextmanager
     def work_on(self, source: str) -> Iterator[tuple[Adapters, Workplace]]:
-        """What steps of the source are given, which show how far they are."""
+        """Yield the adapters, and what the steps of a run of the source receive."""
         with self.adapters() as adapters, self.watch(source) as progress:
             yield adapters, adapters.workplace(source, progress)
 
     def say(self, *lines: str) -> None:
-        """Lines of the answer, unless only the object was asked for."""
+        """Print lines of the answer; with `--json` do nothing."""
         for line in lines:
             self.show(line)
 
     def show(self, renderable: Any, *, width: int | None = None) -> None:
-        """… or a table of it, as wide as the page or as it is told."""
+        """Print a line or a rich table of the answer, as wide as the terminal or as `width`; with
+        `--json` do nothing."""
         if not self.wants_json:
             if isinstance(renderable, str):
                 renderable = shown(renderable, keep="\n\t")
             self.page.print(renderable, markup=False, width=width)
 
     def note(self, sentence: str) -> None:
-        """A line beside the answer, in any case."""
-        self.log.tell("warning", sentence)
-        if not self.log.instead:
+        """Print a warning on standard error, also with `--json`."""
+        self.log.write("warning", sentence)
+        if not self.log.replaces_text:
             self.console.print(shown(sentence, keep="\n\t"), markup=False)
 
     def refused(self, source: str, error: LockstepError) -> tuple[int, dict[str, Any]]:
-        """Tell a person of a refusal of one source; its exit code, and what `--json` says of it."""
+        """Print the error of one source; return its exit code and its object in `--json`."""
         self.note(f"{source}: {error.message}\nhint: {error.hint}")
         return error.recovery.exit_code, {"error": error}
 
     @contextmanager
     def watch(self, source: str) -> Iterator[Progress]:
-        """What shows how far a run of the source is: on the terminal, in the log, or both."""
-        from lockstep.progress import LiveProgress, bars_on
-
-        logged = ProgressLines(self.log, source)
-        if self.log.instead:
-            yield logged
+        """Yield what a run reports its progress to: bars on the terminal, the log, or both."""
+        log_lines = ProgressLines(self.log, source)
+        if self.log.replaces_text:
+            yield log_lines
             return
         with bars_on(self.console) as bars:
-            yield LiveProgress(bars, source, logged)
+            yield LiveProgress(bars, source, log_lines)
 
 
 def _console(stream: TextIO) -> Console:
@@ -151,7 +154,8 @@ def _console(stream: TextIO) -> Console:
 
     class Page(Console):
         def on_broken_pipe(self) -> None:
-            """The reader went away, as `head` does; what the command does goes on."""
+            """Print nothing more, but let the command finish: a reader such as `head` closed the
+            pipe."""
             self.quiet = True
 
     return Page(file=stream, highlight=False, soft_wrap=True)

@@ -1,7 +1,8 @@
-"""Mirrors as sources of a dbt project: `sources.yml`, which `lockstep read --dbt` prints.
+"""`sources.yml`, which declares mirrors as sources of a dbt project: `lockstep read --dbt` prints
+it.
 
-The keys of the file are dbt's (https://docs.getdbt.com/reference/source-properties),
-`external_location` is dbt-duckdb's, and `meta.dagster.asset_key` is dagster-dbt's.
+The file's keys are dbt's (https://docs.getdbt.com/reference/source-properties), `external_location`
+is dbt-duckdb's, and `meta.dagster.asset_key` is dagster-dbt's.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
 
 _HEAD: Final = """\
 # Printed by `lockstep read --dbt`: mirrors of MySQL tables as sources of a dbt project.
-# external_location is for dbt-duckdb (extensions: [delta]); other adapters find the tables under
-# schema, where a catalog has them: docs/deploy.md#mirrors-in-a-catalog.
-# loaded_at_query is when the newest transaction was committed that was read from the server's log,
-# whichever tables it changed: a mirror that nothing changes is not late. It is DuckDB's SQL.
+# external_location is for dbt-duckdb (extensions: [delta]); other adapters find the tables in
+# schema, if they are registered in a catalog: docs/deploy.md#mirrors-in-a-catalog.
+# loaded_at_query (in DuckDB's SQL) returns the commit time of the newest transaction that was read
+# from the server's log, whichever tables it changed: a mirror without changes is not stale.
 """
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -42,9 +43,9 @@ _JINJA: Final = re.compile(r"\{[{%#]")
 
 @dataclass(frozen=True, slots=True)
 class DbtTable:
-    """A mirror. `table`: its name; `database` and `name`: the same with letters that a key of
-    Dagster's can have, which dbt can quote too; `path`: where it is; `schema`: where a catalog has
-    it; `columns`: name and type in Spark's SQL, in order; `asset_key`: its key in Dagster."""
+    """A mirror. `table`: its name; `database`, `name`: the same, with only the characters that an
+    asset key may have, which dbt can quote too; `schema`: its schema in a catalog; `columns`: names
+    and types in Spark's SQL; `asset_key`: its key in Dagster."""
 
     table: TableName
     database: str
@@ -62,11 +63,12 @@ class DbtTable:
 def sources_yaml(
     context: CommandContext, adapters: Adapters, sources: Sequence[str], only: TableName | None
 ) -> str | None:
-    """The file's text, with all mirrors of the sources or with one table; None without a mirror."""
-    found = [entry for name in sources for entry in _sources(context, adapters, name, only)]
-    if not found:
+    """Return the file's text with all mirrors of the sources, or only with the mirror of one table;
+    None if there is no mirror."""
+    entries = [entry for name in sources for entry in _sources(context, adapters, name, only)]
+    if not entries:
         return None
-    content = {"version": 2, "sources": found}
+    content = {"version": 2, "sources": entries}
     text: str = yaml.safe_dump(content, allow_unicode=True, sort_keys=False, width=100)
     return _HEAD + text
 
@@ -74,8 +76,8 @@ def sources_yaml(
 def _sources(
     context: CommandContext, adapters: Adapters, source: str, only: TableName | None
 ) -> Iterator[dict[str, Any]]:
-    """The mirrors of a source by database. A dbt source is called like the database; like source
-    and database together, where several sources may have that database."""
+    """Yield a dbt source for each database. It is named after the database; if there are several
+    sources, after source and database, because several may have a database of that name."""
     from assets.declared import names_as_loaded
 
     settings, lake = context.settings, context.settings.lake_path().absolute()
@@ -88,21 +90,19 @@ def _sources(
     names = names_as_loaded(settings, source)
     tables = _tables(context, adapters, source, states, names)
     databases = {state.table.database for state in states}
-    spelled = {table.table.database: table.database for table in tables}
+    spellings = {table.table.database: table.database for table in tables}
     transactions = _literal(str(lake / f"{source}/{SourceTable.TRANSACTIONS}"))
     newest = f"select max(_committed_at) from delta_scan({transactions})"
-    for database, spelling in spelled.items():
+    for database, spelling in spellings.items():
         name = f"{source}_{spelling}" if shared else spelling
-        told = f"Mirrors of the MySQL database {database} of {source}, by Lockstep."
-        if database not in databases:
-            told = f"Mirrors of MySQL tables of {source}, by Lockstep."
-        own = [table for table in tables if table.table.database == database]
+        origin = f"the MySQL database {database}" if database in databases else "MySQL tables"
+        members = [table for table in tables if table.table.database == database]
         yield {
             "name": name,
-            "description": _plain(told),
-            "schema": _plain(own[0].schema),
-            "config": {"loaded_at_query": _plain(newest)},
-            "tables": [_table(name, table) for table in own],
+            "description": _escaped(f"Mirrors of {origin} of {source}, by Lockstep."),
+            "schema": _escaped(members[0].schema),
+            "config": {"loaded_at_query": _escaped(newest)},
+            "tables": [_table(name, table) for table in members],
         }
 
 
@@ -116,15 +116,17 @@ def _tables(
     lake, catalog = context.settings.lake_path().absolute(), context.settings.file.catalog
     policies_of = context.settings.source(source).plan().policies_of
     mirrored = context.settings.source(source).mirrors()
-    comments, told = _comments(context, adapters, source, [state.table for state in states])
-    mirrors, found = adapters.lake().mirrors, []
+    column_comments, table_comments = _comments(
+        context, adapters, source, [state.table for state in states]
+    )
+    mirrors, tables = adapters.lake().mirrors, []
     for state in states:
         table, version = state.table, mirrors.version(state.mirror)
         if version is None or state.mirror_version is None:
             continue
         shown = adapters.ledger().schema_version(source, table, state.mirror_version).shown
         mirror = mirrored.of(table)
-        found.append(
+        tables.append(
             DbtTable(
                 table=mirror,
                 database=keys.default(table).path[-2],
@@ -136,22 +138,23 @@ def _tables(
                     for column in mirrors.schema(state.mirror, version)
                 ],
                 primary_key=() if shown is None else shown.primary_key,
-                # Of rows that stay when they are deleted, two may have one value of a UNIQUE key.
+                # If deleted rows are kept, two rows may have one value of a UNIQUE key.
                 unique_keys=()
                 if shown is None or policies_of(table).keeps_rows
                 else unique_keys(shown),
                 asset_key=tuple(keys.table(table).path),
-                comment=told.get(table, ""),
-                comments=own_comments(policies_of(table)) | {**comments.get(table, {})},
+                comment=table_comments.get(table, ""),
+                comments=own_comments(policies_of(table)) | {**column_comments.get(table, {})},
             )
         )
-    return found
+    return tables
 
 
 def _comments(
     context: CommandContext, adapters: Adapters, source: str, tables: Sequence[TableName]
 ) -> tuple[Mapping[TableName, Mapping[str, str]], Mapping[TableName, str]]:
-    """Comments on columns and on tables; none where the source does not answer, which is noted."""
+    """Return the comments on columns and on tables; none, with a warning, if the source does not
+    answer."""
     try:
         server = adapters.server(source)
         return server.comments(tables), server.table_comments(tables)
@@ -161,67 +164,65 @@ def _comments(
 
 
 def unique_keys(schema: TableSchema) -> list[tuple[str, ...]]:
-    """The columns of its UNIQUE keys by which dbt's test can find every repeated row and no other:
-    MySQL allows any number of rows with a NULL in one, dbt only where the key has one column."""
-    found = []
+    """Return the columns of those UNIQUE keys that dbt's test checks as MySQL does. MySQL allows
+    several rows with NULL in a UNIQUE key; dbt's test does so only for a key of one column."""
+    unique = []
     for key in schema.keys:
         columns = [schema.column(part.column) for part in key.parts if part.column is not None]
         whole = len(columns) == len(key.parts) and None not in columns
         nullable = any(column is not None and column.nullable for column in columns)
         if key.kind == "unique" and whole and (len(columns) == 1 or not nullable):
-            found.append(key.columns)
-    return found
+            unique.append(key.columns)
+    return unique
 
 
 def _table(source: str, table: DbtTable) -> dict[str, Any]:
-    place = f"delta_scan({_literal(table.path)})"
-    # dbt-duckdb fills in what stands in braces.
-    config: dict[str, Any] = {
-        "external_location": _plain(place.replace("{", "{{").replace("}", "}}"))
-    }
-    if table.asset_key != (source, table.name):  # which is dagster-dbt's own choice
+    scan = f"delta_scan({_literal(table.path)})"
+    # dbt-duckdb formats this text, so braces are doubled.
+    location = _escaped(scan.replace("{", "{{").replace("}", "}}"))
+    config: dict[str, Any] = {"external_location": location}
+    if table.asset_key != (source, table.name):  # dagster-dbt's default
         config["meta"] = {"dagster": {"asset_key": list(table.asset_key)}}
-    found: dict[str, Any] = {"name": table.name}
+    entry: dict[str, Any] = {"name": table.name}
     if table.name != table.table.name:
-        found["identifier"] = _plain(table.table.name)
+        entry["identifier"] = _escaped(table.table.name)
     if table.comment:
-        found["description"] = _plain(table.comment)
-    found["config"] = config
-    together = [key for key in _keys(table) if len(key) > 1 and _all_plain(key)]
-    if together:
-        found["data_tests"] = [
+        entry["description"] = _escaped(table.comment)
+    entry["config"] = config
+    keys = [key for key in _keys(table) if len(key) > 1 and _need_no_quotes(key)]
+    if keys:
+        entry["data_tests"] = [
             _test("unique", source, table, key, {"column_name": f"({', '.join(key)})"})
-            for key in together
+            for key in keys
         ]
-    found["columns"] = [_column(source, table, name, kind) for name, kind in table.columns]
-    return found
+    entry["columns"] = [_column(source, table, name, kind) for name, kind in table.columns]
+    return entry
 
 
 def _column(source: str, table: DbtTable, name: str, kind: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": name, "data_type": kind}
+    entry: dict[str, Any] = {"name": name, "data_type": kind}
     if comment := table.comments.get(name):
-        found["description"] = _plain(comment)
+        entry["description"] = _escaped(comment)
     tests = []
     if (name,) in _keys(table):
         tests.append(_test("unique", source, table, (name,)))
     if name in table.primary_key:
         tests.append(_test("not_null", source, table, (name,)))
     if tests:
-        found["quote"] = True
-        found["data_tests"] = tests
-    return found
+        entry["quote"] = True
+        entry["data_tests"] = tests
+    return entry
 
 
 def _keys(table: DbtTable) -> list[tuple[str, ...]]:
-    """Those whose columns the mirror has, each once."""
+    """Return the keys whose columns are all in the mirror, each once."""
     names = {name for name, _ in table.columns}
     keys = dict.fromkeys((table.primary_key, *table.unique_keys))
     return [key for key in keys if key and names.issuperset(key)]
 
 
-def _all_plain(key: tuple[str, ...]) -> bool:
-    """Whether the columns can stand in an expression as they are: how a name is quoted there
-    depends on the adapter."""
+def _need_no_quotes(key: tuple[str, ...]) -> bool:
+    """Return whether the names need no quotes in an expression: quotes depend on the adapter."""
     return all(_PLAIN.fullmatch(name) and name.lower() not in _RESERVED for name in key)
 
 
@@ -232,19 +233,19 @@ def _test(
     key: tuple[str, ...],
     arguments: Mapping[str, str] | None = None,
 ) -> str | dict[str, Any]:
-    """A test, with a name where dbt would make one of it that it then refuses."""
-    written: dict[str, Any] = {"arguments": dict(arguments)} if arguments else {}
+    """Return a dbt test. It has a name of its own if dbt would refuse the one that it generates."""
+    settings: dict[str, Any] = {"arguments": dict(arguments)} if arguments else {}
     words = "_".join((kind, source, table.name, *key))
     if not _PLAIN.fullmatch(words):
-        different = hashlib.sha256(words.encode()).hexdigest()[:8]
+        digest = hashlib.sha256(words.encode()).hexdigest()[:8]
         name = re.sub(r"\W", "_", words, flags=re.ASCII)
-        written = {"name": f"{name}_{different}", **written}
-    return {kind: written} if written else kind
+        settings = {"name": f"{name}_{digest}", **settings}
+    return {kind: settings} if settings else kind
 
 
-def _plain(text: str) -> str:
-    """For dbt, which reads these texts as templates: one that comes to `text`."""
-    return _JINJA.sub(lambda found: "{{ '" + found[0] + "' }}", text)
+def _escaped(text: str) -> str:
+    """Return a Jinja template whose result is the text, because dbt renders these texts."""
+    return _JINJA.sub(lambda match: "{{ '" + match[0] + "' }}", text)
 
 
 def _literal(text: str) -> str:
@@ -263,4 +264,4 @@ _RESERVED: Final = frozenset(
     union unique unpivot using variadic when where window with""",
     )
 )
-"""Words that neither DuckDB nor Spark takes for a column's name unless it is quoted."""
+"""Reserved words of DuckDB and Spark, which are column names only in quotes."""

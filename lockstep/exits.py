@@ -1,4 +1,4 @@
-"""Exit codes, and which of several is told."""
+"""Exit codes of the command line, and their order of seriousness."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUARANTINED = 6
 INTERRUPTED = 130
 TERMINATED = 143
 
-_BY_WEIGHT = (
+_MOST_SERIOUS_FIRST = (
     TERMINATED,
     INTERRUPTED,
     DEFECT,
@@ -28,5 +28,5 @@ _BY_WEIGHT = (
 
 
 def most_serious(codes: Iterable[int]) -> int:
-    """The code told for several sources; 0 for none."""
-    return min(codes, key=_BY_WEIGHT.index, default=DONE)
+    """Return the exit code of a command that worked on several sources; 0 for no source."""
+    return min(codes, key=_MOST_SERIOUS_FIRST.index, default=DONE)

@@ -1,4 +1,6 @@
-"""The command line's grammar: commands and options."""
+"""The command line's grammar: every command, its options and their `--help`, and the words that
+several commands read in the same way (a table, a place in the log, an author, a reason).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from pipeline.errors import ConfigurationError
@@ -19,16 +22,20 @@ if TYPE_CHECKING:
 
 
 class UsageError(ConfigurationError):
-    """The command line cannot be read."""
+    """The command line does not follow the grammar."""
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}.", hint=f"`{self.prog} --help`")
+        required = message.removeprefix("the following arguments are required: ")
+        if required != message:
+            message = f"{required} must be given"
+        sentence = message.removeprefix("argument ")
+        raise UsageError(f"{sentence[0].upper()}{sentence[1:]}.", hint=f"`{self.prog} --help`")
 
 
 class _Version(argparse.Action):
-    """Looked up only when it is asked for."""
+    """`--version`: reading the package's metadata takes time, so only this option does it."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from importlib.metadata import version
@@ -38,61 +45,73 @@ class _Version(argparse.Action):
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """The arguments, read; `UsageError`."""
+    """Return the parsed arguments; `UsageError` if they do not follow the grammar."""
     try:
-        read = make_parser().parse_args(arguments)
+        parsed = make_parser().parse_args(arguments)
     except UsageError:
         _require_known_command(arguments)
         raise
-    if read.command == "read" and read.table is None and not read.dbt:
-        raise UsageError("TABLE is missing.", hint="`lockstep read --help`")
-    return read
+    if parsed.command == "read" and parsed.table is None and not parsed.dbt:
+        raise UsageError("TABLE must be given.", hint="`lockstep read --help`")
+    return parsed
 
 
 def _require_known_command(arguments: Sequence[str]) -> None:
-    """`UsageError` that names the command which is written most like an unknown one."""
-    before = _global_options()
-    before.add_argument("command", nargs="?", default="help")
-    given = before.parse_known_args(arguments)[0].command
-    if given not in _COMMANDS:
-        for command in difflib.get_close_matches(given, _COMMANDS, n=1):
+    """`UsageError` if the command does not exist; it suggests the most similar one."""
+    parser = _global_options()
+    parser.add_argument("command", nargs="?")
+    typed = parser.parse_known_args(arguments)[0].command
+    if typed is not None and typed not in _COMMANDS:
+        for command in difflib.get_close_matches(typed, _COMMANDS, n=1):
             raise UsageError(
-                f"There is no command {given!r}; did you mean {command!r}?",
+                f"There is no command {typed!r}; did you mean {command!r}?",
                 hint=f"`lockstep {command} --help`",
             )
+        raise UsageError(f"There is no command {typed!r}.", hint="`lockstep --help`")
 
 
 # -- commands and their options ----------------------------------------------------------------
 #
-# A line is an option: its name, its value, what `--help` says of it. A value ends with `*`, `+` or
-# `?` where there may be several or none of it, as in a regular expression, and with `!` where it
-# must be given. Of options behind a `|` only one can be. `@name` stands for lines of `_SHARED`.
+# A line declares an option: its name, its value, its text in `--help`. The value is followed by
+# `*`, `+` or `?` as in a regular expression if it can be repeated or left out, and by `!` if the
+# option is required. Options that begin with `|` exclude each other. `@name` inserts the lines of
+# `_SHARED`. Wherever a value is a PLACE, `--help` ends with `_PLACES`.
 
 _GLOBAL: Final = """\
---config FILE   the configuration (default: LOCKSTEP_CONFIG, else ./lockstep.toml)
---json          print exactly one JSON object on standard output
---log-format {text,json}  progress, notes and refusals on standard error: for people, or one JSON
-                object each
---log-file FILE  those lines of JSON in a file as well, which rotates
+--config FILE   the configuration file (default: $LOCKSTEP_CONFIG, else ./lockstep.toml)
+--json          print the answer as one JSON object on standard output
+--log-format {text,json}  print progress, notes and errors on standard error as text (default) or
+                as one JSON object per line
+--log-file FILE  also write these JSON lines to a file, which is rotated
 """
-"""The options that stand before the command or after it."""
+"""The options that stand before or after any command."""
+
+_PLACES: Final = """\
+PLACE, a place in MySQL's log, is one of:
+  2026-11-01T06:00:00Z                a moment, in UTC or with an offset (…T08:00:00+02:00)
+  binlog.000012:4567                  a log file and an offset in it
+  binlog.000012@2026-11-01T06:00:00Z  a moment in one log file
+  gtid:<set>                          after all transactions of a GTID set
+  run:<id>                            where a run of Lockstep ended
+  earliest, latest                    the beginning and the end of the log
+"""
 
 _SHARED: Final = {
-    "source": "--source NAME  one source (default: all)",
-    "one-source": "--source NAME  which source, if there are several",
-    "author": "--author NAME  who (default: this account's name)",
+    "source": "--source NAME  only this source (default: all sources)",
+    "one-source": "--source NAME  the source; needed if there are several",
+    "author": "--author NAME  who decides this (default: the name of your account)",
     "until": """\
---until PLACE   end there: binlog.000012:4567, a moment such as 2026-11-01T06:00:00Z (what was
-                committed before it), gtid:<set> (once all of it is read), run:<id>
+--until PLACE   end the run there (default: at the end of the log): before the first transaction
+                committed at or after a moment, or once all of a GTID set is read
 """,
-    "tables": "--tables TABLE+  database.table (default: all)",
+    "tables": "--tables TABLE+  only these tables, each as database.table (default: all)",
     "consent": """\
 | --yes         do it; without --yes, only show what would be done
-| --dry-run     only show it, as without --yes; write nothing
+| --dry-run     only show what would be done and write nothing (default)
 """,
     "order": """\
-table TABLE     database.table
---reason TEXT!  why; kept for good
+table TABLE     the table, as database.table
+--reason TEXT!  why; recorded for good
 @author
 @one-source
 """,
@@ -100,140 +119,141 @@ table TABLE     database.table
 
 _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "init": (
-        "write lockstep.toml for a server, then check it",
+        "Write lockstep.toml for a MySQL server, then check it",
         """\
---name NAME     what to call the source (shop)
+--name NAME     the name that the source gets (default: shop)
 --host HOST     the server's host name or address
---port PORT     its port (3306)
---user USER     the account that reads the log
---password REFERENCE  env:NAME or file:PATH (default: env:<NAME>_PASSWORD)
---tls {verify,required,off}  (verify)
---tables PATTERN+  database.table, with * and ?
---exclude PATTERN+  what to leave out of that
---start START   snapshot: the tables as they are, then the log (default); earliest: all logs the
-                server has; latest, file:offset
---schedule CRON  such as "*/10 * * * *"
---lake FOLDER   (lake)
---ledger DSN    (embedded)
+--port PORT     its port (default: 3306)
+--user USER     the MySQL account that reads the log
+--password REFERENCE  where its password is: env:NAME or file:PATH (default: env:<NAME>_PASSWORD)
+--tls {verify,required,off}  how the connection is encrypted (default: verify)
+--tables PATTERN+  the tables to capture, each as database.table with * and ?
+--exclude PATTERN+  tables to leave out of these
+--start START   where the first run starts. snapshot: read the tables, then follow the log
+                (default); earliest: follow all of the log that the server still has; latest; or
+                file:offset
+--schedule CRON  when Dagster runs it, such as "*/10 * * * *"
+--lake FOLDER   the folder of the Delta tables (default: lake)
+--ledger DSN    the Postgres database of the ledger (default: embedded, one of Lockstep's own)
 """,
     ),
-    "check": ("look at everything a run needs; say what is wrong and how to cure it", "@source"),
-    "tables": ("every table of the source: captured or not, and why", "@source"),
+    "check": ("Check everything that a run needs, and say how to cure what is wrong", "@source"),
+    "tables": ("List the source's tables: captured or not, and why", "@source"),
     "plan": (
-        "what the next run would do: start and why, end, rows; writes nothing",
+        "Show what the next run would do: start and why, end, rows; writes nothing",
         "@source\n@until",
     ),
-    "run": ("one bounded run: capture, publish, merge, acknowledge", "@source\n@until"),
-    "status": ("positions, lag, open batches, tables quarantined, decisions", "@source"),
+    "run": (
+        "Carry out one bounded run: capture, publish, merge, acknowledge",
+        "@source\n@until",
+    ),
+    "status": (
+        "Show positions, lag, open batches, stopped tables and recorded decisions",
+        "@source",
+    ),
     "start-at": (
-        "choose where the next run starts; once, recorded",
+        "Choose where the next run starts; recorded, and used once",
         """\
-place PLACE     earliest, latest, binlog.000012:4567, a moment such as 2026-11-01T06:00:00Z,
-                binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>; the latest choice counts
---reason TEXT!  why; kept for good
+place PLACE     where the next run starts; until it has, the latest choice counts
+--reason TEXT!  why; recorded for good
 @author
 @one-source
 """,
     ),
     "recover": (
-        "make a ledger and a lake agree again: from the lake where the ledger is lost, or by this "
-        "ledger where the lake has other batches or is gone",
+        "Make ledger and lake agree again: from the lake if the ledger is lost, by the ledger if "
+        "the lake has other batches or is gone",
         """\
-| --back-to BATCH  a new ledger goes back to where this batch ended, and undoes the later ones
+| --back-to BATCH  with a new ledger: go back to the end of this batch and undo later ones
                 (default: the newest batch that all tables show)
 | --start-over  with a new ledger: move what is in the lake to _before, so that the next run is a
                 first run
---reason TEXT   why; kept for good
+--reason TEXT   why; recorded for good
 @consent
 @author
 @one-source
 """,
     ),
     "undo": (
-        "take back a run and all later ones; the log is read again from there",
+        "Take back a run and all later ones; the next run reads the log again from there",
         """\
-run RUN         the run's id, which may be shortened
+run RUN         the run's id, or the first characters of it
 @consent
 @author
 @one-source
 """,
     ),
     "schema": (
-        "a table's structure, now or at a place; `verify` proves them all",
+        "Show a table's structure, now or at a place in the log; `schema verify` proves them all",
         """\
-table TABLE     database.table; or the word verify: follow every recorded statement again, and
-                compare the newest structures with the server
---at PLACE      the structure in force there: binlog.000012:4567, a moment such as
-                2026-11-01T06:00:00Z, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>,
-                earliest
+table TABLE     the table, as database.table; or the word verify: apply every recorded statement
+                again, and compare the newest structures with the server
+--at PLACE      show the structure that was in force there (default: now)
 @source
 """,
     ),
-    "pause": ("stop one table, the others go on; recorded", "@order"),
+    "pause": ("Stop following one table, while the others go on; recorded", "@order"),
     "resume": (
-        "bring a stopped table back with the next run; recorded",
+        "Follow a stopped table again, beginning with the next run; recorded",
         """\
-table TABLE     database.table
---reason TEXT   why; kept for good
+table TABLE     the table, as database.table
+--reason TEXT   why; recorded for good
 @author
 @one-source
---schema FILE   its structure from where it stopped, as `show create table` prints it
+--schema FILE   the table's structure where it stopped, as `show create table` prints it
 --rename OLD=NEW  with --schema: the column OLD is now called NEW; repeat it for each column
 --dry-run       show what the next run would do; record nothing
 """,
     ),
     "reload": (
-        "have mirrors written again, from their changelogs or from MySQL; or some rows of one",
+        "Write mirrors again, from their changelogs or from MySQL; or some rows of one",
         """\
-tables TABLE+   database.table, with * and ?
---reason TEXT!  why; kept for good
+tables TABLE+   the tables, each as database.table with * and ?
+--reason TEXT!  why; recorded for good
 --from {changelog,source,log}  where the rows come from (default: the changelog if it is complete,
-                else the source, which is MySQL); log: of a table that is not in the lake yet, every
-                change that MySQL's log still tells
---where CONDITION  only the rows of one table for which this holds at MySQL, at once; what follows
-                WHERE
+                else the source, which is MySQL); log: of a table that is not in the lake yet, all
+                changes that MySQL's log still has
+--where CONDITION  read only the rows of one table that match this SQL condition in MySQL, and read
+                them at once
 @author
 --dry-run       show which tables, and how many rows; record and read nothing
 @one-source
 """,
     ),
     "verify": (
-        "compare MySQL with the lake at one position",
+        "Compare MySQL with the lake at one position of the log",
         """\
-tables TABLE*   database.table (default: all)
+tables TABLE*   the tables, each as database.table (default: all)
 --sample ROWS   compare this many rows of each table, chosen at random
---repair        have the next run read the tables that differ from MySQL
---show-values   show what differs, not only where
+--repair        have the next run read tables that differ again from MySQL
+--show-values   also show the values that differ
 @source
 """,
     ),
     "replay": (
-        "repeat a span of the past: read it again, put right what differs",
+        "Read a span of the log again, and correct what differs in the lake",
         """\
---from PLACE!   a moment such as 2026-11-01T06:00:00Z or 2026-11-01T08:00:00+02:00,
-                binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>,
-                earliest
---to PLACE!     …, latest
+--from PLACE!   where the span begins
+--to PLACE!     where the span ends
 @tables
 | --dry-run     show which batches, and whether the log still has them; read nothing
-| --compare     read the span again and say where the lake differs; write nothing
---show-values   with --compare: show what differs, not only where
+| --compare     read the span again and show where the lake differs; write nothing
+--show-values   with --compare: also show the values that differ
 @one-source
 """,
     ),
     "rebuild": (
-        "a table as of any transaction of the past, at a path of its own",
+        "Write a table as it was after any transaction of the past, at a path of its own",
         """\
-table TABLE     database.table
---as-of PLACE!  as it was after the last transaction there: a moment such as 2026-11-01T06:00:00Z,
-                binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>, latest
---into PATH     where the table goes (default: a folder beside the lake, which is shown)
---dry-run       show what it would be made from, and where it would be; read no row
+table TABLE     the table, as database.table
+--as-of PLACE!  show the table as it was after the last transaction at this place
+--into PATH     the path of the new table (default: a folder beside the lake, which is shown)
+--dry-run       show what the table would be made from, and its path; read no row
 @one-source
 """,
     ),
     "upkeep": (
-        "put small files of mirrors together, and delete those that no version needs",
+        "Put small files of mirrors together, and delete files that no version needs",
         """\
 @tables
 --purge         rewrite every file that still has deleted rows, as a request for erasure needs
@@ -242,80 +262,76 @@ table TABLE     database.table
 """,
     ),
     "catalog": (
-        "what of the lake is registered in [catalog], and what differs",
+        "Show how the entries in [catalog] differ from the lake, and correct them with --yes",
         """\
-| --dry-run     show what differs; change nothing (the default)
+| --dry-run     show what differs; change nothing (default)
 | --yes         register what is missing, correct what differs, and take over entries that somebody
-                else made for mirrors under their names
+                else made under the names of mirrors
 @source
 """,
     ),
     "report": (
-        "one page about a run or a span: what came, what changed, how long",
+        "Write one page about a run or a span: what came, what changed, how long it took",
         """\
-run RUN?        a run's id, or how it begins (default: the last)
---from PLACE    a moment such as 2026-11-01T06:00:00Z or 2026-11-01T08:00:00+02:00,
-                binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>,
-                earliest
---to PLACE      …, latest
---output FILE   where the page goes (default: below .lockstep/pages)
+run RUN?        the run's id, or the first characters of it (default: the last run)
+--from PLACE    where the span begins (default: earliest)
+--to PLACE      where the span ends (default: latest)
+--output FILE   the page's file (default: one in .lockstep/pages)
 @source
 """,
     ),
     "metrics": (
-        "how sources stand, as numbers for a monitoring system",
+        "Print how the sources stand, as numbers for a monitoring system",
         """\
---output FILE   replaced as a whole (default: standard output)
---files         count the mirrors' files: reads all of their logs
+--output FILE   write to this file, which is replaced as a whole (default: standard output)
+--files         also count the mirrors' files, which reads all their Delta logs
 @source
 """,
     ),
     "read": (
-        "a snippet for Spark, delta-rs and DuckDB, ready to paste",
+        "Print code that reads a table with Spark, delta-rs or DuckDB, ready to paste",
         """\
-table TABLE?    database.table
---dbt           sources.yml of a dbt project instead: the table, or all, with keys, types, comments
---changes       for its changelog: all generations as one relation
---at PLACE      as the source was there: a moment such as 2026-11-01T06:00:00Z, binlog.000012:4567,
-                binlog.000012@2026-11-01T06:00:00Z, gtid:<set> (the first that has all of it),
-                run:<id>, earliest, latest
+table TABLE?    the table, as database.table
+--dbt           print sources.yml of a dbt project instead, with keys, types and comments of this
+                table or of all
+--changes       read the table's changelog, with all its generations as one relation
+--at PLACE      read the table as the source was there; for a GTID set, as of the first version that
+                has all of it
 @source
 """,
     ),
     "versions": (
-        "which version of each table shows the source as of one place",
+        "Show which version of each table shows the source as it was at one place",
         """\
---at PLACE      as of there (default: as of the newest batch): a moment such as
-                2026-11-01T06:00:00Z, binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z,
-                gtid:<set> (the first that has all of it), run:<id>, earliest, latest
---list          the places there are versions of, newest first
+--at PLACE      the place (default: where the newest batch ends); for a GTID set, the first version
+                that has all of it counts
+--list          list the places that versions exist for, newest first
 @source
 """,
     ),
     "setup": (
-        "fetch Delta's jars, compile the engine; once for each installation",
+        "Fetch Delta's jars and compile the engine; once for each installation",
         """\
---with {s3}     for a lake in an object store
---ivy-settings FILE  where Maven Central is reached through a mirror
---no-java       where Spark is a server elsewhere: no jars
+--with {s3}     also what a lake in an object store needs
+--ivy-settings FILE  Ivy's settings, if Maven Central is reached through a mirror
+--no-java       fetch no jars, because Spark is a server elsewhere
 """,
     ),
     "spark": (
-        "keep a Spark running (Spark Connect), for runs every minute",
+        "Keep a Spark Connect server running, for runs every minute",
         """\
 action {serve}  serve at [spark] remote, until Ctrl-C
 --dry-run       say whether it could start; start nothing
 """,
     ),
     "completion": (
-        "print a script that makes the shell complete commands and options",
-        "shell {bash,zsh,fish,tcsh}  the shell",
+        "Print a script that makes your shell complete commands and options",
+        "shell {bash,zsh,fish,tcsh}  your shell",
     ),
 }
 
 
 def _number_of_rows(text: str) -> int:
-    """A number of rows, at least 1."""
     if not text.isascii() or not text.isdigit() or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows")
     return int(text)
@@ -323,7 +339,7 @@ def _number_of_rows(text: str) -> int:
 
 _LIST: Final = {"action": "extend", "default": []}
 
-_MORE: Final[Mapping[str, Mapping[str, Any]]] = {
+_SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "--port": {"type": int, "default": 3306},
     "--lake": {"default": "lake"},
     "--ledger": {"default": "embedded"},
@@ -336,22 +352,23 @@ _MORE: Final[Mapping[str, Mapping[str, Any]]] = {
     "--from": {"dest": "since"},
     "--to": {"dest": "until"},
 }
-"""What argparse is told of some options besides."""
+"""Further arguments of `add_argument`, which the lines above cannot express."""
 
 _OPTION: Final = re.compile(r"(\| )?([\w-]+)(?: (?:\{(.+)\}|([\w=]+))([*+?!]?))? {2,}(.+)")
 
 
-def _add(parser: argparse.ArgumentParser, text: str, **more: Any) -> None:
-    """The options of the text; `more`: what argparse is told of each."""
-    ways: Any = None
+def _add(parser: Any, text: str, **defaults: Any) -> None:
+    """Add the options that the text declares to a parser, or to a group of one. `defaults`: further
+    arguments of each `add_argument`."""
+    exclusive: Any = None
     for line in re.sub(r"\n +", " ", text).splitlines():
         if line.startswith("@"):
-            _add(parser, _SHARED[line.removeprefix("@")], **more)
+            _add(parser, _SHARED[line.removeprefix("@")], **defaults)
             continue
         match = _OPTION.fullmatch(line)
         assert match, line
-        grouped, name, choices, metavar, sign, told = match.groups()
-        settings: dict[str, Any] = {"help": told, **_MORE.get(name, {}), **more}
+        excludes, name, choices, metavar, sign, help_text = match.groups()
+        settings: dict[str, Any] = {"help": help_text, **_SETTINGS.get(name, {}), **defaults}
         if choices:
             settings["choices"] = tuple(choices.split(","))
         elif metavar:
@@ -360,32 +377,56 @@ def _add(parser: argparse.ArgumentParser, text: str, **more: Any) -> None:
             settings["action"] = "store_true"
         if sign:
             settings |= {"required": True} if sign == "!" else {"nargs": sign}
-        if grouped:
-            ways = ways or parser.add_mutually_exclusive_group()
-        (ways if grouped else parser).add_argument(name, **settings)
+        if excludes:
+            exclusive = exclusive or parser.add_mutually_exclusive_group()
+        (exclusive if excludes else parser).add_argument(name, **settings)
 
 
 @cache
 def make_parser() -> argparse.ArgumentParser:
-    """One parser for all commands of a process, and of those that are forked from it."""
-    about: dict[str, Any] = {"parents": [_global_options()], "allow_abbrev": False}
-    described = "Keeps Delta Lake tables equal to MySQL tables, in bounded runs."
-    parser = _Parser(prog="lockstep", description=described, **about)
+    """Return the parser of all commands. It is built once, before processes are forked."""
+    shared: dict[str, Any] = {
+        "parents": [_global_options()],
+        "allow_abbrev": False,
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+    }
+    parser = _Parser(
+        prog="lockstep",
+        description="Keeps Delta Lake tables equal to MySQL tables, in bounded runs.",
+        epilog="Type lockstep COMMAND --help for a command's options.",
+        **shared,
+    )
     parser.add_argument("--version", nargs=0, action=_Version, help="print the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, (told, options) in _COMMANDS.items():
-        _add(commands.add_parser(name, help=told, description=told, **about), options)
+    commands = parser.add_subparsers(
+        dest="command", title="commands", metavar="COMMAND", required=True
+    )
+    for name, (purpose, options) in _COMMANDS.items():
+        epilog = _PLACES if "PLACE" in options or "@until" in options else None
+        description = f"{fill(purpose)}."
+        _add(
+            commands.add_parser(
+                name, help=purpose, description=description, epilog=epilog, **shared
+            ),
+            options,
+        )
     return parser
 
 
 def _global_options() -> _Parser:
     parser = _Parser(add_help=False)
-    _add(parser, _GLOBAL, default=argparse.SUPPRESS)
+    group = parser.add_argument_group("options of every command")
+    _add(group, _GLOBAL, default=argparse.SUPPRESS)
     return parser
 
 
-def place_argument(text: str, option: str, command: str = "run") -> Place:
-    """A place in time as it is written everywhere; `UsageError` names the forms."""
+def place_option(arguments: argparse.Namespace, option: str) -> Place | None:
+    """Return the place that the option names, such as `--at`; None if it was left out."""
+    text: str | None = getattr(arguments, option.strip("-"))
+    return place_argument(text, option, arguments.command) if text else None
+
+
+def place_argument(text: str, option: str, command: str) -> Place:
+    """Return the place that the text names; `UsageError` lists the forms of a place."""
     from pipeline.places import parse_end, parse_place
 
     try:
@@ -397,7 +438,7 @@ def place_argument(text: str, option: str, command: str = "run") -> Place:
 
 
 def table_name(text: str) -> TableName:
-    """`shop.orders` → a name; the first dot divides."""
+    """Return `shop.orders` as a name, divided at the first dot; `UsageError` without one."""
     database, _, name = text.partition(".")
     if not database or not name:
         raise UsageError(f"{text!r} is not a table's name.", hint="write it as database.table")
@@ -405,15 +446,14 @@ def table_name(text: str) -> TableName:
 
 
 def author(arguments: argparse.Namespace) -> str:
-    """Who asks for something that is recorded: `--author`, or the name of this account."""
-    chosen: str | None = arguments.author
-    return chosen or getpass.getuser()
+    """Return who gives an order that is recorded: `--author`, else the name of this account."""
+    name: str | None = arguments.author
+    return name or getpass.getuser()
 
 
 def reason(arguments: argparse.Namespace) -> str:
-    """`--reason`, "" where it is left out; `UsageError` where it says nothing."""
-    given: str | None = arguments.reason
-    told = (given or "").strip()
-    if given is not None and not told:
+    """Return `--reason`, or "" if it was left out; `UsageError` if it is blank."""
+    text: str | None = arguments.reason
+    if text is not None and not text.strip():
         raise UsageError("--reason is empty.", hint=f"`lockstep {arguments.command} --help`")
-    return told
+    return (text or "").strip()

@@ -1,9 +1,10 @@
-"""What other Dagster projects import: `definitions_of`, the translator that they subclass, and the
-component that `dg` finds; or one sentence where they cannot be had.
+"""The interface for other Dagster projects: `definitions_of`, the translator that they subclass,
+and the component that `dg` finds.
 
-Lockstep's packages are called lockstep, assets, resources and pipeline. A project with a package of
-its own by one of these names hides Lockstep's, so it takes a code location for Lockstep; `dg`
-itself works there all the same, as nothing is imported before it is asked for.
+Lockstep's packages are called lockstep, assets, resources and pipeline. A project that has a
+package of the same name hides ours, and must give Lockstep a code location of its own; the
+ImportError says so. `dg` imports this module in every project, so it imports the other packages
+only on access.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LockstepComponent", "LockstepTranslator", "MirroredTable", "definitions_of"]
 
-_ROOMS = {
+_MODULES = {
     "LockstepComponent": "assets.component",
     "LockstepTranslator": "assets.declared",
     "MirroredTable": "assets.declared",
@@ -30,33 +31,33 @@ _PACKAGES = ("assets", "resources", "pipeline")
 
 
 def hidden() -> dict[str, str]:
-    """Lockstep's packages that something else stands in front of, and where that is."""
-    ours = Path(__file__).resolve().parents[1]
-    found = {}
+    """Return Lockstep's packages that another package of the same name hides, and its path."""
+    root = Path(__file__).resolve().parents[1]
+    others = {}
     for name in _PACKAGES:
         spec = find_spec(name)
-        places = [
-            Path(place).resolve() for place in (spec and spec.submodule_search_locations) or ()
+        folders = [
+            Path(folder).resolve() for folder in (spec and spec.submodule_search_locations) or ()
         ]
-        if ours / name not in places:
-            origin = str(places[0]) if places else (spec.origin if spec else None)
-            found[name] = origin or "nowhere"
-    return found
+        if root / name not in folders:
+            origin = str(folders[0]) if folders else (spec.origin if spec else None)
+            others[name] = origin or "nowhere"
+    return others
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if wrong := hidden():
-        told = ", ".join(f"{package} ({place})" for package, place in wrong.items())
+    if others := hidden():
+        packages = ", ".join(f"{package} ({path})" for package, path in others.items())
         raise ImportError(
-            f"Lockstep's packages are hidden by packages of yours with the same name: {told}. "
+            f"Lockstep's packages are hidden by packages of yours with the same name: {packages}. "
             "Give Lockstep a code location of its own: a python_module assets.definitions in "
             "workspace.yaml, with LOCKSTEP_CONFIG set and another working_directory."
         )
-    return getattr(import_module(_ROOMS[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:
-    """What `dg` looks through for components; nothing that cannot be imported."""
+    """Return the names that `dg` searches for components; none if ours are hidden."""
     return [] if hidden() else list(__all__)

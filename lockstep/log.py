@@ -1,5 +1,5 @@
-"""What a command says while it works, as lines of JSON: for a log collector, or in a file that
-rotates."""
+"""The reports of a command while it works: progress as bars on a terminal; progress, notes and
+errors as JSON lines, on standard error for a log collector or in a rotated file."""
 
 from __future__ import annotations
 
@@ -10,76 +10,108 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from pipeline.errors import ConfigurationError
+from lockstep.streams import writing
 from pipeline.json_values import to_json
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
+
     from pipeline.runs.context import StepProgress
 
 _FILE_SIZE: Final = 10 << 20
 _FILES: Final = 5
 _SECONDS: Final = 10.0
-"""Between two lines about the same step."""
+"""Shortest time between two lines about the same step and table."""
 
 
 class JsonLog:
-    """Lines of JSON to each of its handlers: `time` (ISO 8601, UTC), `level`, `message`, and
-    what else is known. `instead`: what a person would read is left out."""
+    """Writes JSON lines with `time` (ISO 8601, UTC), `level`, `message` and further fields.
+    `replaces_text` is true if they go to standard error, where no text is printed then."""
 
     def __init__(self) -> None:
         self._handlers: list[logging.Handler] = []
-        self.instead = False
+        self.replaces_text = False
 
     def open(self, stream: TextIO | None, file: str | None) -> None:
-        """To a stream, to a file that is kept below 10 MiB with five older ones beside it, to both
-        or to neither. `ConfigurationError` where the file cannot be written."""
+        """Write to the stream, and to the file, which is rotated at 10 MiB and keeps five older
+        files. `ConfigurationError` if the file cannot be written."""
         if stream is not None:
-            self.instead = True
+            self.replaces_text = True
             self._handlers.append(logging.StreamHandler(stream))
         if file is not None:
             from logging.handlers import RotatingFileHandler
 
-            try:
+            with writing("The log", file, "--log-file"):
                 self._handlers.append(
                     RotatingFileHandler(
                         file, maxBytes=_FILE_SIZE, backupCount=_FILES, encoding="utf-8"
                     )
                 )
-            except OSError as error:
-                raise ConfigurationError(
-                    f"The log cannot be written to {file}: {error.strerror or error}.",
-                    hint="name another file: --log-file FILE",
-                ) from error
 
     def close(self) -> None:
         for handler in self._handlers:
             handler.close()
 
-    def tell(self, level: str, message: str, **fields: Any) -> None:
-        told = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "level": level}
-        told |= {name: value for name, value in fields.items() if value is not None}
-        line = json.dumps(to_json({**told, "message": message}), ensure_ascii=False)
+    def write(self, level: str, message: str, **fields: Any) -> None:
+        entry = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "level": level}
+        entry |= {name: value for name, value in fields.items() if value is not None}
+        line = json.dumps(to_json({**entry, "message": message}), ensure_ascii=False)
         record = logging.makeLogRecord({"msg": line, "levelno": logging.INFO})
         for handler in self._handlers:
             handler.handle(record)
 
 
 class ProgressLines:
-    """`pipeline.runs.context.Progress` as lines: each step, and each table of it, once in ten
-    seconds."""
+    """Implements `pipeline.runs.context.Progress` by log lines: at most one in ten seconds for each
+    step and table."""
 
     def __init__(self, log: JsonLog, source: str, clock: Callable[[], float] = monotonic) -> None:
         self._log, self._source, self._clock = log, source, clock
-        self._told: dict[tuple[str, object], float] = {}
+        self._last_lines: dict[tuple[str, object], float] = {}
 
     def tell(self, step: StepProgress) -> None:
         now, name = self._clock(), step.step
         message = "merged" if name == "merge" else name
         for figures in step.figures:
-            about = name, figures.get("table")
-            if now - self._told.get(about, float("-inf")) >= _SECONDS:
-                self._told[about] = now
-                self._log.tell("info", message, source=self._source, step=name, **figures)
+            subject = name, figures.get("table")
+            if now - self._last_lines.get(subject, float("-inf")) >= _SECONDS:
+                self._last_lines[subject] = now
+                self._log.write("info", message, source=self._source, step=name, **figures)
 
     def note(self, sentence: str) -> None:
-        self._log.tell("warning", sentence, source=self._source)
+        self._log.write("warning", sentence, source=self._source)
+
+
+def bars_on(console: Console) -> Progress:
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        TextColumn("{task.fields[figures]}"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+class LiveProgress:
+    """Implements `pipeline.runs.context.Progress` by bars, and passes it on to the log."""
+
+    def __init__(self, bars: Progress, source: str, log_lines: ProgressLines) -> None:
+        self._bars, self._source, self._log_lines = bars, source, log_lines
+        self._tasks: dict[str, TaskID] = {}
+
+    def tell(self, step: StepProgress) -> None:
+        self._log_lines.tell(step)
+        if step.step not in self._tasks:
+            description = f"{self._source}: {step.step}"
+            self._tasks[step.step] = self._bars.add_task(description, figures="")
+        task, total = self._tasks[step.step], max(step.total, 1)
+        self._bars.update(task, completed=step.done, total=total, figures=step.told)
+
+    def note(self, sentence: str) -> None:
+        self._log_lines.note(sentence)
+        self._bars.console.print(f"{self._source}: {sentence}", markup=False)

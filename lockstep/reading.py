@@ -1,7 +1,7 @@
-"""What the lake has, in Python: all tables of a source as of one place (`lockstep.read_at`), and a
-table's whole changelog, all its generations read as one relation (`lockstep.read_changelog`).
+"""Reading the lake in Python: all tables of a source as of one place (`lockstep.read_at`), and a
+table's whole changelog with all its generations as one relation (`lockstep.read_changelog`).
 
-Does not belong here: changes that are given once and in order (`consuming`).
+Consumers, which receive each change once and in order, are in `consuming`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from resources.lake.versions import MirrorVersion, opened, version_frame, versio
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """A mirror at a Delta version. Each way to read it first requires that the folder holds the
-    table that was written, by its `table_id` where that is known, that the version shows no batch
-    behind `batch`, and that its log and files are there: `VersionGone` where not."""
+    """A mirror at a Delta version. Each way to read it first checks that the folder has the Delta
+    table with `table_id` (unless that is None), that the version shows no batch after `batch`, and
+    that its log and files exist; otherwise it raises `VersionGone`."""
 
     table: str
     path: LakePath
@@ -45,31 +45,31 @@ class TableVersion:
     batch: int
 
     def arrow(self) -> pa.Table:
-        """All its rows in memory, in no particular order. `ConfigurationError` for a mirror
-        with widened columns and rows marked as deleted: only Spark reads both."""
-        return version_rows(self._opens)
+        """Return all rows, in no particular order. `ConfigurationError` for a mirror that has both
+        widened columns and deletion vectors, which only Spark reads."""
+        return version_rows(self._mirror_version)
 
     def to_delta(self) -> Any:
-        """As delta-rs opens it: a `deltalake.DeltaTable`."""
-        return opened(self._opens)
+        """Return the version as a `deltalake.DeltaTable`."""
+        return opened(self._mirror_version)
 
     def spark(self, session: Any) -> Any:
-        """As a DataFrame of the SparkSession `session`, which knows Delta. Switches the session's
-        refusal of old commits off."""
-        return version_frame(session, self._opens)
+        """Return the version as a DataFrame of a SparkSession with Delta, in which the check that
+        refuses old commits is switched off."""
+        return version_frame(session, self._mirror_version)
 
     @property
-    def _opens(self) -> MirrorVersion:
+    def _mirror_version(self) -> MirrorVersion:
         return MirrorVersion(self.path, self.version, self.table_id, self.batch)
 
 
 class VersionSet(Mapping[str, TableVersion]):
-    """Tables by `database.table`, all of them as of `position`.
+    """The tables of a source by `database.table`, all of them as of `position`.
 
-    `batch`: whose end they show, as in the changelogs' column `_batch`; `position`: that place in
-    the log, with the GTIDs executed up to it and the commit time. `missing` has the tables of the
-    source that cannot be read so, each with its reason and cure; to ask for one is
-    `VersionSetUnknown`, for any other name a KeyError.
+    `batch`: the batch whose end they show, as in the changelogs' column `_batch`; `position`: that
+    place in the log, with its executed GTIDs and commit time; `missing`: the tables that cannot be
+    read as of that place, each with its reason and cure. Access to a missing table raises
+    `VersionSetUnknown`, to an unknown name KeyError.
     """
 
     def __init__(self, shown: ShownVersions, lake: LakePath) -> None:
@@ -90,9 +90,9 @@ class VersionSet(Mapping[str, TableVersion]):
 
     def __getitem__(self, table: str) -> TableVersion:
         if table in self.missing:
-            lacks = self.missing[table]
+            missing = self.missing[table]
             raise VersionSetUnknown(
-                f"{table} cannot be read as of {self.position}: {lacks.reason}", hint=lacks.hint
+                f"{table} cannot be read as of {self.position}: {missing.reason}", hint=missing.hint
             )
         return self._tables[table]
 
@@ -107,8 +107,9 @@ class VersionSet(Mapping[str, TableVersion]):
 
 
 def read_at(source: str, at: str | None = None, *, config: str | Path = CONFIG) -> VersionSet:
-    """The versions that show a source as of a place, written as `lockstep versions --at` takes
-    it; without one, as of the newest acknowledged batch. `VersionSetUnknown` where none do."""
+    """Return the versions that show a source as of a place, in the form that `lockstep versions
+    --at` accepts; without a place, as of the newest acknowledged batch. `VersionSetUnknown` if
+    there are none."""
     try:
         place = None if at is None else parse_place(at, as_start=False)
     except ValueError as error:
@@ -122,10 +123,10 @@ def read_at(source: str, at: str | None = None, *, config: str | Path = CONFIG) 
 
 @dataclass(frozen=True, slots=True)
 class WholeChangelog:
-    """A table's changelog as it was when it was opened: what comes later is not seen.
+    """A table's changelog as it was when it was opened; later changes are not included.
 
-    A column that changed its type has the newest one; values of a generation that do not fit
-    it stand in `name@generation`. NULL where a generation has no such column.
+    A column whose type changed has its newest type; values of an older generation that do not fit
+    it are in `name@generation`. A column that a generation does not have is NULL in its rows.
     """
 
     table: TableName
@@ -137,20 +138,20 @@ class WholeChangelog:
         return pa.schema([(column.name, column.type) for column in self.columns])
 
     def arrow(self) -> pa.Table:
-        """All changes in the order of `_sequence`, in memory."""
+        """Return all changes in the order of `_sequence`."""
         return read_generations(self.generations, self.columns)
 
     def spark(self, spark: Any) -> Any:
-        """The same as a DataFrame of the SparkSession `spark`, which knows Delta, in no
-        particular order."""
+        """Return all changes as a DataFrame of a SparkSession with Delta, in no particular
+        order."""
         return generations_frame(spark, self.generations, self.columns)
 
 
 def read_changelog(source: str, table: str, *, config: str | Path = CONFIG) -> WholeChangelog:
-    """What the lake has of a table's changes, those among them that are captured and not yet
-    acknowledged. `NothingMatches` before the first.
+    """Return a table's changes in the lake, including those that are not acknowledged yet.
+    `NothingMatches` if there are none.
 
-    To have each change once, be a consumer (`lockstep.consume`).
+    A program that needs each change exactly once uses a consumer (`lockstep.consume`).
     """
     with open_site(source, config) as (adapters, lake):
         return whole_changelog(adapters.ledger(), lake, source, table_name(table))
@@ -159,7 +160,7 @@ def read_changelog(source: str, table: str, *, config: str | Path = CONFIG) -> W
 def whole_changelog(
     ledger: Ledger, lake: LakePath, source: str, table: TableName
 ) -> WholeChangelog:
-    """As `read_changelog`; `lake` is absolute."""
+    """Do the work of `read_changelog`; `lake` is an absolute path."""
     versions = ledger.schema_versions(source, table)
     newest = max((version.generation for version in versions), default=0)
     generations = published_generations(lake, source, table, newest)

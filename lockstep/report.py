@@ -1,4 +1,5 @@
-"""How things are printed that several commands show: rows, pairs, tables that differ or stopped."""
+"""Printing that several commands share: tables of values, aligned pairs, rows that differ, and
+tables that stopped or are incomplete."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def difference_lines(table: TableDifference) -> Iterator[str]:
-    """The first rows of a table that are not as MySQL has them, and how many more there are."""
+    """Yield the first rows that differ between MySQL and the lake, and the number of the others."""
     count = table.only_in_source + table.only_in_lake + table.different
     sides = {"MySQL": "source", "the lake": "lake"}
     yield from row_lines(table.rows, count, sides, before=f"{table.table}: ")
@@ -31,59 +32,60 @@ def row_lines(
     before: str,
     indent: str = "  ",
 ) -> Iterator[str]:
-    """Some of `count` rows that differ, and how many more there are. `sides`: what each is called,
-    and the attribute of a row that has its values, if they were asked for."""
+    """Yield the first of `count` rows that differ, and the number of the others. `sides` maps a
+    side's name to the row's attribute with its values, which are None unless requested."""
     for row in rows[:_ROWS]:
         columns = f" ({', '.join(row.columns)})" if row.columns else ""
         yield f"{before}{row.kind}: {row.key}{columns}"
-        for where, attribute in sides.items():
+        for side, attribute in sides.items():
             values: Mapping[str, str] | None = getattr(row, attribute)
             if values:
-                told = ", ".join(f"{name}={value}" for name, value in values.items())
-                yield f"{indent}{where}: {told}"
+                pairs = ", ".join(f"{name}={value}" for name, value in values.items())
+                yield f"{indent}{side}: {pairs}"
     more = count - len(rows[:_ROWS])
     if more > 0:
         yield f"{before}{more:,} more"
 
 
 def partial_lines(tables: Sequence[Extent]) -> Iterator[str]:
-    """Tables that the lake has a part of; those that begin together, together."""
-    begins: dict[str, list[Extent]] = {}
+    """Yield what is missing of tables that the lake has only a part of. Tables that begin at the
+    same place share a line."""
+    extents_of: dict[str, list[Extent]] = {}
     for table in tables:
-        begins.setdefault(table.sentence, []).append(table)
-    for sentence, those in begins.items():
-        yield f"  {', '.join(str(extent.table) for extent in those)}: {sentence}"
-        yield f"    hint: {those[0].hint}"
+        extents_of.setdefault(table.sentence, []).append(table)
+    for sentence, extents in extents_of.items():
+        yield f"  {', '.join(str(extent.table) for extent in extents)}: {sentence}"
+        yield f"    hint: {extents[0].hint}"
 
 
 def show_stopped(context: CommandContext, tables: Sequence[Quarantine]) -> None:
-    """Show stopped tables; those that stopped together for the same reason in one line."""
+    """Print stopped tables. Those that stopped at one place for one reason share a line."""
     alike: dict[tuple[str, str, str], list[Quarantine]] = {}
     for table in tables:
         alike.setdefault((STOPPED_BY[table.by], table.position, table.reason), []).append(table)
-    for (who, position, reason), those in alike.items():
-        are = "is" if len(those) == 1 else "are"
-        names = listed([stopped.table for stopped in those])
+    for (who, position, reason), quarantines in alike.items():
+        are = "is" if len(quarantines) == 1 else "are"
+        names = listed([quarantine.table for quarantine in quarantines])
         context.say(f"{names} {are} stopped by {who} at {position}: {reason}")
-        hints = list(dict.fromkeys(stopped.hint for stopped in those))
+        hints = list(dict.fromkeys(quarantine.hint for quarantine in quarantines))
         if len(hints) > NAMED:
-            hints[NAMED:] = [f"{len(hints) - NAMED} more such: `lockstep status` has them all"]
+            hints[NAMED:] = [f"{len(hints) - NAMED} more: `lockstep status` shows all of them"]
         for hint in hints:
             context.say(f"  hint: {hint}")
 
 
 _ROWS = 20
-"""Differing rows of a table that are shown; JSON has more of them."""
+"""Number of differing rows that are printed for each table; JSON has more of them."""
 
 _BETWEEN = 3
-"""Characters from one column to the next."""
+"""Number of characters between two columns."""
 
 
 def show_table(
     context: CommandContext, heads: Sequence[str], values: Sequence[Iterable[object]]
 ) -> None:
-    """Columns under their heads, a row of `values` a line; nothing when there are no rows. Numbers
-    to the right. No name is broken: where they do not fit into the page, the lines are longer."""
+    """Print rows of values under their heads, numbers aligned to the right; nothing if there are no
+    rows. Words are never broken: if they do not fit, lines are longer than the terminal is wide."""
     if context.wants_json or not values:
         return
     from rich import box
@@ -93,16 +95,16 @@ def show_table(
 
     rows = [[shown(_cell(value)) for value in row] for row in values]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    needed = 1
-    for place, head in enumerate(heads):
-        cells = [row[place] for row in rows]
+    width = 1
+    for index, head in enumerate(heads):
+        cells = [row[index] for row in rows]
         numeric = all(cell.replace(",", "").isdigit() for cell in cells)
         longest = max(cell_len(word) for cell in (head, *cells) for word in cell.split() or [""])
         table.add_column(head, justify="right" if numeric else "left", min_width=longest)
-        needed += longest + _BETWEEN
+        width += longest + _BETWEEN
     for row in rows:
         table.add_row(*map(Text, row))
-    context.show(table, width=max(context.page.width, needed))
+    context.show(table, width=max(context.page.width, width))
 
 
 def _cell(value: object) -> str:
@@ -112,7 +114,7 @@ def _cell(value: object) -> str:
 
 
 def counted(count: int, thing: str, things: str = "") -> str:
-    """`1 row`, `2,000 rows`; `things` where it is more than an s."""
+    """Return `1 row` or `2,000 rows`; `things` is the plural if it is not formed by an s."""
     return f"{count:,} {thing if count == 1 else things or f'{thing}s'}"
 
 
@@ -128,6 +130,6 @@ def origin_values(origin: FromChangelog) -> dict[str, Any]:
 
 
 def lines(pairs: Mapping[str, str]) -> str:
-    """`name  value` lines with aligned values."""
+    """Return a line `name  value` for each pair, with aligned values."""
     width = max(map(len, pairs), default=0)
     return "\n".join(f"  {name:<{width}}  {value}" for name, value in pairs.items())

@@ -1,6 +1,6 @@
-"""Bounded runs of sources in this process, for `lockstep run` and commands that begin runs: the
-session of a run, its page, its OpenLineage events, and what is told of it. Dagster's sensor asks
-the ledger for these runs."""
+"""Bounded runs in this process, for `lockstep run` and other commands that start runs: the run's
+session, its page, its OpenLineage events and its report. Dagster's sensor finds these runs in the
+ledger."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ def run_sources(
     context: CommandContext,
     part: PartOrder | None = None,
 ) -> dict[str, tuple[int, dict[str, Any]]]:
-    """Each in turn, by the same ledger and JVM. `part`: rows that are read from the source again,
-    of a table of the only one."""
-    adapters.warm(sources)  # while the engine is imported
+    """Run the sources one after another, with one ledger connection and one JVM. `part`: rows of
+    one table that are read again; then there is one source."""
+    adapters.warm(sources)  # in the background, while this thread imports the engine
     outcomes = {}
     for source in sources:
         with context.watch(source) as progress:
             record = run_source(context.settings, source, adapters, progress, until, part)
-        context.leave_if_asked()
-        code, told = outcomes[source] = _told(record, context)
-        reached = {name: told.get(name) for name in ("acknowledged", "transactions", "seconds")}
-        context.log.tell("info", "run ended", source=source, exit_code=code, **reached)
+        context.raise_if_signalled()
+        code, values = outcomes[source] = _report(record, context)
+        figures = {name: values.get(name) for name in ("acknowledged", "transactions", "seconds")}
+        context.log.write("info", "run ended", source=source, exit_code=code, **figures)
     return outcomes
 
 
@@ -70,15 +70,15 @@ def run_source(
     until: Place | None = None,
     part: PartOrder | None = None,
 ) -> RunRecord:
-    """Carry out one run, write its page, and send the last OpenLineage event when the source's lock
-    is free again, so that no backend can hold up a run."""
+    """Carry out one run and write its page. The last OpenLineage event is sent only after the
+    source's lock is released, so that a slow backend cannot delay the next run."""
     from pipeline.runs.run import RunRecord, RunSession, run
     from resources.full_disk import disk_full
 
     record, run_id = RunRecord(source), str(uuid4())
     events: RunEvents | None = None
     if settings.file.lineage is not None:
-        from assets.run_events import RunEvents  # few projects have a backend
+        from assets.run_events import RunEvents
 
         try:
             events = RunEvents(settings, record, run_id, progress.note)
@@ -86,9 +86,9 @@ def run_source(
             record.error = error
             return record
 
-    def on_lease(_: Lease, before: LeaseView | None) -> None:
+    def on_lease(_: Lease, previous: LeaseView | None) -> None:
         if events is not None:
-            events.taken_over(before)
+            events.taken_over(previous)
 
     session = RunSession(
         adapters=site,
@@ -106,17 +106,17 @@ def run_source(
     )
     try:
         run(session)
-        _note(settings, record, site, run_id, progress)
+        _update_pages(settings, record, site, run_id, progress)
     finally:
         if events is not None:
             events.end(partial(site.workplace, source, progress), found_dead=True)
     return record
 
 
-def _note(
+def _update_pages(
     settings: Settings, record: RunRecord, site: Site, run_id: str, progress: Progress
 ) -> None:
-    """Keep the list of tables that Dagster's next load declares, and write the run's page."""
+    """Write the list of tables that Dagster declares at its next load, and the run's page."""
     from assets.catalogue import entries_of, update_catalogue
     from assets.report import keep_page_of_run
 
@@ -132,28 +132,28 @@ def _note(
         progress.note(f"The run's page was not written: {error.message}")
 
 
-# -- what is told of a run ---------------------------------------------------------------------
+# -- the report of a run -----------------------------------------------------------------------
 
 
-def _told(record: RunRecord, context: CommandContext) -> tuple[int, dict[str, Any]]:
-    """What a record means: exit code and JSON; people are told here too."""
-    told = _values(record, str(context.settings.lake_path()))
+def _report(record: RunRecord, context: CommandContext) -> tuple[int, dict[str, Any]]:
+    """Print the run's report; return its exit code and its values in `--json`."""
+    values = _values(record, str(context.settings.lake_path()))
     _show(context, record)
     if record.error is not None:
         code, refusal = context.refused(record.source, record.error)
-        return code, {**told, **refusal}
+        return code, {**values, **refusal}
     if record.registered is not None:
-        context.say(*(f"  catalog: {told}" for told in record.registered.told()))
+        context.say(*(f"  catalog: {line}" for line in record.registered.told()))
         if record.registered.trouble is not None:
             context.say(f"    hint: {record.registered.trouble.hint}")
     done = record.acknowledged
     quarantined = exits.QUARANTINED if done is not None and done.quarantined else exits.DONE
     if done is None or done.sampled is None:
-        return quarantined, told
+        return quarantined, values
     context.say(*_sample_lines(record.source, done.sampled))
     compared = exits.DIFFERENCES if done.sampled.differs else exits.DONE
-    told["compared"] = {table.table: table for table in done.sampled.tables}
-    return exits.most_serious([quarantined, compared]), told
+    values["compared"] = {table.table: table for table in done.sampled.tables}
+    return exits.most_serious([quarantined, compared]), values
 
 
 _COUNTS: Final = (
@@ -168,7 +168,8 @@ _SECONDS: Final = (
 
 
 def _values(record: RunRecord, lake: str) -> dict[str, Any]:
-    """What `--json` says of one source; of steps that were not reached nothing, or null."""
+    """Return the run's values in `--json`; those of steps that were not reached are null or
+    empty."""
     captured, merged, done = record.captured, record.merged, record.acknowledged
     loading, loaded = (captured.loading, captured.loaded) if captured else ((), ())
     refreshed = captured.refreshed if captured else None
@@ -206,11 +207,12 @@ def _table_values(merged: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
 
 
 def _by_table(merged: MergeReport) -> list[tuple[TableMerge, RowCounts]]:
-    last: dict[TableName, tuple[TableMerge, RowCounts]] = {}
-    for done in merged.merged:
-        before = last[done.table][1] if done.table in last else RowCounts()
-        last[done.table] = done, before + done.counts
-    return list(last.values())
+    """Return each table's last merge of the run, and the rows of all its merges."""
+    tables: dict[TableName, tuple[TableMerge, RowCounts]] = {}
+    for merge in merged.merged:
+        counts = tables[merge.table][1] if merge.table in tables else RowCounts()
+        tables[merge.table] = merge, counts + merge.counts
+    return list(tables.values())
 
 
 def _show(context: CommandContext, record: RunRecord) -> None:
@@ -223,13 +225,13 @@ def _show(context: CommandContext, record: RunRecord) -> None:
         nothing = captured.reason if captured.end_is_behind else f"nothing new at {captured.end}"
         context.say(f"{record.source}: {nothing}")
     else:
-        read = [written.read for written in merged.merged if written.read]
-        of_tables = counted(len(read), "table")
-        read_too = f" and {counted(sum(read), 'row')} read from {of_tables}" if read else ""
+        read = [merge.read for merge in merged.merged if merge.read]
+        tables_read = counted(len(read), "table")
+        rows_read = f" and {counted(sum(read), 'row')} read from {tables_read}" if read else ""
         context.say(
             f"{record.source}: {captured.start} → {done.position or captured.end}: "
             f"{counted(captured.transactions, 'transaction')}, {counted(captured.rows, 'row')}"
-            f"{read_too}, {seconds:.1f} s"
+            f"{rows_read}, {seconds:.1f} s"
         )
     if record.requests is not None:
         context.say(f"  requests to the store: {record.requests}")
@@ -243,23 +245,24 @@ def _show(context: CommandContext, record: RunRecord) -> None:
     for batch, tables in done.held.items():
         context.say(f"batch {batch} is not acknowledged: waits for {', '.join(map(str, tables))}")
     if len(captured.loaded) > NAMED:
-        number = sum(one.rows for one in captured.loaded)
+        number = sum(load.rows for load in captured.loaded)
         context.say(
             f"all {number:,} rows of {len(captured.loaded)} tables were read from the source"
         )
-    for one in captured.loaded if len(captured.loaded) <= NAMED else ():
-        context.say(f"{one.sentence()} were read from the source")
-    for one in captured.loading:
-        context.say(f"{one.sentence()}: the next run reads on")
+    else:
+        context.say(*(f"{load.sentence()} were read from the source" for load in captured.loaded))
+    for load in captured.loading:
+        context.say(f"{load.sentence()}: the next run continues reading")
     show_stopped(context, done.quarantined)
     context.say(*partial_lines(done.partial))
 
 
 def _sample_lines(source: str, report: VerifyReport) -> Iterator[str]:
     rows = sum(difference.compared or 0 for difference in report.tables)
-    wrong = [difference for difference in report.tables if not difference.equal]
-    told = f"{len(wrong)} tables DIFFER from MySQL" if wrong else "all equal to MySQL"
-    yield f"{source}: {counted(rows, 'row')} compared at {report.position}: {told}"
-    for table in wrong:
-        yield from difference_lines(table)
-        yield f"  `lockstep verify {table.table}` finds all of them"
+    differing = [difference for difference in report.tables if not difference.equal]
+    tables = counted(len(differing), "table DIFFERS", "tables DIFFER")
+    result = f"{tables} from MySQL" if differing else "all equal to MySQL"
+    yield f"{source}: {counted(rows, 'row')} compared at {report.position}: {result}"
+    for difference in differing:
+        yield from difference_lines(difference)
+        yield f"  `lockstep verify {difference.table}` finds all of them"

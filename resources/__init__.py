@@ -1,5 +1,5 @@
-"""The outside world, one room per system: MySQL, Postgres, the lake.
+"""Adapters for the systems outside, one folder for each: MySQL, Postgres, the lake and others.
 
-Each room offers adapters for `pipeline.ports` and translates its driver's exceptions
-into `pipeline.errors`. Does not belong here: decisions, Dagster.
+They implement `pipeline.ports`, and turn their drivers' exceptions into `pipeline.errors`.
+Decisions belong to `pipeline`.
 """

@@ -1,8 +1,8 @@
-"""The rooms put together: from settings to the ports that a run works through.
+"""The adapters of one lockstep.toml: which one implements which port, when it is opened, and that
+it is closed.
 
-Belongs here: which adapter stands behind which port, when each is opened, and that all
-are closed. Does not: any rule. Nothing is opened before it is asked for; one `Adapters` per
-process and configuration, because there is one Spark per process.
+Each is opened at its first use. A process has one `Adapters` for a configuration, because it can
+have only one Spark.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Adapters:
-    """The adapters of one lockstep.toml. To be used with `with`; safe from threads."""
+    """The adapters of one lockstep.toml, as a context manager that closes them. Thread-safe."""
 
     def __init__(self, settings: Settings, *, on_warning: Callable[[str], None]) -> None:
         self._settings = settings
@@ -47,9 +47,8 @@ class Adapters:
         self.close()
 
     def warm(self, sources: Sequence[str]) -> None:
-        """Begin to open the ledger in the background, and Java where runs of these sources will
-        write to mirrors, if a caller has other things to do first; whatever goes wrong is told
-        to whoever asks for it."""
+        """Open the ledger in the background, and start Java if runs of these sources are expected
+        to write mirrors. Errors are ignored here: the first real use raises them."""
         from resources.lake.session import settle_for
 
         with suppress(LockstepError):
@@ -70,12 +69,12 @@ class Adapters:
         threading.Thread(target=open_quietly, name="lockstep-warm", daemon=True).start()
 
     def ledger(self) -> Ledger:
-        """The books, opened at the first call. `LedgerUnavailable`, `LedgerNewer`, or
-        `ConfigurationError` when it cannot be."""
+        """Return the ledger, opened at the first call. `LedgerUnavailable`, `LedgerNewer` or
+        `ConfigurationError` if that fails."""
         return self._opened_ledger()
 
     def consumers(self) -> Consumers:
-        """The changelog's consumers, whose books are the ledger's."""
+        """Return the changelog's consumers, which the ledger keeps."""
         return self._opened_ledger().consumers
 
     def _opened_ledger(self) -> PostgresLedger:
@@ -87,7 +86,7 @@ class Adapters:
             return self._ledger
 
     def reopen_ledger(self) -> None:
-        """Forget a ledger whose connection is lost; the next call opens another."""
+        """Close a ledger whose connection is lost; its next use opens another."""
         with self._lock:
             ledger, self._ledger = self._ledger, None
         if ledger is not None:
@@ -95,27 +94,27 @@ class Adapters:
                 ledger.close()
 
     def server(self, source: str) -> SourceServer:
-        """The source's MySQL, and its standby if it has one. Follows the secrets'
-        references, connects to nothing."""
+        """Return the source's MySQL with its standby and replica. This reads secrets, but connects
+        to nothing."""
         from resources.mysql.connection import ConnectionSettings
         from resources.mysql.server import MySqlServer
 
-        chosen = self._settings.source(source)
+        settings = self._settings.source(source)
         primary = ConnectionSettings(
-            host=chosen.host(),
-            port=chosen.part.port,
-            user=chosen.user(),
-            password=chosen.password().reveal(),
-            tls=chosen.part.tls,
-            tls_ca=chosen.tls_ca(),
-            connect_timeout=chosen.part.connect_timeout,
-            read_timeout=chosen.part.read_timeout,
+            host=settings.host(),
+            port=settings.part.port,
+            user=settings.user(),
+            password=settings.password().reveal(),
+            tls=settings.part.tls,
+            tls_ca=settings.tls_ca(),
+            connect_timeout=settings.part.connect_timeout,
+            read_timeout=settings.part.read_timeout,
         )
-        at = chosen.read_from()
-        replica = None if at is None else replace(primary, host=at[0], port=at[1])
-        at = chosen.standby()
-        standby = None if at is None else replace(primary, host=at[0], port=at[1])
-        plan = chosen.plan()
+        address = settings.read_from()
+        replica = None if address is None else replace(primary, host=address[0], port=address[1])
+        address = settings.standby()
+        standby = None if address is None else replace(primary, host=address[0], port=address[1])
+        plan = settings.plan()
         if not plan.shaped:
             return MySqlServer(primary, standby=standby, read_from=replica)
         from resources.mysql.shaped import ShapedServer
@@ -124,7 +123,7 @@ class Adapters:
         return ShapedServer(primary, standby=standby, read_from=replica, shaping=shaping)
 
     def lake(self) -> LakeRoom:
-        """The lake's adapters; Spark is started by what needs it, not here."""
+        """Return the lake's adapters. Spark is started only by operations that need it."""
         with self._lock:
             if self._lake is None:
                 from resources.lake.room import open_lake
@@ -139,11 +138,12 @@ class Adapters:
             return self._lake
 
     def upkeep(self) -> MirrorUpkeep:
-        """The files of the lake's mirrors."""
+        """Return the adapter that maintains the files of mirrors."""
         return self.lake().upkeep
 
     def registry(self) -> Registry | None:
-        """Where mirrors are registered; None where they are not. Asks nobody."""
+        """Return the catalog that mirrors are registered in, without asking it; None without
+        [catalog]."""
         part = self._settings.file.catalog
         if part is None:
             return None
@@ -170,7 +170,7 @@ class Adapters:
                 return self.lake().catalog(name, locate)
 
     def workplace(self, source: str, progress: Progress) -> Workplace:
-        """Everything one source's run works through."""
+        """Return everything that a run of the source needs."""
         plan = self._settings.source(source).plan()
         server = self.server(source)
         lake, key = self.lake(), self._settings.privacy_key()
@@ -191,7 +191,7 @@ class Adapters:
         )
 
     def close(self) -> None:
-        """Stop Spark, let go of the ledger. Repeating it changes nothing."""
+        """Stop Spark and close the ledger. A second call does nothing."""
         with self._lock, ExitStack() as stack:
             if self._ledger is not None:
                 stack.callback(self._ledger.close)

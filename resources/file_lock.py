@@ -1,8 +1,4 @@
-"""One process at a time, by a file that it locks.
-
-Belongs here: the lock between processes of one machine. Does not: a source's lock, which is the
-ledger's.
-"""
+"""Locks between processes of one machine, by files. The lock of a source is in the ledger."""
 
 from __future__ import annotations
 
@@ -16,12 +12,12 @@ from threading import Timer
 from typing import Final
 
 SILENT_SECONDS: Final = 2.0
-"""How long a lock is waited for without a word."""
+"""Time after which a process that waits for a lock says so."""
 
 
 @contextmanager
 def alone(lock: Path) -> Iterator[None]:
-    """Hold the file `lock`, which is made if need be; whoever else wants it waits."""
+    """Hold the lock of a file, which is created if it is missing; other processes wait."""
     descriptor = open_lock(lock)
     try:
         take(descriptor, fcntl.LOCK_EX, lock)
@@ -31,50 +27,50 @@ def alone(lock: Path) -> Iterator[None]:
 
 
 def open_lock(lock: Path) -> int:
-    """The descriptor of a lock's file, which is made for this account alone: who can open it can
-    have others wait."""
+    """Open a lock's file and return its descriptor. Only this account may open the file, because
+    whoever can open it can make others wait."""
     return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def take(descriptor: int, kind: int, lock: Path) -> None:
-    """Wait for a lock (`fcntl.LOCK_EX` or `LOCK_SH`); after two seconds say for whom, on standard
-    error."""
+    """Wait for a lock of a kind (`fcntl.LOCK_EX` or `LOCK_SH`); after two seconds print on standard
+    error which processes hold it."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         pass
     else:
         return
-    waiting = Timer(SILENT_SECONDS, _tell, (descriptor, lock))
-    waiting.daemon = True
-    waiting.start()
+    timer = Timer(SILENT_SECONDS, _report, (descriptor, lock))
+    timer.daemon = True
+    timer.start()
     try:
         fcntl.flock(descriptor, kind)
     finally:
-        waiting.cancel()
+        timer.cancel()
 
 
-def _tell(descriptor: int, lock: Path) -> None:
-    who = ", ".join(_holders(descriptor)) or "another process"
-    sys.stderr.write(f"Waiting for {who}, which holds the lock {lock}.\n")
+def _report(descriptor: int, lock: Path) -> None:
+    holders = ", ".join(_holders(descriptor)) or "another process"
+    sys.stderr.write(f"Waiting for {holders}, which holds the lock {lock}.\n")
     sys.stderr.flush()
 
 
 def _holders(descriptor: int) -> list[str]:
-    """The processes that have locked the file, as Linux lists them (proc_locks(5)): in each line
-    the kind of the lock, its process, and its file as device and inode."""
+    """Return the processes that hold a lock of the file. Linux lists locks with kind, process and
+    file (device and inode), see proc_locks(5)."""
     inode = os.fstat(descriptor).st_ino
-    found = []
+    holders = []
     with suppress(OSError):
         for line in Path("/proc/locks").read_text().splitlines():
             words = line.split()
             if words[1] == "FLOCK" and words[5].rpartition(":")[2] == str(inode):
-                found.append(_named(words[4]))
-    return found
+                holders.append(_description(words[4]))
+    return holders
 
 
-def _named(process: str) -> str:
-    """A process and what was typed to start it, as far as this account may see that."""
+def _description(process: str) -> str:
+    """Return a process with its command line, if this account may see it."""
     with suppress(OSError):
         command = Path("/proc", process, "cmdline").read_bytes().decode(errors="replace")
         words = " ".join(command.replace("\0", " ").split())

@@ -1,8 +1,5 @@
-"""A disk that is full, by whichever library finds it out.
-
-Belongs here: telling it among errors, and where. Does not: storage of the lake, which names its
-files itself (`resources.lake.storage`).
-"""
+"""Detects a full disk in the errors of any library. Errors of the lake's storage name their files
+themselves (`resources.lake.storage`)."""
 
 from __future__ import annotations
 
@@ -18,40 +15,40 @@ from pipeline.errors import DiskFull
 
 _NUMBERS: Final = (errno.ENOSPC, errno.EDQUOT)
 _ENOUGH: Final = 1 << 20
-"""A file system with so many bytes left is not the one that is full."""
+"""A file system with at least this many free bytes is not full."""
 
 
 def disk_full(error: BaseException, folders: Iterable[Path]) -> DiskFull | None:
-    """What an error says if a full disk is behind it, None for any other. `folders`: where it may
-    be, for what names no file (a write to an open one does not, SQLite does not)."""
+    """Return the error to show if a full disk caused this one, else None. `folders`: where the disk
+    may be full, for errors without a file name, such as those of SQLite and of open files."""
     for cause in _causes(error):
         if isinstance(cause, OSError) and cause.errno in _NUMBERS:
-            named = [] if cause.filename is None else [os.fsdecode(cause.filename)]
+            files = [] if cause.filename is None else [os.fsdecode(cause.filename)]
         elif isinstance(cause, sqlite3.OperationalError) and "disk is full" in str(cause):
-            named = []
+            files = []
         else:
             continue
-        where = ", ".join(named or map(str, _without_room(folders))) or "this machine"
-        return DiskFull(f"No space left on {where}.", hint="Free some space there, then run again.")
+        places = ", ".join(files or map(str, _full(folders))) or "this machine"
+        return DiskFull(f"No space left on {places}.", hint="free some space there, then run again")
     return None
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An error and what it came of, also where a library keeps that as an attribute (`orig`)."""
-    seen: list[BaseException] = []
+    """Yield an error and its causes. SQLAlchemy has a cause in the attribute `orig`."""
+    causes: list[BaseException] = []
     waiting: list[BaseException | None] = [error]
     while waiting:
         cause = waiting.pop()
-        if cause is None or cause in seen:
+        if cause is None or cause in causes:
             continue
-        seen.append(cause)
+        causes.append(cause)
         yield cause
         waiting += [cause.__context__, cause.__cause__, getattr(cause, "orig", None)]
 
 
-def _without_room(folders: Iterable[Path]) -> Iterator[Path]:
+def _full(folders: Iterable[Path]) -> Iterator[Path]:
     for folder in folders:
         with suppress(OSError):
-            room = os.statvfs(folder)
-            if room.f_bavail * room.f_frsize < _ENOUGH:
+            status = os.statvfs(folder)
+            if status.f_bavail * status.f_frsize < _ENOUGH:
                 yield folder

@@ -1,4 +1,4 @@
-"""Who holds a source's lock, as others see it, and whether that process is gone."""
+"""The name that a process has as holder of a source's lock, and whether such a process is gone."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _HOLDER: Final = re.compile(r"(?P<host>.+), process (?P<process>\d+)(?: \(.*\))?
 
 
 def holder(command: str = "") -> str:
-    """This process, on its host; `command`: what it does."""
-    what = f" ({command})" if command else ""
-    return f"{socket.gethostname()}, process {os.getpid()}{what}"
+    """Return this process's name as a holder: its host, its number and the command it performs."""
+    suffix = f" ({command})" if command else ""
+    return f"{socket.gethostname()}, process {os.getpid()}{suffix}"
 
 
 def is_gone(name: str) -> bool:
-    """Return whether a holder was a process of this host that is not there any more. Of those of
-    other hosts nobody can tell."""
+    """Return whether the holder was a process of this host that no longer exists. False for a
+    process of another host, which cannot be known."""
     match = _HOLDER.fullmatch(name)
     if match is None or match["host"] != socket.gethostname():
         return False
@@ -26,6 +26,6 @@ def is_gone(name: str) -> bool:
         os.kill(int(match["process"]), 0)
     except ProcessLookupError:
         return True
-    except (OSError, OverflowError):  # it is another account's
+    except (OSError, OverflowError):  # it belongs to another account
         return False
     return False

@@ -1,7 +1,4 @@
-"""Folders for this account alone: `.lockstep`, and all that is in it.
-
-Belongs here: making one. Does not: the lake, which is for whoever may read it.
-"""
+"""Creates folders that only this account can use: `.lockstep` and everything in it."""
 
 from __future__ import annotations
 
@@ -18,19 +15,19 @@ _ENTRIES: Final = ((_OWNER, 7), (_GROUP, 0), (_OTHERS, 0))
 _OWNER_ALONE: Final = struct.pack("<I", 2) + b"".join(
     struct.pack("<HHI", tag, allowed, _NOBODY_NAMED) for tag, allowed in _ENTRIES
 )
-"""A default ACL as Linux keeps it: version 2, then each entry's tag, permissions and number
-(`linux/posix_acl_xattr.h`). In a folder that has it, it decides about the modes of what is made
-there, whatever the process's umask is (acl(5))."""
+"""A default ACL in Linux's binary form: version 2, then each entry's tag, permissions and id
+(`linux/posix_acl_xattr.h`). It limits the modes of everything that is created in its folder,
+whatever the umask of the process is (acl(5))."""
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder and those above it that are missing: each 0700, and whatever is made there,
-    by us or by a library, is for this account alone as well. What is there stays as it is."""
+    """Create a folder and its missing parents with mode 0700, and with a default ACL, so that only
+    this account can use what libraries create there. An existing folder is not changed."""
     for path in reversed((folder, *folder.parents)):
         if path.exists():
             continue
         with suppress(FileExistsError):
             path.mkdir(mode=0o700)
-        # Not every system and file system has such lists; the folder is closed all the same.
+        # Some systems and file systems have no ACLs; the mode alone protects the folder there.
         with suppress(OSError, AttributeError):
             os.setxattr(path, _ACL, _OWNER_ALONE)

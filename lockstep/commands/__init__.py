@@ -1,6 +1,6 @@
-"""A module per command, or for a few that belong together, each with `perform(arguments, context)`.
+"""One module for each command, or for a few related ones, each with `perform(arguments, context)`.
 
-A command gathers, calls `pipeline.runs`, shows a person lines, and hands over values, of which
-`pipeline.json_values` makes JSON. Spark and Dagster are imported inside functions; `--help`, and
-what the grammar refuses, import no command.
+A command calls `pipeline.runs`, prints lines for people, and returns values that
+`pipeline.json_values` turns into JSON. Spark and Dagster are imported inside functions. `--help`
+and usage errors import no command at all.
 """

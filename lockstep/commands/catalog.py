@@ -1,4 +1,4 @@
-"""`lockstep catalog`: what of the lake is registered, what differs, and putting it right."""
+"""`lockstep catalog`: how the entries in a catalog differ from the lake, and their correction."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ _WOULD: Final = {
     Deed.REGISTERED: "not registered",
     Deed.CHANGED: "not as it should be",
     Deed.RENAMED: "registered under another name",
-    Deed.DROPPED: "still registered, and the table is gone",
+    Deed.DROPPED: "still registered, although the table is gone",
 }
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """0 when every entry is as it should be at the end."""
-    payload: dict[str, Any] = {}
-    codes = []
+    """The exit code is 0 if every entry is right when the command ends."""
+    answers: dict[str, tuple[int, dict[str, Any]]] = {}
     with context.adapters() as adapters:
         registry = adapters.registry()
         if registry is None:
@@ -42,17 +41,18 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                     report = differences(work, registry)
             for line in report_lines(report, carried_out=arguments.yes):
                 context.say(f"{source.name}: {line}")
-            codes.append(exit_code(report, carried_out=arguments.yes))
-            payload[source.name] = {**to_json(report), "exit_code": codes[-1]}
-    told = {"changed": bool(arguments.yes), "sources": payload}
-    return Outcome(exits.most_serious(codes), told)
+            code = exit_code(report, carried_out=arguments.yes)
+            answers[source.name] = code, to_json(report)
+    outcome = Outcome.of_sources(answers)
+    return Outcome(outcome.code, {"changed": bool(arguments.yes), **outcome.payload})
 
 
 def report_lines(report: CatalogReport, *, carried_out: bool) -> Iterator[str]:
-    """What was done or would be, what was left and why, then how many are right."""
-    for one in report.done:
-        told = one.deed.value if carried_out else _WOULD[one.deed]
-        yield f"{one.table} as {one.name}: {told}"
+    """Yield the entries that were or would be changed, those that were left out and why, then the
+    number of right entries."""
+    for change in report.done:
+        words = change.deed.value if carried_out else _WOULD[change.deed]
+        yield f"{change.table} as {change.name}: {words}"
     for left in report.left:
         yield f"{left.table} as {left.name}: left out: {left.reason}"
         yield f"  hint: {left.hint}"
@@ -63,11 +63,11 @@ def report_lines(report: CatalogReport, *, carried_out: bool) -> Iterator[str]:
     right = "1 entry is as it" if report.fine == 1 else f"{report.fine:,} entries are as they"
     yield f"{report.catalog}: {right} should be"
     if report.done and not carried_out:
-        yield "nothing was changed; `lockstep catalog --yes` puts it right"
+        yield "nothing was changed; `lockstep catalog --yes` corrects the entries"
 
 
 def exit_code(report: CatalogReport, *, carried_out: bool) -> int:
-    """Differences where something is not as it should be when the command ends."""
+    """Return the code for differences if an entry is still wrong when the command ends."""
     if report.trouble is not None:
         return report.trouble.recovery.exit_code
     differs = bool(report.left or (report.done and not carried_out))

@@ -1,4 +1,4 @@
-"""`lockstep check`: everything a run needs, looked at; what is wrong, with its cure."""
+"""`lockstep check`: check everything that a run needs, and say how to cure what is wrong."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import os
 import sys
 import tempfile
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
+from lockstep.report import counted
 from pipeline.errors import (
     CatalogRefused,
     CatalogUnavailable,
@@ -40,13 +42,13 @@ _START = "the next start"
 _WIDTH: Final = 100
 _INDENT: Final = " " * 11
 _MARK: Final = {"ok": "  ok       ", "warning": "  warning  ", "refusal": "  refusal  "}
-_GRAVEST: Final = ("refusal", "warning", "ok")
-_MOST: Final = 5
-"""Cures named of a finding that many tables share."""
+_LEVELS: Final = ("refusal", "warning", "ok")
+_HINTS: Final = 5
+"""Largest number of hints that are printed for a finding that many tables share."""
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """0 when no line is a refusal, else the most serious refusal's own exit code."""
+    """The exit code is 0 without a refusal, else that of the most serious refusal."""
     payload: dict[str, Any] = {}
     with context.adapters() as adapters:
         machine = machine_findings(adapters, context.settings)
@@ -63,8 +65,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def machine_findings(adapters: Adapters, settings: Settings) -> list[Finding]:
-    """What a run needs besides its servers: the lake's folder, and Java with Delta's jars or a
-    Spark elsewhere."""
+    """Check what a run needs besides the sources: the lake, Java with Delta's jars or a Spark
+    elsewhere, and the configured services."""
     lake = settings.lake_path()
     findings = [_tried("lake", lambda: _lake(lake))]
     if not settings.spark_server:
@@ -83,17 +85,16 @@ def machine_findings(adapters: Adapters, settings: Settings) -> list[Finding]:
 def source_findings(
     adapters: Adapters, settings: Settings, source: SourceSettings
 ) -> list[Finding]:
-    """The server first: while it refuses us, no ledger is made. What it refuses for a
-    privilege or a setting is looked at closely all the same."""
-    reached = _tried("server", lambda: _server(adapters, source.name))
-    if reached.error is not None and not isinstance(reached.error, OperatorNeeded):
-        return [reached]
-    ledger = None if reached.error else _tried("ledger", lambda: _ledger(adapters, settings))
+    """Check the server, then the ledger, the tables and the lake. No ledger is created while the
+    server refuses us; a missing privilege or setting still gets a full check of the server."""
+    server = _tried("server", lambda: _server(adapters, source.name))
+    if server.error is not None and not isinstance(server.error, OperatorNeeded):
+        return [server]
+    ledger = None if server.error else _tried("ledger", lambda: _ledger(adapters, settings))
+    has_ledger = ledger is not None and ledger.error is None
     try:
-        findings = _preflight(
-            adapters, settings, source, known=ledger is not None and ledger.error is None
-        )
-        if ledger is not None and ledger.error is None:
+        findings = _preflight(adapters, settings, source, has_ledger=has_ledger)
+        if has_ledger:
             work = adapters.workplace(source.name, Unwatched())
             _note_tables(settings, work)
             findings = (*_lake_findings(work), *findings)
@@ -101,21 +102,21 @@ def source_findings(
                 findings = (*findings, next_start_finding(work))
     except LockstepError as error:
         findings = (_refusal("source", error),)
-    told = {type(finding.error) for finding in findings}
-    # A rule's refusal of the same kind is the more exact one: it names the GRANT.
-    first = [] if reached.error and type(reached.error) in told else [reached]
+    errors = {type(finding.error) for finding in findings}
+    # A rule's refusal of the same kind says more: it names the missing GRANT.
+    first = [] if server.error and type(server.error) in errors else [server]
     return [*first, *([ledger] if ledger else []), *findings]
 
 
 def _preflight(
-    adapters: Adapters, settings: Settings, source: SourceSettings, *, known: bool
+    adapters: Adapters, settings: Settings, source: SourceSettings, *, has_ledger: bool
 ) -> tuple[Finding, ...]:
-    """`known`: the ledger can say which tables there are."""
     server = adapters.server(source.name)
-    states = adapters.ledger().table_states(source.name) if known else {}
-    partial = adapters.ledger().partial(source.name) if known else ()
+    states = adapters.ledger().table_states(source.name) if has_ledger else {}
+    partial = adapters.ledger().partial(source.name) if has_ledger else ()
     plan = source.plan()
-    looked = SourceEvidence(
+    hashes = hashed(adapters.ledger(), source.name, plan.patterns) if has_ledger else ()
+    evidence = SourceEvidence(
         server.survey(),
         plan.patterns,
         pause=pause_from_now(source.schedule),
@@ -129,13 +130,13 @@ def _preflight(
         known=set(states),
         names=plan.mirrors,
         shaping=plan.shaping(settings.privacy_key()),
-        shaped=[*hashed(adapters.ledger(), source.name, plan.patterns)] if known else (),
+        shaped=[*hashes],
     )
-    return preflight(server, looked, states)
+    return preflight(server, evidence, states)
 
 
 def _mirrors(adapters: Adapters, states: Iterable[TableState]) -> Iterator[KeptMirror]:
-    """Those that are in the lake and can be read; what else is wrong with one is told apart."""
+    """Yield the mirrors that can be read; other checks report those that cannot."""
     mirrors = adapters.lake().mirrors
     for state in states:
         with suppress(LakeUnavailable, MirrorRefused):
@@ -145,7 +146,7 @@ def _mirrors(adapters: Adapters, states: Iterable[TableState]) -> Iterator[KeptM
 
 
 def next_start_finding(work: Workplace) -> Finding:
-    """Where the next run begins, or why it would not; a gap is warned of."""
+    """Return where the next run starts, with a warning of a gap, or why it would be refused."""
     from lockstep.commands.plan import start_line
     from pipeline.runs.inspecting.plan import next_start
 
@@ -155,16 +156,17 @@ def next_start_finding(work: Workplace) -> Finding:
         return _refusal(_START, error)
     if start.gap_tables:
         hint = (
-            f"`lockstep plan --source {work.source.name}` shows more; another place can be chosen"
+            f"`lockstep plan --source {work.source.name}` shows more; `lockstep start-at PLACE "
+            "--reason …` chooses another place"
         )
         tables = ", ".join(start.gap_tables)
-        sentence = f"{start_line(start)}; changes of {tables} may be missing after it"
+        sentence = f"{start_line(start)}; changes of {tables} before it may be missing"
         return Finding("warning", _START, sentence, hint, topic=_START)
     return Finding("ok", _START, start_line(start), topic=_START)
 
 
 def _tried(subject: str, ask: Callable[[], str]) -> Finding:
-    """What `ask` says, as a line; its refusal, as a line too."""
+    """Return the sentence of `ask` as a finding, or the error that it raises as a refusal."""
     try:
         return Finding("ok", subject, ask())
     except LockstepError as error:
@@ -191,14 +193,16 @@ def _jars(lake: LakePath) -> str:
 
 
 def _spark(adapters: Adapters, settings: Settings) -> str:
-    told = f"{adapters.lake().prove()}; it sees the lake, commits once, and nothing too late"
+    sentence = (
+        f"{adapters.lake().prove()}; it sees the lake, and refuses a second and an outdated commit"
+    )
     if settings.spark_server and isinstance(settings.lake_path(), ObjectPath):
-        told += "; uploads that a killed run began stay: let the store expire them"
-    return told
+        sentence += "; uploads that a killed run began remain: let the store expire them"
+    return sentence
 
 
 def _catalog(adapters: Adapters) -> Finding:
-    """One that is down is no refusal: runs go on, and catch up."""
+    """A catalog that is down is only a warning, because runs go on and register later."""
 
     def ask() -> str:
         registry = adapters.registry()
@@ -212,8 +216,8 @@ def _catalog(adapters: Adapters) -> Finding:
 
 
 def _lake(path: LakePath) -> str:
-    """The store keeps its word, or the nearest folder that exists can be written; leaves nothing
-    behind."""
+    """Check that the store refuses conflicting writes, or that the nearest existing folder can be
+    written. Nothing is left in the lake."""
     if isinstance(path, ObjectPath):
         from resources.lake.trial import require_conditional_writes
 
@@ -233,20 +237,20 @@ def _lake(path: LakePath) -> str:
 
 
 def _notify(settings: Settings) -> str:
-    """Each address is one that apprise knows; nobody is told anything."""
+    """Check that apprise understands each address, without sending anything."""
     from resources.apprise.sending import require_address
 
     for reference in settings.notify:
         require_address(settings.notify_url(reference), reference)
-    return f"what needs a person is told to {', '.join(settings.notify)}"
+    return f"what needs a person is sent to {', '.join(settings.notify)}"
 
 
 def _lineage(settings: Settings) -> str:
-    """Asks nobody: a backend that is away is no matter of a run."""
+    """Check the settings without asking the backend, because a run does not depend on it."""
     from resources.openlineage.sending import open_client
 
     kind = open_client(settings.lineage_transport()).transport.kind
-    return f"OpenLineage events go by the client's transport {kind!r}"
+    return f"OpenLineage events are sent by the client's transport {kind!r}"
 
 
 def _server(adapters: Adapters, source: str) -> str:
@@ -261,14 +265,16 @@ def _ledger(adapters: Adapters, settings: Settings) -> str:
 
 
 def _note_tables(settings: Settings, work: Workplace) -> None:
-    """Tables found now are declared at Dagster's next reload."""
+    """Write the list of tables that Dagster declares when it next loads the definitions."""
     from assets.catalogue import CatalogueEntry, update_catalogue
     from pipeline.changes.layout import changelog_path, mirror_path
     from pipeline.runs.mirror_places import meetings
 
     source, states = work.source, work.ledger.table_states(work.source.name)
-    present = [t.name for t in work.server.tables() if source.patterns.matches(t.name)]
-    met = meetings(work, states, present).keys() - states.keys()
+    tables = [table.name for table in work.server.tables()]
+    captured = [name for name in tables if source.patterns.matches(name)]
+    # Two new tables whose mirrors would have one path get no mirror.
+    colliding = meetings(work, states, captured).keys() - states.keys()
     entries = [
         CatalogueEntry(
             name.database,
@@ -278,15 +284,15 @@ def _note_tables(settings: Settings, work: Workplace) -> None:
             else mirror_path(source.name, source.mirror_name(name)),
             states[name].changelog if name in states else changelog_path(source.name, name),
         )
-        for name in present
-        if name not in met
+        for name in captured
+        if name not in colliding
     ]
     update_catalogue(settings.state_folder, source.name, entries, complete=True)
 
 
 def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
-    """Whether ledger and lake belong together, and what somebody else did to mirrors and
-    changelogs."""
+    """Check that ledger and lake belong together, and report mirrors and changelogs that somebody
+    else changed."""
     from pipeline.runs.agreement.claim import lake_trouble
     from pipeline.runs.agreement.lake_logs import astray, moved_changelogs
     from pipeline.runs.mirror_places import former_places, moves
@@ -295,11 +301,19 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
         return (_refusal("lake", error),)
     return (
         *(
-            Finding("warning", str(one.table), f"the next run quarantines it: {one.why}", one.hint)
-            for one in astray(work)
+            Finding(
+                "warning",
+                str(mirror.table),
+                f"the next run quarantines it: {mirror.why}",
+                mirror.hint,
+            )
+            for mirror in astray(work)
         ),
-        *(Finding("warning", str(one.table), one.why, one.hint) for one in moved_changelogs(work)),
-        *(_moves(work, *one) for one in moves(work).reloaded.items()),
+        *(
+            Finding("warning", str(changelog.table), changelog.why, changelog.hint)
+            for changelog in moved_changelogs(work)
+        ),
+        *(_move(work, table, name) for table, name in moves(work).reloaded.items()),
         *(
             Finding("ok", "lake", f"{folder} is kept for its versions", topic="former mirrors")
             for folder in former_places(work.ledger, work.source.name)
@@ -307,7 +321,7 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
     )
 
 
-def _moves(work: Workplace, table: TableName, name: TableName) -> Finding:
+def _move(work: Workplace, table: TableName, name: TableName) -> Finding:
     from lockstep.commands.plan import price_told
     from pipeline.runs.wanted import estimates_of, origin_of
 
@@ -315,8 +329,8 @@ def _moves(work: Workplace, table: TableName, name: TableName) -> Finding:
     origin = origin_of(work, state, files=False)
     cost = "from its changelog, and reads no row from MySQL"
     if isinstance(origin, str):
-        told = price_told(estimates_of(work, [table])[table])
-        cost = f"and reads the table from MySQL{told}; {origin}"
+        price = price_told(estimates_of(work, [table])[table])
+        cost = f"and reads the table from MySQL{price}; {origin}"
     return Finding(
         "warning",
         str(table),
@@ -334,8 +348,8 @@ def _code(findings: Iterable[Finding]) -> int:
     )
 
 
-def _show(context: CommandContext, about: str, findings: Sequence[Finding]) -> None:
-    context.say(about)
+def _show(context: CommandContext, subject: str, findings: Sequence[Finding]) -> None:
+    context.say(subject)
     context.say(*finding_lines(findings))
 
 
@@ -343,47 +357,45 @@ def _show(context: CommandContext, about: str, findings: Sequence[Finding]) -> N
 
 
 def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    """Refusals and warnings with their cures, then what is fine, a line a topic, then how
-    many of each there are."""
+    """Yield refusals and warnings with their hints, what is ok with one line for each topic, and
+    the number of findings of each level."""
     for level in ("refusal", "warning"):
         for group in _alike(finding for finding in findings if finding.level == level):
-            yield from _fault(group)
-    yield from _fine([finding for finding in findings if finding.level == "ok"])
-    yield f"  {counted(findings)}"
+            yield from _problem_lines(group)
+    yield from _ok_lines([finding for finding in findings if finding.level == "ok"])
+    yield f"  {level_counts(findings)}"
 
 
-def counted(findings: Iterable[Finding]) -> str:
-    """`1 refusal, 3 warnings, 40 ok`; levels without a finding are left out."""
-    levels = [finding.level for finding in findings]
-    words = []
-    for level in _GRAVEST:
-        count = levels.count(level)
-        if count:
-            plural = "s" if count > 1 and level != "ok" else ""
-            words.append(f"{count} {level}{plural}")
-    return ", ".join(words)
+def level_counts(findings: Iterable[Finding]) -> str:
+    """Return `1 refusal, 3 warnings, 40 ok`, without levels that have no finding."""
+    counts = Counter(finding.level for finding in findings)
+    return ", ".join(
+        counted(counts[level], level, "ok" if level == "ok" else "")
+        for level in _LEVELS
+        if counts[level]
+    )
 
 
 def _alike(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
-    """Findings that say the same of different tables."""
+    """Group the findings that say the same of different tables."""
     groups: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         groups.setdefault((finding.topic, finding.sentence), []).append(finding)
     return groups.values()
 
 
-def _fault(group: list[Finding]) -> Iterator[str]:
+def _problem_lines(group: list[Finding]) -> Iterator[str]:
     first = group[0]
     subjects = listed([finding.subject for finding in group])
     yield f"{_MARK[first.level]}{shown(subjects)}: {shown(first.sentence)}"
     hints = list(dict.fromkeys(finding.hint for finding in group if finding.hint))
-    for hint in hints[:_MOST]:
+    for hint in hints[:_HINTS]:
         yield f"{_INDENT}hint: {shown(hint)}"
-    if len(hints) > _MOST:
-        yield f"{_INDENT}      and {len(hints) - _MOST} more such; --json has them all"
+    if len(hints) > _HINTS:
+        yield f"{_INDENT}      and {len(hints) - _HINTS} more hints; --json has all of them"
 
 
-def _fine(findings: Sequence[Finding]) -> Iterator[str]:
+def _ok_lines(findings: Sequence[Finding]) -> Iterator[str]:
     topics: dict[str, list[str]] = {}
     for finding in findings:
         topics.setdefault(finding.topic or finding.subject, []).append(finding.sentence)

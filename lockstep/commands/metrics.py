@@ -1,8 +1,8 @@
-"""`lockstep metrics`: how sources stand, as numbers for a monitoring system.
+"""`lockstep metrics`: the state of the sources as numbers for a monitoring system.
 
-All are gauges, so that OpenMetrics and the older text format of Prometheus, which the node
-exporter's textfile collector reads, are the same text but for its last line. There is a line for
-each source, never one for each table: a source may have ten thousand.
+All metrics are gauges, so that the text is valid both as OpenMetrics and in the older text format
+of Prometheus, which the node exporter's textfile collector reads. There are samples for each
+source, never for each table, because a source may have ten thousand tables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from assets.report import seconds_of
 from lockstep import exits
 from lockstep.commands.status import workplace_or_why
 from lockstep.context import CommandContext, Outcome
-from pipeline.errors import ConfigurationError, LockstepError, SpanRefused, StoppedBy
+from lockstep.streams import writing
+from pipeline.errors import LockstepError, SpanRefused, StoppedBy
 from pipeline.json_values import parts
 from pipeline.preflight import pause_from_now
 from pipeline.proof.proven import open_differences, proven_since
@@ -39,8 +40,8 @@ from resources.config import SourceSettings
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """On standard output, or in a file that is replaced as a whole. A source that is in trouble
-    is a number, and no error; without the ledger nothing is told."""
+    """Write the metrics to standard output, or replace a file. A source in trouble is a sample, not
+    an error; only a ledger that cannot be read is an error."""
     with context.adapters() as adapters:
         figures = [
             _figures(adapters, source, files=arguments.files)
@@ -55,7 +56,6 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _figures(adapters: Adapters, source: SourceSettings, *, files: bool) -> SourceFigures:
-
     now, ledger, name = datetime.now(UTC), adapters.ledger(), source.name
     work = workplace_or_why(adapters, name)
     standing = stand(name, source.plan().patterns, ledger, work, now)
@@ -70,7 +70,7 @@ def _figures(adapters: Adapters, source: SourceSettings, *, files: bool) -> Sour
 
 
 def _files(work: Workplace) -> int:
-    """Of all mirrors, from their logs: some milliseconds for each."""
+    """Count the data files of all mirrors by their Delta logs, some milliseconds for each."""
     count = 0
     for state in work.ledger.table_states(work.source.name).values():
         version = work.mirrors.version(state.mirror)
@@ -80,26 +80,21 @@ def _files(work: Workplace) -> int:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Whoever collects it sees the old text or the new one."""
-    beside = path.with_name(f".{path.name}.new")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
-    except OSError as error:
-        raise ConfigurationError(
-            f"The metrics cannot be written to {path}: {error.strerror or error}.",
-            hint="name another file: --output FILE",
-        ) from error
+    """Replace the file atomically, so that a collector never reads a part of the text."""
+    new_file = path.with_name(f".{path.name}.new")
+    with writing("The metrics", path, "--output"):
+        new_file.write_text(text, encoding="utf-8")
+        new_file.replace(path)
 
 
-# -- which number stands for what ----------------------------------------------------------
+# -- the metrics and their samples -----------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFigures:
-    """One source. `last`: the last run that captured something; None before there was one.
-    `tables`: how many are in each state, and who stopped them. `files` of all mirrors; None where
-    nobody counted."""
+    """The figures of one source, from which its samples are made. `last`: the last run that
+    captured something; `tables`: the number in each state, by who stopped them; `files`: the number
+    in all mirrors, None if not counted."""
 
     standing: Standing
     verdict: Verdict
@@ -122,18 +117,19 @@ class _Figures(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         families: dict[str, GaugeMetricFamily] = {}
         for figures in self._figures:
-            for name, told, labels, value in _samples(figures, self._now):
+            for name, description, labels, value in _samples(figures, self._now):
                 family = families.get(name)
                 if family is None:
                     names = ["source", *labels]
                     family = families[name] = GaugeMetricFamily(
-                        f"lockstep_{name}", told, labels=names
+                        f"lockstep_{name}", description, labels=names
                     )
                 family.add_metric([figures.standing.source, *labels.values()], value)
         yield from families.values()
 
 
 Sample = tuple[str, str, dict[str, str], float]
+"""A metric's name without its prefix, its description, the labels besides `source`, the value."""
 
 _TABLE_STATES: Final = (
     (TableCondition.FOLLOWING, None),
@@ -143,17 +139,17 @@ _TABLE_STATES: Final = (
 
 
 def _samples(figures: SourceFigures, now: datetime) -> Iterator[Sample]:
-    """A number that cannot be told now is left out."""
+    """Yield the samples of one source, without those whose value is not known now."""
     standing = figures.standing
     yield "measured_timestamp_seconds", "when this was measured", {}, now.timestamp()
-    yield "server_up", "1 where the server answered", {}, float(standing.trouble is None)
+    yield "server_up", "1 if the server answered", {}, float(standing.trouble is None)
     for state in State:
-        told = "1 for the state that `lockstep status` says"
-        yield "state", told, {"state": state.value}, float(state is figures.verdict.state)
+        description = "1 for the state that `lockstep status` shows"
+        yield "state", description, {"state": state.value}, float(state is figures.verdict.state)
     for condition, by in _TABLE_STATES:
         number = figures.tables.get((condition, by), 0)
         labels = {"state": condition.value, "by": by or ""}
-        yield "tables", "tables by state, and by whom they were stopped", labels, number
+        yield "tables", "tables by state, and by who stopped them", labels, number
     if figures.files is not None:
         yield "mirror_files", "data files of all mirrors", {}, figures.files
     yield from _distance(standing)
@@ -172,60 +168,54 @@ def _distance(standing: Standing) -> Iterator[Sample]:
     if lag.transactions is not None:
         yield "lag_transactions", "transactions not in the lake", {}, lag.transactions
     if room is not None:
-        told = "1 where the log at the cursor is purged"
-        yield "log_purged", told, {}, float(room.gone)
+        description = "1 if the log at the cursor is purged"
+        yield "log_purged", description, {}, float(room.gone)
         if room.remaining is not None:
-            told = "until the log at the cursor may be purged"
-            yield "headroom_seconds", told, {}, room.remaining.total_seconds()
+            description = "time until the log at the cursor may be purged"
+            yield "headroom_seconds", description, {}, room.remaining.total_seconds()
     if standing.acknowledged is not None:
         committed = standing.acknowledged.position.committed_at
         if committed is not None:
-            told = "when the source committed what the lake shows last"
-            yield "acknowledged_timestamp_seconds", told, {}, committed.timestamp()
+            description = "when the source committed the newest transaction in the lake"
+            yield "acknowledged_timestamp_seconds", description, {}, committed.timestamp()
 
 
 def _waiting(standing: Standing) -> Iterator[Sample]:
     failed = standing.failures.count if standing.failures is not None else 0
     running = standing.lease is not None and standing.lease.live
-    yield "running", "1 while a run holds the source", {}, float(running)
-    yield "failures", "runs that failed since one went through", {}, failed
+    yield "running", "1 while a run holds the source's lock", {}, float(running)
+    yield "failures", "runs that failed since the last successful one", {}, failed
     yield "batches_waiting", "batches that are not acknowledged", {}, len(standing.waiting)
-    still = sum(1 for gap in standing.gaps if gap.open_tables)
-    yield "gaps_open", "spans of the log that tables lack", {}, still
-    yield (
-        "tables_partial",
-        "tables that the lake has only a part of",
-        {},
-        len(standing.partial),
-    )
+    gaps = sum(1 for gap in standing.gaps if gap.open_tables)
+    yield "gaps_open", "parts of the log that were never read for some tables", {}, gaps
+    partial = len(standing.partial)
+    yield "tables_partial", "tables that the lake has only a part of", {}, partial
 
 
 def _proofs(standing: Standing, now: datetime) -> Iterator[Sample]:
     differing = len(open_differences(standing.proofs))
     yield "tables_differing", "tables that differed when compared", {}, differing
     moments = proven_since(standing.proofs, standing.stopped).values()
-    told = "tables that were proven equal and follow the source"
-    yield "tables_proven", told, {}, len(moments)
+    description = "tables that were proven equal and follow the source"
+    yield "tables_proven", description, {}, len(moments)
     if moments:
-        told = "age of the oldest proof that a table is equal"
-        yield "proof_age_seconds", told, {}, (now - min(moments)).total_seconds()
+        description = "age of the oldest proof that a table is equal"
+        yield "proof_age_seconds", description, {}, (now - min(moments)).total_seconds()
 
 
 def _last(report: SpanReport) -> Iterator[Sample]:
-    counts, rows = report.counts, "rows of the last run, by operation"
-    for operation in ("inserted", "updated", "deleted"):
-        number = getattr(counts, operation)
-        yield "last_run_rows", rows, {"operation": operation}, number
-    read = sum(total.read for total in report.totals)
-    yield "last_run_rows", rows, {"operation": "read"}, read
+    rows = parts(report.counts, "inserted, updated, deleted")
+    rows["read"] = sum(total.read for total in report.totals)
+    description = "rows of the last run, by operation"
+    for operation, number in rows.items():
+        yield "last_run_rows", description, {"operation": operation}, number
     size = sum(batch.log_bytes for batch in report.batches)
     yield "last_run_log_bytes", "bytes of log that the last run read", {}, size
     transactions = sum(batch.transactions for batch in report.batches)
     yield "last_run_transactions", "transactions of the last run", {}, transactions
     for client, requests in parts(report.requests, "own as lockstep, spark").items():
-        told = "requests of the last run to the object store, by client; delta-rs counts none"
+        description = "requests of the last run to the object store, by client, without delta-rs"
         if requests is not None:
-            yield "last_run_requests", told, {"client": client}, requests
+            yield "last_run_requests", description, {"client": client}, requests
     for step, seconds in seconds_of(report.batches).items():
-        told = "seconds of the last run, by step"
-        yield "last_run_seconds", told, {"step": step}, seconds
+        yield "last_run_seconds", "seconds of the last run, by step", {"step": step}, seconds

@@ -1,4 +1,5 @@
-"""`lockstep pause` and `resume`: what a person orders of one table; recorded."""
+"""`lockstep pause` and `lockstep resume`: orders of a person about one table, which the ledger
+records."""
 
 from __future__ import annotations
 
@@ -19,40 +20,39 @@ from resources.holders import holder
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """One order in the ledger; 5 where it does not fit the table's state, 2 for a structure or
-    names that cannot be taken. Of what no run could carry out nothing is recorded."""
+    """Record one order. The exit code is 5 if it does not fit the table's state, 2 if the given
+    structure or names are invalid. An order that no run could carry out is not recorded."""
     kind, asked = OrderKind(arguments.command), _asked(arguments)
     with context.adapters() as adapters:
         source = context.source_of(adapters, arguments.source, asked.table)
         work = adapters.workplace(source, Unwatched())
         if kind is OrderKind.RESUME and arguments.dry_run:
-            found = foresee_resume(work, asked)
-            context.say(f"{source}: {found.next}\n  nothing is recorded (--dry-run)")
-            return Outcome(exits.DONE, {"source": source, **_values(found), "order": None})
+            forecast = foresee_resume(work, asked)
+            context.say(f"{source}: {forecast.next}\n  nothing is recorded (--dry-run)")
+            return Outcome(exits.DONE, {"source": source, **_values(forecast), "order": None})
         with work.ledger.lock(source, holder(kind), None) as lease:
-            done = give_order(
-                work, lease, kind, asked, lambda told: context.say(f"{source}: {told}")
+            ordered = give_order(
+                work, lease, kind, asked, lambda sentence: context.say(f"{source}: {sentence}")
             )
     why = f": {asked.reason}" if asked.reason else ""
     recorded = f"{source}: recorded: {kind} {asked.table} ({asked.author}{why})"
-    context.say(recorded if kind is OrderKind.RESUME else f"{recorded}\n  {done.next}")
-    return Outcome(exits.DONE, {"source": source, **_values(done)})
+    context.say(recorded if kind is OrderKind.RESUME else f"{recorded}\n  {ordered.next}")
+    return Outcome(exits.DONE, {"source": source, **_values(ordered)})
 
 
 def _asked(arguments: argparse.Namespace) -> Asked:
-    """`--schema` and `--rename` are a resume's."""
     statement: str | None = None
     renames: tuple[tuple[str, str], ...] = ()
-    if arguments.command == OrderKind.RESUME:
+    if arguments.command == OrderKind.RESUME:  # pause has neither --schema nor --rename
         statement = _read(Path(arguments.schema)) if arguments.schema else None
         renames = _renames(arguments.rename)
         if renames and statement is None:
             raise UsageError(
-                "--rename needs a structure: it says which of its columns had another name.",
-                hint="give the structure too: --schema FILE, with what `show create table` prints",
+                "--rename needs --schema, whose columns it renames.",
+                hint="add --schema FILE, with what `show create table` prints",
             )
-    table, why = table_name(arguments.table), reason(arguments)
-    return Asked(table, author(arguments), why, statement, renames)
+    table, text = table_name(arguments.table), reason(arguments)
+    return Asked(table, author(arguments), text, statement, renames)
 
 
 def _read(path: Path) -> str:
@@ -66,26 +66,27 @@ def _read(path: Path) -> str:
 
 
 def _renames(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """OLD=NEW each, with or without the backticks of SQL."""
-    found = []
+    """Return the old and the new name of each OLD=NEW, which may be in backticks as in SQL."""
+    renames = []
     for word in words:
-        old, told, new = (part.strip().strip("`") for part in word.partition("="))
-        if not (old and told and new):
+        old, sign, new = (part.strip().strip("`") for part in word.partition("="))
+        if not (old and sign and new):
             raise UsageError(
                 f"--rename {word} does not name two columns.",
-                hint="--rename OLD=NEW: the name where the table stopped, and the one it has now",
+                hint="write --rename OLD=NEW: the column's name where the table stopped, and its "
+                "present name",
             )
-        found.append((old, new))
-    return tuple(found)
+        renames.append((old, new))
+    return tuple(renames)
 
 
-def _values(done: Ordered) -> dict[str, Any]:
-    given = done.order
+def _values(ordered: Ordered) -> dict[str, Any]:
+    order = ordered.order
     return {
         "order": {
-            **parts(given, "id", "table", "kind", "author", "reason", "ordered_at"),
-            "schema": given.schema and schema_to_json(given.schema),
-            "renames": dict(given.renames),
+            **parts(order, "id", "table", "kind", "author", "reason", "ordered_at"),
+            "schema": order.schema and schema_to_json(order.schema),
+            "renames": dict(order.renames),
         },
-        **parts(done, "order.stopped.at as stopped", "next"),
+        **parts(ordered, "order.stopped.at as stopped", "next"),
     }

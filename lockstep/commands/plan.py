@@ -1,4 +1,4 @@
-"""`lockstep plan`: what the next run would do; writes nothing."""
+"""`lockstep plan`: show what the next run would do, without writing anything."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final, assert_never
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import place_argument
+from lockstep.grammar import place_option
 from lockstep.report import counted, origin_values, show_stopped, show_table
 from pipeline.errors import LockstepError, LogStops
 from pipeline.json_values import parts
@@ -41,9 +41,9 @@ _GTIDS: Final = 120
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """The exit code is the one that a run would give; one source's trouble stops no other."""
+    """The exit code is the one that a run would have. A source that fails does not stop others."""
     sources = context.sources(arguments.source)
-    until = place_argument(arguments.until, "--until", "plan") if arguments.until else None
+    until = place_option(arguments, "--until")
     with context.adapters() as adapters:
         return Outcome.of_sources(
             {source.name: _plan(adapters, context, source.name, until) for source in sources}
@@ -71,7 +71,7 @@ def _plan(
 
 
 def plan_values(plan: RunPlan) -> dict[str, Any]:
-    """`error` is there where the run would not go through, as `run` has it."""
+    """Return the plan's values in `--json`; `error`, if the run would fail, is that of `run`."""
     return {
         **parts(plan, "abandoned", "waiting"),
         "supplies": _supplies(plan.tables),
@@ -85,9 +85,8 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
 
 
 def _supplies(plans: TablePlans) -> list[dict[str, Any]]:
-    """How each table is brought to where the others are, which is `to`: from where it stopped,
-    `from`, by what steps, each with its reason and what it asks of MySQL; `waits`: why none is
-    taken now."""
+    """Return how each table gets from where it stopped, `from`, to where the other tables are,
+    `to`: its steps, each with its reason and price; `waits`: why no step is taken now."""
     stopped = {order.table: order for order in plans.orders}
     return [
         {
@@ -152,8 +151,8 @@ def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
     counts = "counts.inserted, counts.updated, counts.deleted, size"
     rows = [(table, *parts(tally, counts).values()) for table, tally in reading.tables.items()]
     show_table(context, ("table", "inserted", "updated", "deleted", "bytes"), rows)
-    for table, how in sorted(reading.merges.items()):
-        context.say(f"  {table} {how}")
+    for table, sentence in sorted(reading.merges.items()):
+        context.say(f"  {table} {sentence}")
     if reading.foreign:
         context.say(
             f"  not captured: {counted(reading.foreign, 'transaction')} without rows of captured "
@@ -175,23 +174,22 @@ def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
 def _lines(source: str, plan: RunPlan) -> Iterator[str]:
     if plan.refusal is not None:
         before = plan.refusal.before if isinstance(plan.refusal, LogStops) else ""
-        would = f"capture all up to {before} and end there" if before else "be refused"
-        yield f"{source}: the next run would {would}: {plan.refusal.message}"
+        result = f"capture all up to {before} and end there" if before else "be refused"
+        yield f"{source}: the next run would {result}: {plan.refusal.message}"
         yield f"  hint: {plan.refusal.hint}"
     elif plan.reading is not None:
         gap = plan.start is not None and bool(plan.start.gap_tables)
-        back = plan.tables or plan.shapes
-        nothing = not plan.reading.transactions and not gap and not back
-        would = "find nothing new" if nothing else "go through"
+        nothing = not (plan.reading.transactions or gap or plan.tables or plan.shapes)
+        result = "find nothing new" if nothing else "go through"
         if nothing and plan.reading.end_is_behind:
-            would = f"read nothing: its end, {plan.reading.why}, is not after its start"
-        yield f"{source}: the next run would {would}"
+            result = f"read nothing: its end, {plan.reading.why}, is not after its start"
+        yield f"{source}: the next run would {result}"
     if plan.busy is not None:
         yield f"  a run is going on: {plan.busy.holder}, since {clock(plan.busy.taken_at)}"
     for sentence in plan.abandoned:
         yield f"  repair  {sentence}"
     for batch, tables in plan.waiting.items():
-        yield f"  merge   batch {batch} first: {', '.join(map(str, tables)) or 'it is merged'}"
+        yield f"  merge   batch {batch} first: {', '.join(map(str, tables)) or 'nothing is left'}"
     for table, shape in plan.shapes.items():
         yield from _shape_lines(table, shape)
     yield from supply_lines(plan.tables)
@@ -208,7 +206,7 @@ def _lines(source: str, plan: RunPlan) -> Iterator[str]:
 
 
 def price_told(price: Price) -> str:
-    """The end of a sentence that says how much is read; nothing where the server does not know."""
+    """Return the end of a sentence with the rows and bytes that are read, as far as known."""
     rows = "" if price.rows is None else f": about {price.rows:,} rows"
     return rows + ("" if not price.bytes else f", {price.bytes:,} bytes")
 
@@ -218,14 +216,14 @@ def _shape_lines(table: TableName, shape: PlannedShape) -> Iterator[str]:
         yield f"  shape   {table} would be quarantined: {shape.reason}"
         yield f"          hint: {shape.refused}"
         return
-    told = price_told(Price(shape.estimated_rows, shape.estimated_bytes))
-    yield f"  shape   {table}: {shape.reason}{told}"
+    price = price_told(Price(shape.estimated_rows, shape.estimated_bytes))
+    yield f"  shape   {table}: {shape.reason}{price}"
     if shape.remains is not None:
         yield f"          {shape.remains}"
 
 
 def supply_lines(plans: TablePlans) -> Iterator[str]:
-    """How each table is brought to where the others are: a line for each step."""
+    """Yield a line for each step that brings a table to where the others are."""
     end = "" if plans.cursor is None else str(plans.cursor.position.at)
     stopped = {order.table: order for order in plans.orders}
     for table, plan in sorted(plans.plans.items()):
@@ -239,9 +237,10 @@ def supply_lines(plans: TablePlans) -> Iterator[str]:
 
 
 def _step_line(table: TableName, step: Step, order: TableOrder | None, end: str) -> str:
-    moved = ""
+    reason = step.reason
     if order is not None and order.author == "lockstep" and order.kind is OrderKind.RELOAD:
-        moved = f": {order.reason}"
+        reason = f"{reason}: {order.reason}"
+    price = price_told(step.price)
     match step.supply:
         case FromLog(span):
             return (
@@ -255,27 +254,25 @@ def _step_line(table: TableName, step: Step, order: TableOrder | None, end: str)
             )
         case Rewritten(origin):
             return (
-                f"back    the mirror of {table} is rewritten {step.reason}: {origin.size}{moved}; "
+                f"back    the mirror of {table} is rewritten {reason}: {origin.size}; "
                 "no row is read from the source"
             )
         case RowsRead(load):
-            done = f", {load.rows:,} of them are read" if load is not None and load.rows else ""
-            told = price_told(step.price)
-            return f"read    {table} from the source: {step.reason}{moved}{told}{done}"
+            read = f", {load.rows:,} of them are read" if load is not None and load.rows else ""
+            return f"read    {table} from the source: {reason}{price}{read}"
         case ColumnsRead(columns):
             names = ", ".join(columns.names)
-            told = price_told(step.price)
-            return f"read    {names} of {table} from the source, by key: {step.reason}{told}"
+            return f"read    {names} of {table} from the source, by key: {step.reason}{price}"
     assert_never(step.supply)
 
 
 def start_line(start: PlannedStart) -> str:
-    told = f"{start.rule}: {start.reason}"
+    decision = f"{start.rule}: {start.reason}"
     if start.position is None:
-        return told
+        return decision
     gtids = start.position.gtid_set
-    of_gtids = f" ({gtids.shortened(_GTIDS)})" if gtids else ""
-    return f"{start.position}{of_gtids}, {told}"
+    gtid_words = f" ({gtids.shortened(_GTIDS)})" if gtids else ""
+    return f"{start.position}{gtid_words}, {decision}"
 
 
 def _reading_lines(reading: PlannedReading, seconds: float | None) -> Iterator[str]:
@@ -289,5 +286,5 @@ def _reading_lines(reading: PlannedReading, seconds: float | None) -> Iterator[s
     )
     if reading.largest is not None and reading.transactions > 1:
         largest = reading.largest
-        rows_of_it = counted(largest.rows, "row")
-        yield f"  largest {largest.bytes:,} bytes, {rows_of_it}, at {largest.position}"
+        size = f"{largest.bytes:,} bytes, {counted(largest.rows, 'row')}"
+        yield f"  largest {size}, at {largest.position}"

@@ -1,8 +1,8 @@
-"""`lockstep read TABLE`: a snippet, ready to paste, for each common reader; `--dbt`: all tables as
-sources of a dbt project.
+"""`lockstep read TABLE`: code that reads a table, ready to paste, for each common reader; `--dbt`:
+tables as sources of a dbt project.
 
-Paths are quoted as each language requires, because they contain names from the source. A value of
-`[lake.options]` that stands in lockstep.toml as a reference is told as one: no secret is printed.
+Paths are quoted as each language requires, because they contain names from the source. Secrets are
+never printed: if lockstep.toml refers to one, the code reads it from the same place.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, place_argument, table_name
+from lockstep.grammar import UsageError, place_option, table_name
 from pipeline.errors import LakeUnavailable, NothingMatches, VersionSetUnknown
 from pipeline.table import TableName
 from resources.config.secrets import is_reference
@@ -27,64 +27,62 @@ if TYPE_CHECKING:
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Of the mirror, its path and version at the acknowledged position, which the ledger
-    knows; of the changelog, its generations in the lake. And how to open it."""
+    """Print the snippets of a mirror, of a changelog, or of a mirror as of a place."""
     if arguments.dbt:
         return _as_dbt_sources(arguments, context)
     table = table_name(arguments.table)
     if arguments.at and arguments.changes:
         raise UsageError(
-            "--at is for the mirror; a changelog has every change with its place.",
+            "--at reads a mirror; a changelog has every change with its place.",
             hint="leave --at or --changes out",
         )
-    place = place_argument(arguments.at, "--at", "read") if arguments.at else None
+    place = place_option(arguments, "--at")
     with context.adapters() as adapters:
         ledger, lake = adapters.ledger(), context.settings.lake_path()
-        meant = _meant(ledger, context.sources(arguments.source), table)
-        if meant is not None:
-            source, table = meant
-            told = describe(ledger, source.name, table, lake)
-            if told is not None:
-                if place is not None:
-                    told |= describe_at(ledger, source.name, table, lake.absolute(), place)
-                elif arguments.changes:
-                    told |= describe_changes(ledger, source.name, table, lake)
-                elif ledger.table_states(source.name)[table].mirror_ended:
-                    raise NothingMatches(
-                        f"{table} is gone at the source, dropped or renamed, and has no mirror.",
-                        hint=f"its changelog is still there: `lockstep read {table} --changes`",
-                    )
-                told["snippets"] = _in_store(told, context)
-                for reader, snippet in told["snippets"].items():
-                    context.say(f"# {reader}\n{snippet}\n")
-                for reader, why in told.get("refused", {}).items():
-                    context.say(f"# {reader}: {why}")
-                for name, spelled in told["renamed"].items():
-                    context.say(f"# column {name!r} is called {spelled!r} there")
-                return Outcome(exits.DONE, told)
-    raise NothingMatches(
-        f"No run has captured a table {table} yet.",
-        hint="`lockstep tables` lists what is captured, `lockstep run` captures",
-    )
+        match = _find(ledger, context.sources(arguments.source), table)
+        values = None if match is None else describe(ledger, match[0], match[1], lake)
+        if match is None or values is None:
+            raise NothingMatches(
+                f"No run has captured a table {table} yet.",
+                hint="`lockstep tables` lists what is captured, `lockstep run` captures",
+            )
+        source, table = match
+        if place is not None:
+            values |= describe_at(ledger, source, table, lake.absolute(), place)
+        elif arguments.changes:
+            values |= describe_changes(ledger, source, table, lake)
+        elif ledger.table_states(source)[table].mirror_ended:
+            raise NothingMatches(
+                f"{table} was dropped or renamed at the source, and has no mirror.",
+                hint=f"its changelog still exists: `lockstep read {table} --changes`",
+            )
+    values["snippets"] = _in_store(values, context)
+    for reader, snippet in values["snippets"].items():
+        context.say(f"# {reader}\n{snippet}\n")
+    for reader, why in values.get("refused", {}).items():
+        context.say(f"# {reader}: {why}")
+    for name, column in values["renamed"].items():
+        context.say(f"# column {name!r} is called {column!r} there")
+    return Outcome(exits.DONE, values)
 
 
-def _meant(
+def _find(
     ledger: Ledger, sources: Sequence[SourceSettings], name: TableName
-) -> tuple[SourceSettings, TableName] | None:
-    """The table that is called so at its source, or whose mirror is; of several sources that have a
-    table of that name, the first."""
-    found = [
-        (source, table)
+) -> tuple[str, TableName] | None:
+    """Return the source and the table that has this name at the source, or whose mirror has it. If
+    several sources have a table of this name, return the first."""
+    matches = [
+        (source.name, table)
         for source in sources
         for table in source.mirrors().called(name, ledger.table_states(source.name))
     ]
-    if len({table for _, table in found}) > 1:
-        listed = ", ".join(f"{table} of {source.name}" for source, table in found)
+    if len({table for _, table in matches}) > 1:
+        tables = ", ".join(f"{table} of {source}" for source, table in matches)
         raise UsageError(
-            f"{name} may be several tables: {listed}.",
+            f"{name} may be several tables: {tables}.",
             hint="give the name of the table at the source, and --source NAME",
         )
-    return found[0] if found else None
+    return matches[0] if matches else None
 
 
 def _as_dbt_sources(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -92,12 +90,12 @@ def _as_dbt_sources(arguments: argparse.Namespace, context: CommandContext) -> O
 
     if arguments.at or arguments.changes:
         raise UsageError(
-            "--dbt is about mirrors as they are now.", hint="leave --at and --changes out"
+            "--dbt declares mirrors as they are now.", hint="leave --at and --changes out"
         )
     only = table_name(arguments.table) if arguments.table else None
-    chosen = [source.name for source in context.sources(arguments.source)]
+    sources = [source.name for source in context.sources(arguments.source)]
     with context.adapters() as adapters:
-        text = sources_yaml(context, adapters, chosen, only)
+        text = sources_yaml(context, adapters, sources, only)
     if text is None:
         raise NothingMatches(
             f"No run has made a mirror of {only or 'any table'} yet.",
@@ -107,26 +105,26 @@ def _as_dbt_sources(arguments: argparse.Namespace, context: CommandContext) -> O
     return Outcome(exits.DONE, {"sources_yml": text})
 
 
-def _in_store(told: dict[str, Any], context: CommandContext) -> dict[str, str]:
-    """The snippets, each behind what its reader has to know of the lake's store."""
-    lines = store_lines(told["path"], context.settings.file.lake.options)
-    found = {}
-    for reader, snippet in told["snippets"].items():
-        before = lines.get(reader)
-        found[reader] = f"{before}\n{snippet}" if before else snippet
-    return found
+def _in_store(values: dict[str, Any], context: CommandContext) -> dict[str, str]:
+    """Return the snippets, each after the lines that connect its reader with the lake's store."""
+    lines = store_lines(values["path"], context.settings.file.lake.options)
+    return {
+        reader: f"{lines[reader]}\n{snippet}" if lines.get(reader) else snippet
+        for reader, snippet in values["snippets"].items()
+    }
 
 
 def describe(
     ledger: Ledger, source: str, table: TableName, lake: LakePath
 ) -> dict[str, Any] | None:
-    """Where the table is and how to read it, as JSON; None if the source has no such."""
+    """Return a mirror's path, version and snippets, as JSON; None if the source has no such
+    table."""
     state = ledger.table_states(source).get(table)
     if state is None:
         return None
     cursor = ledger.cursors(source).acknowledged
     versions = ledger.version_set(source, cursor.batch).shown if cursor else []
-    path, (features, names) = str(lake / state.mirror), _told_of(lake / state.mirror)
+    path, (features, names) = str(lake / state.mirror), _reading(lake / state.mirror)
     return {
         "source": source,
         "table": str(table),
@@ -141,47 +139,47 @@ def describe(
     }
 
 
-def _told_of(
+def _reading(
     folder: LakePath, version: int | None = None
 ) -> tuple[Collection[str], Mapping[str, str]]:
-    """What a reader of the table must know, and its columns' names at the source → there; nothing
-    where no table is there."""
+    """Return the features that a reader of the Delta table must support, and its columns' names by
+    their names at the source; both empty if there is no table."""
     from resources.lake.columns import column_names
     from resources.lake.storage import delta_table, lake_errors
 
     try:
         with lake_errors(folder):
-            there = delta_table(folder, version)
-            return there.protocol().reader_features or (), column_names(there)
+            table = delta_table(folder, version)
+            return table.protocol().reader_features or (), column_names(table)
     except LakeUnavailable:
         return (), {}
 
 
 def _renamed(names: Mapping[str, str]) -> dict[str, str]:
-    return {name: spelled for name, spelled in names.items() if name != spelled}
+    return {name: column for name, column in names.items() if name != column}
 
 
 def describe_at(
     ledger: Ledger, source: str, table: TableName, lake: LakePath, place: Place
 ) -> dict[str, Any]:
-    """The mirror's version as of a place, and how to read it, as JSON. `VersionSetUnknown` where
-    the table has none there."""
+    """Return the mirror's version as of a place and its snippets, as JSON. `VersionSetUnknown` if
+    the mirror has no version for that place."""
     from pipeline.runs.inspecting.version_sets import version_set_at
 
     shown = version_set_at(ledger, source, place)
-    for lacks in shown.missing:
-        if lacks.table == table:
+    for missing in shown.missing:
+        if missing.table == table:
             raise VersionSetUnknown(
-                f"{table} cannot be read as of {place}: {lacks.reason}", hint=lacks.hint
+                f"{table} cannot be read as of {place}: {missing.reason}", hint=missing.hint
             )
-    entry = next((one for one in shown.entries if one.table == table), None)
+    entry = next((entry for entry in shown.entries if entry.table == table), None)
     if entry is None:
         raise VersionSetUnknown(
             f"{source} had no table {table} as of {shown.position}",
             hint=f"`lockstep versions --at {place} --source {source}` lists what it had",
         )
     path = str(lake / entry.mirror)
-    features, names = _told_of(lake / entry.mirror, entry.delta_version)
+    features, names = _reading(lake / entry.mirror, entry.delta_version)
     snippets = {
         "Python": version_set_snippet(source, str(table), str(place)),
         **table_snippets(path, features, entry.delta_version),
@@ -200,15 +198,15 @@ def describe_at(
 def describe_changes(
     ledger: Ledger, source: str, table: TableName, lake: LakePath
 ) -> dict[str, Any]:
-    """The changelog's generations, their columns together, and how to read it, as JSON."""
+    """Return the changelog's generations, their common columns and the snippets, as JSON."""
     from lockstep.reading import whole_changelog
     from pipeline.changes.layout import changelog_names
 
     names: dict[str, str] = {}
     for version in ledger.schema_versions(source, table):
         if version.shown is not None:
-            own = [column.name for column in version.shown_structure.columns]
-            names |= zip(own, changelog_names(own), strict=True)
+            columns = [column.name for column in version.shown_structure.columns]
+            names |= zip(columns, changelog_names(columns), strict=True)
     changelog = whole_changelog(ledger, lake.absolute(), source, table)
     snippets = changelog_snippets(source, str(table))
     if len(changelog.generations) == 1:
@@ -229,7 +227,8 @@ def describe_changes(
 _SESSION = "# with --packages io.delta:delta-spark_4.2_2.13:4.4.0, for Spark 4.2\n"
 
 _BY_AGE = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
-"""Delta's refusal of a version whose commit is old, also where it was the newest until now."""
+"""The setting by which Delta refuses a version whose commit is old, even if it was the newest
+version until recently."""
 
 _REFUSED: Final[Mapping[str, Mapping[str, str]]] = {
     "delta-rs": {"typeWidening": "types of its columns were widened"},
@@ -238,23 +237,19 @@ _REFUSED: Final[Mapping[str, Mapping[str, str]]] = {
         "typeWidening": "types of its columns were widened",
     },
 }
-"""By reader, the features of a table that it refuses, and what made the table have them
-(deltalake 1.6, Polars 2.1). Spark and DuckDB's delta extension read all that mirrors have."""
+"""The table features that a reader does not support, and how a table gets them (deltalake 1.6,
+Polars 2.1). Spark and DuckDB's delta extension support all features of mirrors."""
 
 
 def refusals(features: Collection[str]) -> dict[str, str]:
-    """Which readers cannot read a table with these features of the protocol, and why."""
-    found = {}
-    for reader, refused in _REFUSED.items():
-        # A feature's name may go on: typeWidening-preview.
-        why = [
-            told
-            for name, told in refused.items()
-            if any(feature.partition("-")[0] == name for feature in features)
-        ]
-        if why:
-            found[reader] = f"it does not read this table: {' and '.join(why)}"
-    return found
+    """Return the readers that cannot read a table with these features, each with the reason."""
+    names = {feature.partition("-")[0] for feature in features}  # typeWidening-preview
+    refusals = {}
+    for reader, causes in _REFUSED.items():
+        reasons = [cause for name, cause in causes.items() if name in names]
+        if reasons:
+            refusals[reader] = f"it does not read this table: {' and '.join(reasons)}"
+    return refusals
 
 
 def table_snippets(
@@ -263,21 +258,21 @@ def table_snippets(
     """Return the code that opens a Delta table, by reader, for each reader that supports its
     features; with `version`, the code that opens it at that version."""
     at = "" if version is None else f", version={version}"
-    travel, told = "", ""
+    setting, option, argument = "", "", ""
     if version is not None:
-        travel = f'spark.conf.set("{_BY_AGE}", "false")\n'
-        told = f'.option("versionAsOf", {version})'
-    duck = "" if version is None else f", version => {version}"
+        setting = f'spark.conf.set("{_BY_AGE}", "false")\n'
+        option = f'.option("versionAsOf", {version})'
+        argument = f", version => {version}"
     quoted = path.replace("'", "''")
     snippets = {
-        "Spark": f'{_SESSION}{travel}spark.read.format("delta"){told}.load({path!r})',
+        "Spark": f'{_SESSION}{setting}spark.read.format("delta"){option}.load({path!r})',
         "delta-rs": (
             "from deltalake import DeltaTable, QueryBuilder\n"
             f'QueryBuilder().register("t", DeltaTable({path!r}{at}))'
             '.execute("select * from t").read_all()'
         ),
         "Polars": f"import polars\npolars.scan_delta({path!r}{at}).collect()",
-        "DuckDB": f"install delta; load delta;\nselect * from delta_scan('{quoted}'{duck});",
+        "DuckDB": f"install delta; load delta;\nselect * from delta_scan('{quoted}'{argument});",
     }
     refused = refusals(features)
     return {reader: snippet for reader, snippet in snippets.items() if reader not in refused}
@@ -300,8 +295,9 @@ _FILE_SYSTEM: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 
 
 def store_lines(path: str, options: Mapping[str, str]) -> dict[str, str]:
-    """By reader, what goes in front; nothing for a folder, or for a store that is not S3's kind,
-    which readers know by their environment. `options` as they are written down."""
+    """Return by reader the lines that connect it with an S3 store, given `[lake.options]` as
+    written in lockstep.toml. None for a folder, nor for other stores, which readers find by their
+    environment."""
     scheme = path.partition("://")[0]
     if scheme not in ("s3", "s3a"):
         return {}
@@ -328,9 +324,9 @@ def _spark(scheme: str, options: Mapping[str, str]) -> str:
 
 
 def _environment(options: Mapping[str, str]) -> str:
-    """delta-rs, and Polars with it, finds a store's options in the environment."""
-    told = ", ".join(f'"AWS_{name.upper()}": {_python(value)}' for name, value in options.items())
-    return f"import os\nos.environ |= {{{told}}}" if told else ""
+    """delta-rs and Polars read the store's options from the environment."""
+    pairs = ", ".join(f'"AWS_{name.upper()}": {_python(value)}' for name, value in options.items())
+    return f"import os\nos.environ |= {{{pairs}}}" if pairs else ""
 
 
 def _duckdb(options: Mapping[str, str]) -> str:
@@ -363,7 +359,7 @@ def _python(value: str) -> str:
 
 
 def _sql(value: str) -> str:
-    """DuckDB's shell reads variables of the environment, and no other place for secrets."""
+    """DuckDB's shell reads a secret only from an environment variable, not from a file."""
     kind, _, target = value.partition(":")
     if is_reference(value):
         return f"getenv('{target}')" if kind == "env" else f"'the content of {target}'"

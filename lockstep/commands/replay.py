@@ -1,4 +1,5 @@
-"""`lockstep replay`: a span of the past once more; the live position stays where it is."""
+"""`lockstep replay`: read a span of the log again and correct the lake. The position of the next
+run does not move."""
 
 from __future__ import annotations
 
@@ -10,10 +11,9 @@ from typing import Any, Final
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument, table_name
-from lockstep.report import row_lines
+from lockstep.report import counted, row_lines
 from pipeline.json_values import parts
 from pipeline.replay.spans import Span
-from pipeline.runs.context import Workplace
 from pipeline.runs.replaying.heal import Healed
 from pipeline.runs.replaying.replay import ReplayReport, plan_replay, replay
 from pipeline.runs.replaying.segments_found import SegmentFound, SegmentStanding
@@ -26,11 +26,10 @@ _RIGHT: Final = (SegmentStanding.SAME, SegmentStanding.UNTOLD)
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """4 where `--compare` finds a difference, or a damaged file could not be replaced; 6 where
-    tables could not be compared."""
+    """Plan the replay with `--dry-run`, else carry it out."""
     if arguments.show_values and not arguments.compare:
         raise UsageError(
-            "--show-values is for --compare: a replay that writes tells of no rows.",
+            "--show-values needs --compare: a replay that writes shows no rows.",
             hint="add --compare, or leave --show-values out",
         )
     since = place_argument(arguments.since, "--from", "replay")
@@ -38,29 +37,27 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     only = frozenset(map(table_name, arguments.tables)) or None
     source = context.one_source(arguments.source)
     with context.work_on(source.name) as (_, work):
-        done = _done(arguments, context, work, Span(since, until), only)
-    for line in replay_lines(done, planned=arguments.dry_run):
+        if arguments.dry_run:
+            report = plan_replay(work, Span(since, until), only)
+        else:
+            with lock_when_free(work.ledger, source.name, holder("replay"), context.note) as lease:
+                report = replay(
+                    work,
+                    lease,
+                    Span(since, until),
+                    only,
+                    commit=not arguments.compare,
+                    show_values=arguments.show_values,
+                )
+    for line in replay_lines(report, planned=arguments.dry_run):
         context.say(f"{source.name}: {line}")
-    code = exits.DONE if arguments.dry_run else exit_code(done)
-    return Outcome(code, {"source": source.name, **replay_values(done)})
-
-
-def _done(
-    arguments: argparse.Namespace,
-    context: CommandContext,
-    work: Workplace,
-    span: Span,
-    only: frozenset[TableName] | None,
-) -> ReplayReport:
-
-    if arguments.dry_run:
-        return plan_replay(work, span, only)
-    with lock_when_free(work.ledger, work.source.name, holder("replay"), context.note) as lease:
-        compares, shows = arguments.compare, arguments.show_values
-        return replay(work, lease, span, only, commit=not compares, show_values=shows)
+    code = exits.DONE if arguments.dry_run else exit_code(report)
+    return Outcome(code, {"source": source.name, **replay_values(report)})
 
 
 def exit_code(report: ReplayReport) -> int:
+    """Return 4 if `--compare` found a difference or a damaged file could not be replaced, 6 if
+    tables could not be compared."""
     codes = [exits.DONE]
     wrong = report.left or report.wrong_changelogs
     if wrong or (report.differs and not report.committed):
@@ -73,13 +70,13 @@ def exit_code(report: ReplayReport) -> int:
 def replay_lines(report: ReplayReport, *, planned: bool) -> Iterator[str]:
     batches = report.batches
     if not batches:
-        yield f"no batch touches {report.span}: nothing is replayed"
+        yield f"no batch overlaps {report.span}: nothing is replayed"
         return
     first, last = batches[0].batch, batches[-1].batch
-    count = "1 batch" if len(batches) == 1 else f"{len(batches)} batches"
+    count = counted(len(batches), "batch", "batches")
     yield f"{count}, {first.id} to {last.id}: {first.start} to {last.end}"
     if report.early is not None:
-        yield f"the span goes on beyond the lake, which ends at {report.early}"
+        yield f"the span ends after the lake, which ends at {report.early}"
     for batch in batches:
         if batch.as_recorded is not None:
             yield f"batch {batch.batch.id} from its changelog alone: {batch.as_recorded}"
@@ -102,19 +99,19 @@ def replay_lines(report: ReplayReport, *, planned: bool) -> Iterator[str]:
 
 
 def _segment_line(segment: SegmentFound, *, committed: bool) -> str:
-    what = f"{segment.table} in batch {segment.batch} is {segment.standing.value}"
+    sentence = f"{segment.table} in batch {segment.batch} is {segment.standing.value}"
     if segment.columns:
-        what += f" in {', '.join(segment.columns)}"
+        sentence += f" in {', '.join(segment.columns)}"
     if segment.why is not None:
-        what += f" ({segment.why})"
+        sentence += f" ({segment.why})"
     if segment.waits is not None:
-        return f"{what}; the log brings it again, and it waits: {segment.waits}"
+        return f"{sentence}; the log has it, but it cannot be replaced yet: {segment.waits}"
     if not segment.replaced:
         return (
-            f"{what}; the log cannot bring it back: restore the file from a copy of the lake, or "
+            f"{sentence}; the log no longer has it: restore the file from a copy of the lake, or "
             f"`lockstep verify {segment.table} --repair`"
         )
-    return f"{what}: replaced" if committed else f"{what}: a replay replaces it"
+    return f"{sentence}: replaced" if committed else f"{sentence}: a replay replaces it"
 
 
 def _mirror_line(healed: Healed, *, committed: bool) -> str:
@@ -122,11 +119,11 @@ def _mirror_line(healed: Healed, *, committed: bool) -> str:
     if healed.not_compared is not None:
         return f"{table}: its mirror was not compared: {healed.not_compared}; {healed.hint}"
     if not healed.wrong:
-        return f"{table}: {healed.keys:,} keys, all as the changelog says"
-    what = f"{table}: {healed.wrong:,} of {healed.keys:,} keys"
+        return f"{table}: {counted(healed.keys, 'key')}, all as the changelog says"
+    keys = f"{table}: {healed.wrong:,} of {counted(healed.keys, 'key')}"
     if healed.delta_version is None:
-        return f"{what} are not what the changelog says"
-    return f"{what} put right, version {healed.delta_version}" if committed else what
+        return f"{keys} differ from the changelog"
+    return f"{keys} corrected, version {healed.delta_version}" if committed else keys
 
 
 _BATCH: Final = (

@@ -1,4 +1,4 @@
-"""`lockstep report`: one page about a run or a span of the past."""
+"""`lockstep report`: one HTML page about a run or a span of the past."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from lockstep.commands.versions import version_set_values
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument
 from lockstep.report import counted
+from lockstep.streams import writing
 from pipeline.batch import Batch
-from pipeline.errors import ConfigurationError
 from pipeline.json_values import parts
 from pipeline.replay.spans import Span
 from pipeline.runs.inspecting.span_report import SpanReport, report_of_run, report_of_span
@@ -23,8 +23,8 @@ from resources.lake.paths import LakePath
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """The ledger alone is asked; the page is the one thing that is written."""
-    from assets.report import page, page_path
+    """Only the ledger is asked, and only the page is written."""
+    from assets.report import keep_page, page, page_path
 
     span = _span(arguments)
     sources = context.sources(arguments.source)
@@ -40,9 +40,13 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 if span is None
                 else report_of_span(ledger, name, span, now)
             )
-            kept = page_path(context.settings.state_folder, name, report.about)
-            path = Path(arguments.output).absolute() if arguments.output else kept
-            _write(path, page(report, lake), kept=path == kept)
+            default = page_path(context.settings.state_folder, name, report.about)
+            path = Path(arguments.output).absolute() if arguments.output else default
+            with writing("The page", path, "--output"):
+                if path == default:
+                    keep_page(path, page(report, lake))
+                else:
+                    path.write_text(page(report, lake), encoding="utf-8")
             payload[name] = {**_values(report, lake), "page": path}
             context.say(*_lines(report, path))
     return Outcome(exits.DONE, {"sources": payload})
@@ -52,26 +56,14 @@ def _span(arguments: argparse.Namespace) -> Span | None:
     if arguments.since is None and arguments.until is None:
         return None
     if arguments.run is not None:
-        raise UsageError("A run, or a span: not both.", hint="leave RUN out, or --from and --to")
+        raise UsageError(
+            "A page is about a run or about a span, not about both.",
+            hint="leave RUN out, or --from and --to",
+        )
     return Span(
         place_argument(arguments.since or "earliest", "--from", "report"),
         place_argument(arguments.until or "latest", "--to", "report"),
     )
-
-
-def _write(path: Path, text: str, *, kept: bool) -> None:
-    from assets.report import keep_page
-
-    try:
-        if kept:
-            keep_page(path, text)
-        else:
-            path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(
-            f"The page cannot be written to {path}: {error.strerror or error}.",
-            hint="name another file: --output FILE",
-        ) from error
 
 
 def _lines(report: SpanReport, page: Path) -> Iterator[str]:

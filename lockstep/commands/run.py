@@ -1,4 +1,4 @@
-"""`lockstep run`: the job that a schedule runs, executed here."""
+"""`lockstep run`: one bounded run of each source, in this process."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import argparse
 from typing import Any
 
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import place_argument
+from lockstep.grammar import place_option
 from lockstep.running import run_sources
 from pipeline.errors import LockstepError
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """One bounded run of a source, or of each in turn; a failed one stops no other."""
+    """Run the sources one after another. A source that fails does not stop the others."""
     sources = context.sources(arguments.source)
-    until = place_argument(arguments.until, "--until") if arguments.until else None
+    until = place_option(arguments, "--until")
     outcomes: dict[str, tuple[int, dict[str, Any]]] = {}
     with context.adapters() as adapters:
-        for source in sources:  # a missing secret is told before anything is made
+        for source in sources:  # report missing secrets before anything is created
             try:
                 adapters.server(source.name)
             except LockstepError as error:

@@ -1,4 +1,5 @@
-"""`lockstep schema TABLE`, `lockstep schema verify`: structures then and now."""
+"""`lockstep schema TABLE` shows a table's structure, now or at a place in the log, with its
+history; `lockstep schema verify` checks the history of all tables."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, place_argument, table_name
+from lockstep.grammar import UsageError, place_option, table_name
 from lockstep.report import counted, show_table
 from pipeline.errors import NothingMatches
 from pipeline.json_values import parts
@@ -42,16 +43,16 @@ from resources.adapters import Adapters
 VERIFY = "verify"
 _ORIGINS = {
     VersionOrigin.BASELINE: "read from the server",
-    VersionOrigin.STATEMENT: "by a statement",
-    VersionOrigin.TABLE_MAP: "from the log, beside its rows",
+    VersionOrigin.STATEMENT: "made by a statement",
+    VersionOrigin.TABLE_MAP: "read from the log, where it precedes the rows",
     VersionOrigin.CARRIED: "an older version applies again",
     VersionOrigin.PERSON: "given by a person",
 }
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """A table's structure; or 4 where the history is not what it should be, 3 where the
-    source keeps moving."""
+    """Show one table, or verify all. `verify` has the exit code 4 if something differs, 3 if the
+    source changed too often meanwhile."""
     verifies = arguments.table == VERIFY
     if verifies and arguments.at:
         raise UsageError(
@@ -59,7 +60,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             hint="leave --at out",
         )
     table = None if verifies else table_name(arguments.table)
-    place = place_argument(arguments.at, "--at", "schema") if arguments.at else None
+    place = place_option(arguments, "--at")
     with context.adapters() as adapters:
         if table is None:
             return _verify(adapters, context, arguments.source)
@@ -69,13 +70,14 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 def _show(
     adapters: Adapters,
     context: CommandContext,
-    chosen: str | None,
+    source_name: str | None,
     table: TableName,
     place: Place | None,
 ) -> Outcome:
-    """The first source that knows the table; the ledger alone is asked, if it can tell."""
-    known: list[TableName] = []
-    for source in context.sources(chosen):
+    """Show the table of the first source that has it. The server is asked only if the ledger cannot
+    answer."""
+    tables: list[TableName] = []
+    for source in context.sources(source_name):
         name = source.name
 
         def work(name: str = name) -> Workplace:
@@ -84,18 +86,17 @@ def _show(
         try:
             shown = show_schema(adapters.ledger(), name, table, place, work)
         except NothingMatches:
-            known += adapters.ledger().last_versions(name)
+            tables += adapters.ledger().last_versions(name)
             continue
         at = str(place) if place is not None else None
         show_schema_of(context, name, shown, at)
         return Outcome(exits.DONE, schema_values(name, shown, at))
-    raise unknown_table(table, known, "the history")
+    raise unknown_table(table, tables, "the history")
 
 
-def _verify(adapters: Adapters, context: CommandContext, chosen: str | None) -> Outcome:
-
+def _verify(adapters: Adapters, context: CommandContext, source_name: str | None) -> Outcome:
     answers: dict[str, tuple[int, dict[str, Any]]] = {}
-    for source in context.sources(chosen):
+    for source in context.sources(source_name):
         with context.watch(source.name) as progress:
             verification = verify_schema(adapters.workplace(source.name, progress))
         context.say(*verification_lines(source.name, verification))
@@ -108,29 +109,25 @@ def _verify(adapters: Adapters, context: CommandContext, chosen: str | None) -> 
 
 
 def schema_values(source: str, shown: ShownSchema, at: str | None) -> dict[str, Any]:
-    """`at` is null for now. `schema` and `columns` are null where there is no structure to
-    show: dropped, or not known."""
-    schema = shown.shown.version.schema
+    """Return the values in `--json`. `at` is null for the present structure; `schema` and `columns`
+    are null if the table is dropped or its structure is not known."""
+    version = shown.shown.version
+    schema, shown_as = version.schema, version.shown_as
     return {
         "source": source,
         "table": shown.table,
         "at": at,
         **_version_values(shown.shown, shown.table),
-        "columns": schema and _columns(shown.shown.version, schema),
+        "columns": schema and _columns(version, schema),
         "schema": schema and schema_to_json(schema),
-        **_shown_values(shown.shown.version),
-        "versions": [_version_values(version, shown.table) for version in shown.versions],
+        # Which rows the lake has, and the fingerprint of the key that values are hashed with.
+        **({} if shown_as is None else parts(shown_as, "rows", "key")),
+        "versions": [_version_values(each, shown.table) for each in shown.versions],
     }
 
 
-def _shown_values(version: SchemaVersion) -> dict[str, Any]:
-    """Of a table that is not shown as it is: which rows are, and the fingerprint of the key that
-    values are hashed with."""
-    return {} if version.shown_as is None else parts(version.shown_as, "rows", "key")
-
-
-def _version_values(told: ToldVersion, table: TableName) -> dict[str, Any]:
-    version, statement = told.version, told.statement
+def _version_values(shown: ToldVersion, table: TableName) -> dict[str, Any]:
+    version, statement = shown.version, shown.statement
     return {
         **parts(version, "version", "since", "knowledge as state", "reason", "origin", "batch"),
         "changelog_generation": version.generation,
@@ -140,19 +137,18 @@ def _version_values(told: ToldVersion, table: TableName) -> dict[str, Any]:
             **parts(statement, "gtid", "committed_at", "outcome"),
             "effects": effects_on(statement, table),
         },
-        "changes": told.changes,
+        "changes": shown.changes,
     }
 
 
 def effects_on(statement: SchemaStatement, table: TableName) -> tuple[str, ...]:
-    """What the statement did to that table; all that it did where none of it names the
-    table."""
-    ours = tuple(
+    """Return the statement's effects on the table; all of its effects if none names the table."""
+    effects = tuple(
         text
         for text in statement.effects
         if text.startswith(f"{table}: ") or text.endswith(f": is now called {table}")
     )
-    return ours or statement.effects
+    return effects or statement.effects
 
 
 def show_schema_of(
@@ -164,7 +160,7 @@ def show_schema_of(
         _show_columns(context, shown.shown.version, schema)
     context.say(f"  {counted(len(shown.versions), 'version')}:")
     for version in shown.versions:
-        context.say(*_version_lines(version, shown.table, here=version is shown.shown))
+        context.say(*_version_lines(version, marked=version is shown.shown))
 
 
 def _heading(source: str, shown: ShownSchema, at: str | None) -> Iterator[str]:
@@ -183,8 +179,8 @@ def _heading(source: str, shown: ShownSchema, at: str | None) -> Iterator[str]:
 
 
 def _columns(version: SchemaVersion, schema: TableSchema) -> list[dict[str, Any]]:
-    """`shown`: what becomes of it in the lake, where it is not shown as it is."""
-    shown = version.treated
+    """Return the columns' values; `shown` says how a policy changes a column in the lake."""
+    treatments = version.treated
     return [
         {
             "name": column.name,
@@ -193,21 +189,21 @@ def _columns(version: SchemaVersion, schema: TableSchema) -> list[dict[str, Any]
             "default": written_default(column),
             "keys": keys_of(column, schema),
             "more": more_of(column, schema),
-            **({"shown": shown[column.name]} if column.name in shown else {}),
+            **({"shown": treatments[column.name]} if column.name in treatments else {}),
         }
         for column in schema.columns
     ]
 
 
 def _show_columns(context: CommandContext, version: SchemaVersion, schema: TableSchema) -> None:
-    shown = version.treated
+    treatments = version.treated
     heads = ("column", "type", "null", "default", "key", "", "in the lake")
     rows = []
     for column in _columns(version, schema):
         name, kind, nullable, default, keys, more = list(column.values())[:6]
         row = (name, kind, "yes" if nullable else "no", default, ", ".join(keys), more)
-        rows.append((*row, shown.get(name, "")) if shown else row)
-    show_table(context, heads if shown else heads[:-1], rows)
+        rows.append((*row, treatments.get(name, "")) if treatments else row)
+    show_table(context, heads if treatments else heads[:-1], rows)
     shown_as = version.shown_as
     if shown_as is not None and shown_as.rows is not None:
         context.say(f"  the lake has the rows where {shown_as.rows}")
@@ -220,14 +216,14 @@ def _show_columns(context: CommandContext, version: SchemaVersion, schema: Table
     context.say(f"  {written_options(schema)}\n")
 
 
-def _version_lines(told: ToldVersion, table: TableName, *, here: bool) -> Iterator[str]:
-    version, statement = told.version, told.statement
-    mark = "→" if here else " "
-    made = _ORIGINS[version.origin] if statement is None else first_words(statement.text)
-    yield f"  {mark} {version.version:>3}  {version.since}  {made}"
+def _version_lines(shown: ToldVersion, *, marked: bool) -> Iterator[str]:
+    version, statement = shown.version, shown.statement
+    mark = "→" if marked else " "
+    origin = _ORIGINS[version.origin] if statement is None else first_words(statement.text)
+    yield f"  {mark} {version.version:>3}  {version.since}  {origin}"
     if version.knowledge is not Knowledge.KNOWN:
-        yield f"         {_state(told)}"
-    for change in told.changes:
+        yield f"         {_state(shown)}"
+    for change in shown.changes:
         yield f"         {change}"
 
 
@@ -250,15 +246,13 @@ def verification_values(verification: SchemaVerification) -> dict[str, Any]:
 
 
 def verification_lines(source: str, verification: SchemaVerification) -> Iterator[str]:
-    said = (
-        "is what its statements make" if not verification.folded else "differs from its statements"
-    )
+    result = "differs from" if verification.folded else "equals"
     yield (
         f"{source}: the history ({counted(verification.statements, 'statement')}, "
-        f"{counted(verification.versions, 'version')}) {said}"
+        f"{counted(verification.versions, 'version')}) {result} what its statements make"
     )
     for disagreement in verification.folded:
-        yield from _disagreement(disagreement, "recorded, followed again")
+        yield from _disagreement(disagreement, "recorded, applied again")
     equal = verification.compared - len(verification.differing) - len(verification.unknown)
     yield (
         f"{source} at {verification.at}: {equal} of {counted(verification.compared, 'table')} "
@@ -269,21 +263,21 @@ def verification_lines(source: str, verification: SchemaVerification) -> Iterato
         yield from _disagreement(disagreement, "history, server")
     if verification.differing:
         yield (
-            "  hint: either a statement is not in the log (sql_log_bin=0, another server), or "
-            "Lockstep reads one differently from this server: `lockstep schema TABLE` shows which "
-            "statement each part comes from. If nobody altered the table elsewhere, report it to "
-            "us. Where rows do not fit, the table is quarantined, and `lockstep resume TABLE "
-            "--reason …` brings it back"
+            "  hint: either a statement is missing in the log (sql_log_bin=0, another server), or "
+            "Lockstep reads one differently from this server: `lockstep schema TABLE` shows the "
+            "statement that each part comes from. If nobody altered the table without the log, "
+            "report it to us. If rows do not fit, the table is quarantined, and `lockstep resume "
+            "TABLE --reason …` brings it back"
         )
     for version in verification.unknown:
         yield f"  {version.table}: not known since {version.since}: {version.reason}"
     if verification.unseen:
-        yield f"  not captured, and not shown to this account: {listed(verification.unseen)}"
+        yield f"  not captured, and not visible to this account: {listed(verification.unseen)}"
 
 
 def _disagreement(disagreement: Disagreement, sides: str) -> Iterator[str]:
-    about = str(disagreement.table) if disagreement.table is not None else "a statement"
+    subject = str(disagreement.table) if disagreement.table is not None else "a statement"
     number = f", version {disagreement.version}" if disagreement.version is not None else ""
-    yield f"  {about}{number}, at {disagreement.position} ({sides}):"
+    yield f"  {subject}{number}, at {disagreement.position} ({sides}):"
     for sentence in disagreement.differences:
         yield f"    {sentence}"

@@ -1,4 +1,5 @@
-"""What an installation needs: `lockstep setup`, `lockstep spark serve`, `lockstep completion`."""
+"""The commands of an installation: `lockstep setup`, `lockstep spark serve` and
+`lockstep completion`."""
 
 from __future__ import annotations
 
@@ -16,24 +17,22 @@ from pipeline.errors import JavaMissing
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    return _PERFORM[arguments.command](arguments, context)
+    return _COMMANDS[arguments.command](arguments, context)
 
 
 def _setup(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Java is looked at, jars are fetched, the engine is compiled; needs no configuration. What is
-    there already is left as it is."""
+    """Check Java, fetch missing jars and compile the engine. This needs no configuration."""
     from pipeline.binlog.arrays.compiled import cache_folder
     from resources.mysql.rehearsal import rehearse
 
     spark = {} if arguments.no_java else _spark(arguments, context)
     context.say("the engine: compiled once, which takes half a minute")
-    clock = perf_counter()
+    begin = perf_counter()
     rehearse()
-    kept = cache_folder()
-    where = f"kept in {kept}" if kept else "nowhere to keep it: compiled at every start"
-    context.say(f"the engine: ready after {perf_counter() - clock:.1f} s, {where}")
-    compiled = None if kept is None else str(kept)
-    return Outcome(exits.DONE, {**spark, "compiled": compiled})
+    folder = cache_folder()
+    result = f"kept in {folder}" if folder else "compiled at every start, as no folder can keep it"
+    context.say(f"the engine: ready after {perf_counter() - begin:.1f} s, {result}")
+    return Outcome(exits.DONE, {**spark, "compiled": folder})
 
 
 def _spark(arguments: argparse.Namespace, context: CommandContext) -> dict[str, Any]:
@@ -44,8 +43,8 @@ def _spark(arguments: argparse.Namespace, context: CommandContext) -> dict[str, 
     try:
         java = java_or_refuse(os.environ)
     except JavaMissing as error:
-        elsewhere = "where Spark is a server elsewhere: `lockstep setup --no-java`"
-        raise JavaMissing(error.message, hint=f"{error.hint}; {elsewhere}") from error
+        remote = "if Spark is a server elsewhere: `lockstep setup --no-java`"
+        raise JavaMissing(error.message, hint=f"{error.hint}; {remote}") from error
     context.say(f"Java {java.major}: {java.program}")
     folder = jars_folder(sys.prefix)
     settings = None if arguments.ivy_settings is None else Path(arguments.ivy_settings)
@@ -53,13 +52,13 @@ def _spark(arguments: argparse.Namespace, context: CommandContext) -> dict[str, 
     fetched = bring_jars(folder, *locks, java=java.program, settings=settings)
     context.say(f"jars of Delta Lake{' and for s3' * len(locks[1:])}: {len(fetched)} fetched")
     archived = make_archive(folder, (*class_path(folder), log_store_jar()), java)
-    context.say(f"the archive that lets Spark start faster: {'made' if archived else 'there'}")
+    state = "made" if archived else "exists"
+    context.say(f"the class-data archive, with which Spark starts faster: {state}")
     return {"java": str(java.program), "fetched": [jar.file_name for jar in fetched]}
 
 
 def _serve(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """With `--dry-run` what would be started; else this process becomes the server, a Spark that
-    keeps running for runs every minute."""
+    """Turn this process into a Spark Connect server; with `--dry-run` only say what would start."""
     from resources.lake.serving import become_server, require_free, server_to_start
 
     settings = context.settings
@@ -75,7 +74,7 @@ def _serve(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _completion(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """What makes a shell complete commands and options; needs no configuration."""
+    """Print the script for a shell. This needs no configuration."""
     import shtab
 
     script = shtab.complete(make_parser(), arguments.shell)
@@ -83,4 +82,4 @@ def _completion(arguments: argparse.Namespace, context: CommandContext) -> Outco
     return Outcome(exits.DONE, {"script": script})
 
 
-_PERFORM: Final = {"setup": _setup, "spark": _serve, "completion": _completion}
+_COMMANDS: Final = {"setup": _setup, "spark": _serve, "completion": _completion}

@@ -1,4 +1,4 @@
-"""`lockstep status`: where each source stands and what is the matter, server or not."""
+"""`lockstep status`: the state of each source and what is wrong, also while MySQL is down."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _GTIDS: Final = 100
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Exit code 0 if nothing waits for a person or a run. A MySQL that is down is a line, and the
-    ledger is told all the same."""
+    """The exit code is 0 if nothing waits for a person or for a run. If MySQL is down, the answer
+    says so and has everything that the ledger knows."""
     answers: dict[str, tuple[int, dict[str, Any]]] = {}
     with context.adapters() as adapters:
         for source in context.sources(arguments.source):
@@ -74,8 +74,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def catalog_standing(adapters: Adapters, mirrors: MirrorNames) -> CatalogStanding | None:
-    """What the ledger knows of entries; None where mirrors are not registered, or where [catalog]
-    is wrong, which `lockstep check` tells of."""
+    """Return what the ledger knows of entries; None without [catalog], or if it is wrong, which
+    `lockstep check` reports."""
     try:
         registry = adapters.registry()
     except LockstepError:
@@ -84,25 +84,25 @@ def catalog_standing(adapters: Adapters, mirrors: MirrorNames) -> CatalogStandin
 
 
 def workplace_or_why(adapters: Adapters, source: str) -> Workplace | LockstepError:
-    """What the server is asked through, or why there is none; a missing secret is told, too. Who
-    looks waits a tenth as long as a run does for a server's set to catch up with its log."""
+    """Return the source's workplace, or the error that prevents it, such as a missing secret."""
     try:
         work = adapters.workplace(source, Unwatched())
     except LockstepError as error:
         return error
+    # A command that only looks should answer soon: its retries pause a tenth as long as a run's.
     return replace(work, pause=a_tenth)
 
 
 def exit_code(standing: Standing, now: datetime, pause: timedelta | None) -> int:
-    """0 if nothing waits for anybody. While a run goes on, what waits for a run does not count,
-    and what waits for a person does."""
-    found = verdict(standing, now, pause)
-    if found.state is State.BUSY and found.recovery is None:
+    """Return 0 if nothing waits for a person or for a run. While a run is going on, only what waits
+    for a person counts."""
+    judged = verdict(standing, now, pause)
+    if judged.state is State.BUSY and judged.recovery is None:
         code = exit_code(replace(standing, lease=None), now, pause)
         return exits.DONE if code == exits.TRY_AGAIN else code
-    if found.recovery is not None:
-        return found.recovery.exit_code
-    return exits.DONE if found.state is State.FINE else exits.QUARANTINED
+    if judged.recovery is not None:
+        return judged.recovery.exit_code
+    return exits.DONE if judged.state is State.FINE else exits.QUARANTINED
 
 
 # -- the answer to a program ---------------------------------------------------------------
@@ -118,8 +118,6 @@ _DECISION: Final = (
 _PROVEN: Final = (
     "proven.proof as proof, proven.rows as rows, proven.at as position, proven.gtid_set as gtid_set"
 )
-
-
 _IN_CLEAR: Final = (
     "table, tightening.columns as columns, tightening.rows as rows, "
     "tightening.rehashed as rehashed, tightening.through as through_batch, noted_at, begun, "
@@ -130,9 +128,9 @@ _IN_CLEAR: Final = (
 def status_values(
     standing: Standing, judged: Verdict, now: datetime, decisions: Iterable[RecordedDecision]
 ) -> dict[str, Any]:
-    """Null for what cannot be told. `decisions`: the newest, newest first."""
+    """Return the values in `--json`, null if not known. `decisions`: the latest, newest first."""
     facts, room, lease = standing.facts, standing.headroom, standing.lease
-    failed = standing.failures
+    failures = standing.failures
     return {
         **parts(judged, "state", "sentence", "hint"),
         "captured": _cursor_values(standing, standing.captured),
@@ -150,7 +148,7 @@ def status_values(
             {**to_json(batch.batch), "waits_for": batch.tables} for batch in standing.waiting
         ],
         "batches": standing.batches[:_BATCHES],
-        "failures": failed and parts(failed, "count", "first", "last.hint as hint"),
+        "failures": failures and parts(failures, "count", "first", "last.hint as hint"),
         "lease": lease if lease is not None and lease.live else None,
         "override": standing.override,
         "gaps": [
@@ -182,7 +180,7 @@ def _cursor_values(standing: Standing, cursor: Cursor | None) -> dict[str, Any] 
 
 
 def proof_values(proofs: Iterable[TableProof], now: datetime) -> list[dict[str, Any]]:
-    """What comparisons with MySQL found, by table; `age_seconds`: since it was last found equal."""
+    """Return each table's comparisons with MySQL; `age_seconds`: since it was last proven equal."""
     return [
         {
             **parts(proof, "table", "whole", "compared_at", "differing", "proven_at"),
@@ -203,8 +201,8 @@ def status_lines(
     decisions: Iterable[RecordedDecision] = (),
     tables: Iterable[str] = (),
 ) -> Iterator[str]:
-    """What is the matter and what to type; then everything else that is known. `decisions`: the
-    newest, newest first; `tables`: lines on those that are not followed just now."""
+    """Yield what is wrong and what to do about it, then everything else that is known. `decisions`:
+    the latest, newest first; `tables`: the lines about tables that are not followed now."""
     yield f"{standing.source}: {judged.state}: {judged.sentence}"
     if judged.hint:
         yield f"  hint: {judged.hint}"
@@ -215,18 +213,17 @@ def status_lines(
         **_server(standing),
     }
     for batch in standing.waiting:
-        waits = ", ".join(map(str, batch.tables))
-        pairs[f"batch {batch.batch.id}"] = (
-            f"{batch.batch.state.value}, from {batch.batch.start}"
-            + (f", waits for {waits}" if waits else "")
-        )
+        tables_left = ", ".join(map(str, batch.tables))
+        waits = f", waits for {tables_left}" if tables_left else ""
+        state = batch.batch.state.value
+        pairs[f"batch {batch.batch.id}"] = f"{state}, from {batch.batch.start}{waits}"
     if (lease := standing.lease) is not None and lease.live:
         beat = f", last sign of life {clock(lease.beat_at)}" if lease.beat_at else ""
         pairs["being run by"] = f"{lease.holder}, since {clock(lease.taken_at)}{beat}"
     if (choice := standing.override) is not None:
         pairs["next start"] = f"{choice.place}, chosen by {choice.author}: {choice.reason}"
     yield lines(pairs)
-    yield from _scars(standing)
+    yield from _gap_lines(standing)
     for table in standing.loading:
         yield f"  following, reading rows: {table.sentence()}"
     yield from partial_lines(standing.partial)
@@ -238,14 +235,15 @@ def status_lines(
     for note in standing.in_clear:
         yield f"  {note.table}: {note.told}"
     for folder in standing.former:
-        yield f"  {folder}: a mirror was there before; `lockstep upkeep` deletes it in time"
+        yield f"  {folder}: the former place of a mirror; `lockstep upkeep` deletes it later"
     yield from tables
-    for done in decisions:
-        yield f"  {clock(done.decided_at)}  {done.decision.rule}: {done.decision.reason}"
+    for recorded in decisions:
+        decision = recorded.decision
+        yield f"  {clock(recorded.decided_at)}  {decision.rule}: {decision.reason}"
 
 
-def _scars(standing: Standing) -> Iterator[str]:
-    """What the lake lacks, or has twice."""
+def _gap_lines(standing: Standing) -> Iterator[str]:
+    """Yield the parts of the log that were never read, or read twice."""
     for gap in standing.gaps:
         if gap.is_open:
             again = f"; right again: {', '.join(gap.closed)}" if gap.closed else ""
@@ -257,30 +255,29 @@ def _scars(standing: Standing) -> Iterator[str]:
         until = f" committed up to {clock(overlap.until)}" if overlap.until else ""
         yield (
             f"  read twice: rows with _batch = {overlap.batch}{until} may be in the changelogs "
-            f"under "
-            f"_batch <= {overlap.after} as well; mirrors are exact"
+            f"with _batch <= {overlap.after} as well; mirrors are exact"
         )
 
 
 def _server(standing: Standing) -> dict[str, str]:
     facts, cursor = standing.facts, standing.captured
-    found = {}
+    pairs = {}
     if facts is not None:
         other = ", not the one that was read last" if standing.other_server else ""
         standby = ", the standby" if facts.standby else ""
-        found["server"] = f"{facts.server_uuid}{standby}{other}, its log ends at {facts.head}"
+        pairs["server"] = f"{facts.server_uuid}{standby}{other}, its log ends at {facts.head}"
     elif standing.trouble is not None:
         asked = standing.trouble.recovery is not Recovery.CONFIGURATION
         answer = "does not answer" if asked else "was not asked"
-        found["server"] = f"{answer}: {standing.trouble.message}"
+        pairs["server"] = f"{answer}: {standing.trouble.message}"
     if len(standing.lineage) > 1:
-        found["read from"] = ", then ".join(map(str, standing.lineage))
+        pairs["read from"] = ", then ".join(map(str, standing.lineage))
     if cursor is not None:
         why = why_not_by_gtid(cursor, facts)
-        found["failover"] = f"would be refused: {why}" if why else "could be followed by GTIDs"
+        pairs["failover"] = f"would be refused: {why}" if why else "could be followed by GTIDs"
     if standing.headroom is not None:
-        found["headroom"] = _headroom(standing.headroom)
-    return found
+        pairs["headroom"] = _headroom(standing.headroom)
+    return pairs
 
 
 def _headroom(room: Headroom) -> str:
@@ -318,12 +315,12 @@ def _place(cursor: Cursor | None) -> str:
 def proof_lines(
     proofs: Sequence[TableProof], stopped: Collection[TableName], now: datetime
 ) -> Iterator[str]:
-    """Tables that differed when they were last compared; then how old the proofs of those are that
-    follow the source."""
+    """Yield the tables that differed in their last comparison, then the age of the oldest proof of
+    tables that follow the source."""
     for table, proof in open_differences(proofs).items():
         rows, when = counted(proof.differing, "row"), clock(proof.compared_at)
         yield f"  {table} differs from MySQL: {rows} when compared {when}"
-        yield f"    hint: `lockstep verify {table}` shows which, `--repair` mends them"
+        yield f"    hint: `lockstep verify {table}` shows which rows, `--repair` corrects them"
     proven = proven_since(proofs, stopped).values()
     if proven:
         oldest = spoken(max(now - min(proven), now - now))
@@ -419,9 +416,9 @@ def _consumer_sentence(consumer: Consumer) -> str:
 
 
 def _catalog_line(standing: CatalogStanding) -> str:
-    told = f"  catalog: {counted(standing.registered, 'table')} registered"
+    line = f"  catalog: {counted(standing.registered, 'table')} registered"
     if standing.waiting:
-        told += f"; waiting for the next run: {listed(standing.waiting)}"
+        line += f"; waiting for the next run: {listed(standing.waiting)}"
     if standing.left:
-        told += f"; {len(standing.left)} can have no name there: `lockstep catalog` says why"
-    return told
+        line += f"; {len(standing.left)} cannot have a name there: `lockstep catalog` says why"
+    return line

@@ -1,4 +1,4 @@
-"""`lockstep tables`: every table of the source, captured or not, and why."""
+"""`lockstep tables`: every table of the source, and why it is or is not captured."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from lockstep import exits, report
+from lockstep import exits
 from lockstep.context import CommandContext, Outcome
+from lockstep.report import show_table
 from pipeline.json_values import parts
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import SourceServer
@@ -20,59 +21,56 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     with context.adapters() as adapters:
         for source in context.sources(arguments.source):
             server = adapters.server(source.name)
-            server.facts()  # the server speaks first: without it, nothing is made here
-            told = rows(source.name, source.plan().patterns, server, adapters.ledger())
-            payload[source.name] = {"tables": told}
+            server.facts()  # ask the server first: if it refuses us, no ledger is created
+            tables = table_values(source.name, source.plan().patterns, server, adapters.ledger())
+            payload[source.name] = {"tables": tables}
             context.say(f"{source.name}:")
-            report.show_table(
-                context,
-                ("table", "captured", "why not", "key", "rows", "state", "position"),
-                [
-                    (
-                        one["table"],
-                        "yes" if one["captured"] else "no",
-                        one["why_not"],
-                        ", ".join(one["primary_key"]) or "none",
-                        "" if one["rows"] is None else f"~{one['rows']:,}",
-                        _state(one),
-                        one["position"],
-                    )
-                    for one in told
-                ],
-            )
+            heads = ("table", "captured", "why not", "key", "rows", "state", "position")
+            show_table(context, heads, list(map(_row, tables)))
     return Outcome(exits.DONE, {"sources": payload})
 
 
-def rows(
+def _row(table: Mapping[str, Any]) -> tuple[object, ...]:
+    partial = f"partial: begins at {table['begins']}" if table["begins"] else ""
+    return (
+        table["table"],
+        "yes" if table["captured"] else "no",
+        table["why_not"],
+        ", ".join(table["primary_key"]) or "none",
+        "" if table["rows"] is None else f"~{table['rows']:,}",
+        ", ".join(filter(None, (table["state"], partial))),
+        table["position"],
+    )
+
+
+def table_values(
     source: str, patterns: TablePatterns, server: SourceServer, ledger: Ledger
 ) -> list[dict[str, Any]]:
-    """The server's tables, then those only the ledger knows, as JSON. `position` is where
-    the mirror stands: the merged position, or where the table was quarantined; `begins`, for a
-    table that the lake can have but a part of, where that begins."""
+    """Return the values of the server's tables, then of those that only the ledger has.
+
+    `position`: the place in the log that the mirror shows, or where the table was quarantined;
+    `begins`: where the lake's part begins of a table that the lake does not have completely.
+    """
     states, cursor = ledger.table_states(source), ledger.cursors(source).acknowledged
     listed = {table.name: table for table in server.tables()}
     partial = {extent.table: extent for extent in partial_tables(ledger, source, patterns)}
-    found = []
+    tables = []
     for name in (*listed, *sorted(states.keys() - listed.keys())):
         table, state = listed.get(name), states.get(name)
         why_not = patterns.reason(name) if table else "dropped at the source"
         place = state and (state.position or (str(cursor.position) if cursor else None))
-        values = {
-            "table": str(name),
-            "captured": why_not is None,
-            "why_not": why_not,
-            "primary_key": table.primary_key if table else (),
-            **parts(table, "rows, engine"),
-            **parts(state, "condition as state"),
-            **parts(partial.get(name) if table else None, "begins"),
-            **parts(state, "reason, hint"),
-            "position": place,
-            **parts(state, "mirror"),
-        }
-        found.append(values)
-    return found
-
-
-def _state(one: Mapping[str, Any]) -> str:
-    words = [one["state"] or "", f"partial: begins at {one['begins']}" if one["begins"] else ""]
-    return ", ".join(filter(None, words))
+        tables.append(
+            {
+                "table": str(name),
+                "captured": why_not is None,
+                "why_not": why_not,
+                "primary_key": table.primary_key if table else (),
+                **parts(table, "rows, engine"),
+                **parts(state, "condition as state"),
+                **parts(partial.get(name) if table else None, "begins"),
+                **parts(state, "reason, hint"),
+                "position": place,
+                **parts(state, "mirror"),
+            }
+        )
+    return tables

@@ -1,4 +1,4 @@
-"""`lockstep upkeep`: mirrors' files made fewer, and those deleted that no version needs."""
+"""`lockstep upkeep`: compact small files of mirrors, and delete files that no version needs."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from resources.holders import holder
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """0 also where a table was left to the next upkeep: the answer says so."""
+    """The exit code is 0 also if a table was left to the next upkeep; the answer names it."""
     only = frozenset(map(table_name, arguments.tables)) or None
     payload: dict[str, Any] = {}
     with context.adapters() as adapters:
         for source in context.sources(arguments.source):
-            done = _done(arguments, context, adapters, source.name, only)
-            for line in _lines(done, planned=arguments.dry_run):
+            report = _report(arguments, context, adapters, source.name, only)
+            for line in _lines(report, planned=arguments.dry_run):
                 context.say(f"{source.name}: {line}")
-            payload[source.name] = _values(done, planned=arguments.dry_run)
+            payload[source.name] = _values(report, planned=arguments.dry_run)
     return Outcome(exits.DONE, {"sources": payload})
 
 
-def _done(
+def _report(
     arguments: argparse.Namespace,
     context: CommandContext,
     adapters: Adapters,
     source: str,
     only: frozenset[TableName] | None,
 ) -> UpkeepReport:
-
+    """Carry out the upkeep, or with `--dry-run` plan it."""
     policy = context.settings.upkeep(purge=arguments.purge)
     with context.watch(source) as progress:
         work, lake = adapters.workplace(source, progress), adapters.upkeep()
@@ -59,22 +59,21 @@ def _done(
 
 
 def _lines(report: UpkeepReport, *, planned: bool) -> Iterator[str]:
+    deleted = "would be deleted" if planned else "deleted"
     yield from _changes_lines(report.changes, planned=planned)
     if report.logs.files:
-        would = "would be deleted" if planned else "deleted"
-        yield f"logs: {_pile(report.logs)} of checkpoints {would}"
+        yield f"logs: {_pile(report.logs)} of checkpoints {deleted}"
     for note in report.cleared:
         yield f"{note.table}: no values of {note.tightening.told} are left in clear"
     for former in report.former:
-        goes = "would be deleted" if planned else "deleted"
-        yield f"{former.folder}, where a mirror was before: {former.kept or goes}"
+        yield f"{former.folder}, where a mirror was before: {former.kept or deleted}"
     idle = 0
     for table in report.tables:
         lines = [*_table_lines(table, planned=planned)]
         idle += not lines
         yield from lines
     if idle:
-        yield f"{idle} {'table has' if idle == 1 else 'tables have'} nothing to do"
+        yield f"{counted(idle, 'table has', 'tables have')} nothing to do"
     elif not report.tables:
         yield "no table has a mirror yet"
     if planned:
@@ -86,13 +85,13 @@ def _changes_lines(changes: ChangesPlan, *, planned: bool) -> Iterator[str]:
         yield f"changes: nothing old is deleted: {changes.left}"
     if changes.held is not None:
         yield f"changes: {changes.held}"
-    would = "would be " if planned else ""
+    would_be = "would be " if planned else ""
     if changes.unlisted.files or changes.through is not None:
-        yield f"changes: {_pile(changes.unlisted)} {would}taken off the changelogs"
+        yield f"changes: {_pile(changes.unlisted)} {would_be}removed from the changelogs"
     if changes.deleted.files:
-        yield f"changes: {_pile(changes.deleted)} {would}deleted"
+        yield f"changes: {_pile(changes.deleted)} {would_be}deleted"
     if changes.rows:
-        yield f"ledger: {changes.rows:,} rows about them deleted"
+        yield f"ledger: {counted(changes.rows, 'row')} about them deleted"
 
 
 def _table_lines(upkeep: TableUpkeep, *, planned: bool) -> Iterator[str]:
@@ -103,10 +102,10 @@ def _table_lines(upkeep: TableUpkeep, *, planned: bool) -> Iterator[str]:
         for step in upkeep.planned:
             yield f"{table}: would {step.kind.value} {_pile(step.pile)}: {step.reason}"
     for done in upkeep.done:
-        did = f"version {done.delta_version}, {done.step.reason}"
+        result = f"version {done.delta_version}, {done.step.reason}"
         if done.step.kind is StepKind.VACUUM:
-            did = f"{_pile(done.gone)} deleted"
-        yield f"{table}: {done.step.kind.value}: {did}"
+            result = f"{_pile(done.gone)} deleted"
+        yield f"{table}: {done.step.kind.value}: {result}"
     for left in upkeep.left:
         yield f"{table}: {left}"
 
@@ -128,10 +127,9 @@ _DONE: Final = (
 
 
 def _values(report: UpkeepReport, *, planned: bool) -> dict[str, Any]:
-    of_all = "seconds, logs.files as checkpoint_files, logs.bytes as checkpoint_bytes"
     return {
         "dry_run": planned,
-        **parts(report, of_all),
+        **parts(report, "seconds, logs.files as checkpoint_files, logs.bytes as checkpoint_bytes"),
         "changes": parts(report.changes, _CHANGES),
         "cleared": [note.table for note in report.cleared],
         "former_mirrors": report.former,

@@ -1,4 +1,4 @@
-"""`lockstep verify`: hold MySQL and the lake against each other at one place of the log."""
+"""`lockstep verify`: compare MySQL with the lake at one position of the log."""
 
 from __future__ import annotations
 
@@ -28,32 +28,27 @@ from resources.config import SourceSettings
 from resources.holders import holder
 
 _GTIDS: Final = 200
-"""Characters of a set at the most."""
+"""Largest number of characters of a GTID set that are printed."""
 
 _COLUMNS: Final = "table, source_rows, lake_rows, only_in_source, only_in_lake, different"
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Exit code 4 if a table differs or cannot be compared, 3 if one cannot be proven now, 6 if
-    tables are quarantined."""
+    """Compare each source, and with `--repair` have the differing tables read again."""
     tables = [table_name(text) for text in arguments.tables]
     answers: dict[str, tuple[int, dict[str, Any]]] = {}
     with context.adapters() as adapters:
         for source, chosen in _chosen(context.sources(arguments.source), tables):
             with context.watch(source.name) as progress:
                 work = adapters.workplace(source.name, progress)
-                if arguments.sample is None:
-                    report = verify(work, chosen, show_values=arguments.show_values)
+                rows, show_values = arguments.sample, arguments.show_values
+                if rows is None:
+                    report = verify(work, chosen, show_values=show_values)
                 else:
-                    report = verify_sample(
-                        work,
-                        chosen,
-                        arguments.sample,
-                        SystemRandom(),
-                        show_values=arguments.show_values,
-                    )
+                    random = SystemRandom()
+                    report = verify_sample(work, chosen, rows, random, show_values=show_values)
                 note(work, report)
-                if arguments.sample is None:
+                if rows is None:
                     _note_equal(work, report, context)
             show_verify(context, source.name, report)
             values = {
@@ -70,7 +65,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def exit_code(report: VerifyReport) -> int:
-    """4 if a table differs or could not be compared, 3 if one could not be proven now, 6 if
+    """Return 4 if a table differs or could not be compared, 3 if one could not be proven now, 6 if
     tables are quarantined."""
     if report.differs:
         return exits.DIFFERENCES
@@ -80,7 +75,7 @@ def exit_code(report: VerifyReport) -> int:
 
 
 def show_verify(context: CommandContext, source: str, report: VerifyReport) -> None:
-    """A line, the tables, the rows that differ, and what was not compared or proven."""
+    """Print a summary, the tables, the rows that differ, and the tables that were not compared."""
     equal = sum(difference.equal for difference in report.tables)
     count = len(report.tables) + len(report.not_compared) + len(report.not_proven)
     context.say(
@@ -94,15 +89,17 @@ def show_verify(context: CommandContext, source: str, report: VerifyReport) -> N
         ("table", "rows", "in the lake", "missing", "too many", "different", "proven"),
         [(*parts(table, _COLUMNS).values(), _proven(table)) for table in report.tables],
     )
-    for table in report.tables:
-        if table.kept:
-            rows = counted(table.kept, "row")
-            context.say(f"{table.table} keeps {rows} that MySQL no longer has, as its policies say")
-        context.say(*difference_lines(table))
-    for one in report.not_compared:
-        context.say(f"{one.table} was not compared: {one.reason}\n  {one.hint}")
-    for one in report.not_proven:
-        context.say(f"{one.table} is not proven: {one.reason}\n  {one.hint}")
+    for difference in report.tables:
+        if difference.kept:
+            context.say(
+                f"{difference.table} keeps {counted(difference.kept, 'row')} that MySQL no longer "
+                "has, as its policies say"
+            )
+        context.say(*difference_lines(difference))
+    for table in report.not_compared:
+        context.say(f"{table.table} was not compared: {table.reason}\n  {table.hint}")
+    for table in report.not_proven:
+        context.say(f"{table.table} is not proven: {table.reason}\n  {table.hint}")
     show_stopped(context, report.quarantined)
 
 
@@ -114,34 +111,35 @@ def _proven(difference: TableDifference) -> str:
 
 
 def _note_equal(work: Workplace, report: VerifyReport, context: CommandContext) -> None:
-    """Partial tables that were found equal are whole from now on, unless a run is going on,
-    which may change them."""
+    """Record that incomplete tables which proved equal are complete. Not while a run is going on,
+    because it may change them."""
     if not proven(work, report):
         return
     try:
         with work.ledger.lock(work.source.name, holder("verify"), None) as lease:
             note_equal(work, lease, report)
     except SourceBusy:
-        context.note("a run began: it is not recorded which tables are complete; verify them again")
+        context.note(
+            "a run began, so it is not recorded which tables are complete: verify them again"
+        )
 
 
 def _repaired(
     adapters: Adapters, work: Workplace, report: VerifyReport, context: CommandContext
 ) -> dict[str, Any]:
-    """Rows that a condition names are read from the source now; of the other tables that differ
-    all rows are read by the next run. `SourceBusy` while a run is going on."""
+    """Read the differing rows of a table now if a condition can name them; have the next run read
+    all rows of the other tables that differ. `SourceBusy` while a run is going on."""
     source, author = work.source.name, getpass.getuser()
-    parts = parts_of(work, report, author)
+    orders = parts_of(work, report, author)
     read: dict[str, Any] = {}
-    if parts:
-        read = read_again(context, adapters, source, parts)[1]["refreshed"]
-    whole = [difference for difference in report.tables if str(difference.table) not in read]
+    if orders:
+        read = read_again(context, adapters, source, orders)[1]["refreshed"]
+    others = [difference for difference in report.tables if str(difference.table) not in read]
     with work.ledger.lock(source, holder("verify"), None) as lease:
-        tables = repair(work, lease, replace(report, tables=tuple(whole)))
+        tables = repair(work, lease, replace(report, tables=tuple(others)))
     for table in tables:
         context.say(
-            f"{table} is read from MySQL by the next run: `lockstep run`, then `lockstep verify "
-            f"{table}`"
+            f"the next run reads {table} from MySQL: `lockstep run`, then `lockstep verify {table}`"
         )
     return {"repaired": tables, "read_again": read}
 
@@ -149,18 +147,17 @@ def _repaired(
 def _chosen(
     sources: Sequence[SourceSettings], tables: Sequence[TableName]
 ) -> list[tuple[SourceSettings, list[TableName] | None]]:
-    """Each source with those of the tables that its patterns capture; None for all."""
+    """Return each source with those of the tables that it captures; None stands for all tables."""
     if not tables:
         return [(source, None) for source in sources]
-    found: list[tuple[SourceSettings, list[TableName] | None]] = []
-    taken: set[TableName] = set()
-    for source in sources:
-        patterns = source.plan().patterns
-        own = [table for table in tables if patterns.matches(table)]
-        if own:
-            taken.update(own)
-            found.append((source, own))
-    unknown = [table for table in tables if table not in taken]
-    if unknown:
-        raise UsageError(f"No source captures {unknown[0]}.", hint="`lockstep tables` lists them")
-    return found
+    matches = [
+        (source, [table for table in tables if source.plan().patterns.matches(table)])
+        for source in sources
+    ]
+    captured = {table for _, captured in matches for table in captured}
+    for table in tables:
+        if table not in captured:
+            raise UsageError(
+                f"No source captures {table}.", hint="`lockstep tables` lists what is captured"
+            )
+    return [(source, captured) for source, captured in matches if captured]

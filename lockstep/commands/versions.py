@@ -1,4 +1,4 @@
-"""`lockstep versions`: the versions of all tables that show a source as of one place."""
+"""`lockstep versions`: the Delta versions at which all tables show a source as of one place."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, place_argument
+from lockstep.grammar import UsageError, place_option
 from lockstep.report import lines, show_table
 from pipeline.gtid import GtidSet
 from pipeline.json_values import parts
@@ -21,11 +21,13 @@ _COLUMNS: Final = ("as of", "committed", "batch", "run", "tables", "missing")
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """The ledger alone is asked. 0 also where tables are missing: each is named, with its
-    cure."""
+    """Only the ledger is asked. The exit code is 0 also if tables are missing: each is named with
+    its cure."""
     if arguments.list and arguments.at:
-        raise UsageError("--list lists the newest; --at shows one.", hint="leave one of them out")
-    place = place_argument(arguments.at, "--at", "versions") if arguments.at else None
+        raise UsageError(
+            "--list lists the newest places, --at shows one place.", hint="leave one of them out"
+        )
+    place = place_option(arguments, "--at")
     payload: dict[str, Any] = {}
     with context.adapters() as adapters:
         lake = context.settings.lake_path().absolute()

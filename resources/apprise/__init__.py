@@ -1,1 +1,1 @@
-"""People, told by apprise: Slack, mail, webhooks and whatever else it knows."""
+"""Notifications of people by apprise: Slack, mail, webhooks and many other services."""

@@ -1,5 +1,5 @@
-"""One message to one address, by apprise, an extra of the package. An address holds a token or a
-password, so nothing here repeats it."""
+"""Sends a message to an address by apprise, an extra of the package. An address has a token or a
+password, so no message or error shows it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Final
 from pipeline.errors import ConfigurationError, SetupIncomplete
 
 PATIENCE: Final = 15.0
-"""Seconds that one message may take."""
+"""Longest time that sending a message may take, in seconds."""
 
 
 def require_address(url: str, reference: str) -> None:
-    """`SetupIncomplete` without apprise, `ConfigurationError` for what is no address of it; asks
-    nobody. `reference`: where lockstep.toml has it from."""
+    """`SetupIncomplete` if apprise is not installed, `ConfigurationError` if it does not understand
+    the address. Nothing is sent. `reference`: the address's reference in lockstep.toml."""
     if find_spec("apprise") is None:
         raise SetupIncomplete(
             "[notify] needs apprise, which is not installed",
@@ -24,17 +24,17 @@ def require_address(url: str, reference: str) -> None:
         )
     import apprise
 
-    logging.getLogger("apprise").setLevel(logging.CRITICAL)  # its messages show addresses
+    logging.getLogger("apprise").setLevel(logging.CRITICAL)  # its log lines show addresses
     if apprise.Apprise.instantiate(url) is None:
         raise ConfigurationError(
-            f"notify: {reference} holds no address that apprise knows.",
-            hint="write one as https://appriseit.com/services/ says, such as "
+            f"notify: {reference} holds no address that apprise understands.",
+            hint="write one of https://appriseit.com/services/, such as "
             "slack://TOKEN_A/TOKEN_B/TOKEN_C, mailto://… or jsons://host/path",
         )
 
 
 def send(url: str, reference: str, title: str, body: str, patience: float = PATIENCE) -> str:
-    """Why the message did not arrive; "" where it did. Raises what `require_address` does."""
+    """Send the message; return why it did not arrive, or "". Raises what `require_address` does."""
     require_address(url, reference)
     import apprise
 
@@ -42,17 +42,15 @@ def send(url: str, reference: str, title: str, body: str, patience: float = PATI
 
     def work() -> None:
         try:
-            addressed = apprise.Apprise()
-            addressed.add(url)
-            arrived = addressed.notify(
-                title=title, body=body, body_format=apprise.NotifyFormat.TEXT
-            )
-        except Exception as error:  # noqa: BLE001 - a service's trouble is never a run's
+            service = apprise.Apprise()
+            service.add(url)
+            arrived = service.notify(title=title, body=body, body_format=apprise.NotifyFormat.TEXT)
+        except Exception as error:  # noqa: BLE001 - a service's failure must not fail the run
             failure[0] = f"{reference}: {type(error).__name__}"
         else:
-            failure[0] = "" if arrived else f"{reference} did not take it"
+            failure[0] = "" if arrived else f"{reference} did not accept it"
 
-    # apprise's time limits are for each read, so a slow service could hold a run up for long.
+    # apprise limits the time of each read only, so a slow service could delay a run for long.
     thread = threading.Thread(target=work, name="lockstep-notify", daemon=True)
     thread.start()
     thread.join(patience)

@@ -1,9 +1,5 @@
-"""lockstep.toml → validated settings. Secrets are references, never values.
-
-Belongs here: the file's shape, where a mistake stands, what a reference leads to.
-Does not: connecting to anything, defaults of other rooms, the environment (it is read
-only when a reference is resolved).
-"""
+"""Reads and validates lockstep.toml. Secrets in it are references, never values; the environment is
+read only when a reference is resolved. Nothing here connects to a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A new lockstep.toml: the example, with what somebody chose."""
+"""Makes a new lockstep.toml from example.toml and the user's choices."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from importlib.resources import files
 from typing import Final
 
 _OPENING: Final = (
-    "# Written from the example: it has every key there is; those after a # are optional"
+    "# Written from the example: it has every key that exists; those after a # are optional"
 )
 _HEADER: Final = re.compile(r"(?:# )?\[{1,2}(?P<name>[a-z.]+)\]{1,2} ")
 _KEY: Final = re.compile(r"(?:# )?(?P<name>[a-z_]+) = .*?(?P<comment># \w.*)")
 
 
 def password_of(name: str) -> str:
-    """Where the password of a source is unless somebody says otherwise."""
+    """Return the default reference to a source's password."""
     return f"env:{name.upper()}_PASSWORD"
 
 
@@ -35,7 +35,7 @@ def file_of_source(
     lake: str = "lake",
     ledger: str = "embedded",
 ) -> str:
-    """The text of a file with one source; it may not be valid (`parse_settings`)."""
+    """Return the text of a file with one source. `parse_settings` says whether it is valid."""
     source: dict[str, object] = {
         "name": name,
         "host": host,
@@ -55,7 +55,7 @@ def file_of_source(
 
 
 def filled(example: str, values: Mapping[str, Mapping[str, object]]) -> str:
-    """The example, with these values of its keys, by section; its comments stay."""
+    """Return the example with these values of its keys, by section. Its comments are kept."""
     lines, section = [_OPENING], ""
     for line in example.splitlines()[1:]:
         if header := _HEADER.match(line):
@@ -69,5 +69,6 @@ def filled(example: str, values: Mapping[str, Mapping[str, object]]) -> str:
 
 
 def _toml(value: object) -> str:
-    """A value of TOML: JSON's numbers, lists and escapes of strings are among its own."""
+    """Return a value in TOML, whose numbers, strings and lists can be written as in JSON, except
+    that DEL must be escaped."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""The shape of `[lineage]`: OpenLineage events of runs."""
+"""The section `[lineage]`: where OpenLineage events of runs are sent."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from resources.config.values import Section, Text
 
 _AUTHORIZES: Final = re.compile(r"authorization|cookie", re.IGNORECASE)
 _ABOUT_A_SECRET: Final = re.compile(r"(endpoint|path|fields?|buffer|type)$", re.IGNORECASE)
-"""How names end of keys that tell where a secret is, or how it is got, and are none."""
+"""Ends of key names whose values say where or how to get a secret, but are none themselves."""
 
 
 class LineageSection(Section):
-    """`transport`: the client's, key by key; empty: what the client finds by itself."""
+    """`transport`: in the format of the OpenLineage client; if empty, the client looks for one."""
 
     transport: dict[Text, Any] = Field(default_factory=dict)
     namespace: Text = "lockstep"
@@ -38,32 +38,32 @@ class LineageSection(Section):
         return transport
 
 
-def followed(transport: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """With what its references lead to; a file is one below `folder` unless it says otherwise.
-    `SecretMissing` for a reference that leads nowhere."""
-    found = {name: _followed(value, folder) for name, value in transport.items()}
-    path = found.get("log_file_path")
+def resolved_transport(transport: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the transport with its references resolved, and a relative log file's path completed
+    by `folder`. `SecretMissing` if a reference cannot be resolved."""
+    resolved = {name: _resolved(value, folder) for name, value in transport.items()}
+    path = resolved.get("log_file_path")
     if isinstance(path, str) and "://" not in path:
-        found["log_file_path"] = str(folder / Path(path).expanduser())
-    return found
+        resolved["log_file_path"] = str(folder / Path(path).expanduser())
+    return resolved
 
 
-def _followed(value: Any, folder: Path) -> Any:
+def _resolved(value: Any, folder: Path) -> Any:
     if isinstance(value, dict):
-        return {name: _followed(one, folder) for name, one in value.items()}
+        return {name: _resolved(item, folder) for name, item in value.items()}
     if isinstance(value, list):
-        return [_followed(one, folder) for one in value]
+        return [_resolved(item, folder) for item in value]
     return resolve(value, folder) if isinstance(value, str) else value
 
 
 def _texts(value: Any, name: str = "transport") -> Iterator[tuple[str, str]]:
-    """All texts at any depth, each with the name of its key."""
+    """Yield all texts at any depth, each with the name of its key."""
     if isinstance(value, dict):
-        for key, one in value.items():
-            yield from _texts(one, key)
+        for key, item in value.items():
+            yield from _texts(item, key)
     elif isinstance(value, list):
-        for one in value:
-            yield from _texts(one, name)
+        for item in value:
+            yield from _texts(item, name)
     elif isinstance(value, str):
         yield name, value
 
@@ -71,5 +71,6 @@ def _texts(value: Any, name: str = "transport") -> Iterator[tuple[str, str]]:
 def _may_be_a_secret(name: str, value: str) -> bool:
     if "://" in value and urlsplit(value).password:
         return True
-    named = is_sensitive(name) and not _ABOUT_A_SECRET.search(name)
-    return named or _AUTHORIZES.search(name) is not None
+    if is_sensitive(name) and not _ABOUT_A_SECRET.search(name):
+        return True
+    return _AUTHORIZES.search(name) is not None

@@ -1,6 +1,4 @@
-"""Reading lockstep.toml: the whole file is judged before anything is opened, and its mistakes are
-worded for the person who wrote it, with their lines.
-"""
+"""Reads lockstep.toml, and reports all its mistakes at once, in sentences with their lines."""
 
 from __future__ import annotations
 
@@ -40,17 +38,14 @@ from resources.config.values import AboutKey, NotBuiltYet
 
 
 def load_settings(path: Path) -> Settings:
-    """The settings in the file at `path`.
-
-    `ConfigurationError` when it is missing, unreadable or wrong, with every mistake and
-    its line; `NotYet` when all that is wrong is not built yet.
-    """
+    """Return the settings in a file. `ConfigurationError` if it is missing, unreadable or has
+    mistakes, which are all listed; `NotYet` if its only mistakes are planned values."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise ConfigurationError(
             f"There is no {path}.",
-            hint="`lockstep init` writes one; or name another with --config FILE",
+            hint="`lockstep init` writes one; or name another file with --config FILE",
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(
@@ -60,21 +55,21 @@ def load_settings(path: Path) -> Settings:
 
 
 def parse_settings(text: str, path: Path) -> Settings:
-    """As `load_settings`, for a text that is not (yet) a file."""
+    """Return the settings in a text. `path`: the file it is from, or will be written to."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        said = re.sub(r" \(at line (\d+), column (\d+)\)$", "", str(error))
-        place = re.search(r"at line (\d+)", str(error))
-        where = f"line {place[1]}" if place else "the end"
+        sentence = re.sub(r" \(at line (\d+), column (\d+)\)$", "", str(error))
+        match = re.search(r"at line (\d+)", str(error))
+        line = f"line {match[1]}" if match else "the end"
         raise ConfigurationError(
-            f"{path.name}: {where}: not TOML: {said[:1].lower()}{said[1:]}.",
+            f"{path.name}: {line}: not TOML: {sentence[:1].lower()}{sentence[1:]}.",
             hint="a text needs quotes, a table a [header]; see https://toml.io",
         ) from error
     try:
         return Settings(File.model_validate(data), path)
     except ValidationError as error:
-        # The validation error itself holds the file's values, so it is not the cause.
+        # The validation error contains the file's values, so it must not become the cause.
         problems = problems_of(error, key_lines(text))
     raise refusal(path.name, problems)
 
@@ -95,7 +90,7 @@ _PARTS: Mapping[str, type[BaseModel]] = {
     "replay": ReplaySection,
     "table": TableSection,
 }
-"""The file's tables, by the last part of their names; those from `bounds` on are of a source."""
+"""The file's tables by the last parts of their names; those from `bounds` on belong to a source."""
 
 _OF_A_SOURCE = tuple(_PARTS)[tuple(_PARTS).index("bounds") :]
 
@@ -127,8 +122,8 @@ _EXPECTED: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One mistake: its line (None when nothing in the file stands for it), a sentence,
-    and whether it is only a thing this version does not build yet."""
+    """A mistake. `line`: None if the file has no line for it; `not_yet`: it is a planned value that
+    this version refuses."""
 
     line: int | None
     sentence: str
@@ -139,16 +134,20 @@ class Problem:
 
 
 def problems_of(error: ValidationError, lines: Mapping[KeyPath, int]) -> list[Problem]:
-    """Pydantic's findings in the order of the file; those without a line come last."""
+    """Return the mistakes that pydantic found in the order of the file, then those without a
+    line."""
     items = error.errors(include_url=False)
-    # A list whose every member is wrong counts as empty too: that says nothing new.
-    told = [item for item in items if not (item["type"] == "too_short" and _within(item, items))]
-    found = [_problem(item, lines) for item in told]
-    return sorted(found, key=lambda problem: (problem.line is None, problem.line or 0))
+    # Pydantic also reports a list as too short if all of its members are wrong.
+    problems = [
+        _problem(item, lines)
+        for item in items
+        if not (item["type"] == "too_short" and _has_parts(item, items))
+    ]
+    return sorted(problems, key=lambda problem: (problem.line is None, problem.line or 0))
 
 
 def refusal(file: str, problems: Sequence[Problem]) -> LockstepError:
-    """All mistakes of a file in one error: `NotYet` if nothing else is wrong."""
+    """Return one error with all mistakes of a file."""
     listed: Sequence[str] = ()
     if len(problems) == 1:
         message = f"{file}: {problems[0]}"
@@ -162,8 +161,8 @@ def refusal(file: str, problems: Sequence[Problem]) -> LockstepError:
     return ConfigurationError(message, hint=hint, listed=listed)
 
 
-def _within(item: Any, items: Sequence[Any]) -> bool:
-    """Whether another finding is about a part of what `item` is about."""
+def _has_parts(item: Any, items: Sequence[Any]) -> bool:
+    """Return whether another item is about a part of this one's value."""
     path = item["loc"]
     return any(other is not item and other["loc"][: len(path)] == path for other in items)
 
@@ -180,9 +179,9 @@ def _problem(item: Any, lines: Mapping[KeyPath, int]) -> Problem:
     if kind == "value_error":
         cause = item["ctx"]["error"]
         if isinstance(cause, AboutKey):
-            # A key with dots may have been written with quotes or without.
-            spellings = ((*path, cause.key), (*path, *cause.key.split(".")))
-            line = next((lines[where] for where in spellings if where in lines), line)
+            # A key with dots may be written with or without quotes.
+            paths = ((*path, cause.key), (*path, *cause.key.split(".")))
+            line = next((lines[path] for path in paths if path in lines), line)
         return Problem(line, str(cause), isinstance(cause, NotBuiltYet))
     if kind in ("literal_error", "enum"):
         return Problem(line, f"{key!r} must be {item['ctx']['expected']}")
@@ -203,7 +202,7 @@ def _missing(path: KeyPath, key: str) -> str:
 
 
 def _part(path: KeyPath) -> str | None:
-    """The table of a source that a key stands in; None for the source's own."""
+    """Return the table within a source that has the key; None if the source has it itself."""
     return next((str(part) for part in path[1:-1] if part in _PARTS), None)
 
 
@@ -212,7 +211,7 @@ def _unknown(path: KeyPath, key: str, line: int | None) -> Problem:
     model = File if top_level else _PARTS.get(_part(path) or str(path[0]), File)
     homes = [_header(name) for name, part in _PARTS.items() if key in part.model_fields]
     if homes == ["[[sources]]"] and _part(path) == "table":
-        whole = f"{key!r} is of a source as a whole, and has no value for a table of its own"
+        whole = f"{key!r} applies to a source as a whole, not to some of its tables"
         return Problem(line, f"{whole}; it belongs under {homes[0]}")
     if homes:
         return Problem(line, f"unknown key {key!r} here; it belongs under {' or '.join(homes)}")
@@ -221,7 +220,6 @@ def _unknown(path: KeyPath, key: str, line: int | None) -> Problem:
 
 
 def _header(part: str) -> str:
-    """As it stands in the file."""
     if part == "sources":
         return "[[sources]]"
     if part == "table":

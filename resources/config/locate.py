@@ -1,8 +1,8 @@
-"""At which line of a TOML text a key stands. Finds lines, judges nothing.
+"""Finds the lines of keys in a TOML text, because `tomllib` returns values without their lines.
 
-`tomllib` gives values without places. This scanner follows TOML 1.0's grammar as far
-as keys need it: headers, dotted and quoted keys, and what may hide an `=`: strings of
-several lines, arrays, comments. Keys of inline tables are found at their parent's line.
+The scanner follows TOML 1.0's grammar as far as keys need it: headers, dotted and quoted keys, and
+what may contain an `=`: multi-line strings, arrays and comments. Keys of inline tables have their
+parent's line.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ _KEY_PART = re.compile(
 
 
 def key_lines(text: str) -> Mapping[KeyPath, int]:
-    """Every key path and header of a TOML text that `tomllib` accepts → its line, from 1.
-
-    Tables in arrays are numbered from 0: `("sources", 0, "name")`.
-    """
-    found: dict[KeyPath, int] = {}
+    """Return the line, from 1, of each key path and header of a valid TOML text. Tables in arrays
+    are numbered from 0: `("sources", 0, "name")`."""
+    lines: dict[KeyPath, int] = {}
     arrays: dict[KeyPath, int] = {}
     header: KeyPath = ()
     open_value = _OpenValue()
@@ -31,25 +29,25 @@ def key_lines(text: str) -> Mapping[KeyPath, int]:
             continue
         stripped = line.strip()
         if stripped.startswith("[["):
-            plain = _indexed(_parts(stripped[2:])[0], arrays)
-            arrays[plain] = arrays.get(plain, -1) + 1
-            header = (*plain, arrays[plain])
-            found.setdefault(plain, number)
-            found[header] = number
+            array = _indexed(_parts(stripped[2:])[0], arrays)
+            arrays[array] = arrays.get(array, -1) + 1
+            header = (*array, arrays[array])
+            lines.setdefault(array, number)
+            lines[header] = number
         elif stripped.startswith("["):
             header = _indexed(_parts(stripped[1:])[0], arrays)
             for length in range(1, len(header) + 1):
-                found.setdefault(header[:length], number)
+                lines.setdefault(header[:length], number)
         elif stripped and not stripped.startswith("#"):
             keys, rest = _parts(stripped)
             for length in range(1, len(keys) + 1):
-                found.setdefault((*header, *keys[:length]), number)
+                lines.setdefault((*header, *keys[:length]), number)
             open_value.begins(rest.removeprefix("="))
-    return found
+    return lines
 
 
 def line_of(lines: Mapping[KeyPath, int], path: KeyPath) -> int | None:
-    """The line of the longest part of `path` that stands in the text."""
+    """Return the line of the longest beginning of the path that has one."""
     for length in range(len(path), 0, -1):
         if path[:length] in lines:
             return lines[path[:length]]
@@ -57,7 +55,7 @@ def line_of(lines: Mapping[KeyPath, int], path: KeyPath) -> int | None:
 
 
 def _parts(text: str) -> tuple[tuple[str, ...], str]:
-    """A dotted key at the beginning of `text`, and what follows it."""
+    """Return the parts of the dotted key at the beginning of the text, and the rest of the text."""
     keys: list[str] = []
     at = 0
     while match := _KEY_PART.match(text, at):
@@ -77,7 +75,7 @@ def _parts(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def _indexed(keys: tuple[str, ...], arrays: Mapping[KeyPath, int]) -> KeyPath:
-    """A header's keys with the number of each array's newest table, but for the last."""
+    """Return a header's keys, with the number of the newest table after each array but the last."""
     path: KeyPath = ()
     for place, key in enumerate(keys, 1):
         path = (*path, key)
@@ -87,7 +85,7 @@ def _indexed(keys: tuple[str, ...], arrays: Mapping[KeyPath, int]) -> KeyPath:
 
 
 class _OpenValue:
-    """Whether a value that began on an earlier line still goes on."""
+    """Tracks whether a value that began on an earlier line continues."""
 
     def __init__(self) -> None:
         self._depth = 0

@@ -1,4 +1,4 @@
-"""The shape of lockstep.toml, as pydantic models; what each key may hold."""
+"""The structure of lockstep.toml as pydantic models: its tables, their keys, and allowed values."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from resources.config.values import (
     AboutKey,
     Section,
     Text,
+    address_reference,
     cron_expression,
     duration_in_seconds,
     secret_reference,
@@ -51,7 +52,10 @@ class LakeSection(Section):
     def _a_known_store(cls, path: str) -> str:
         scheme = _OBJECT_STORE.match(path)
         if scheme is not None and scheme[1].lower() not in _SCHEMES:
-            raise ValueError(f"{path!r} is in no store that Lockstep knows: {', '.join(_SCHEMES)}")
+            raise ValueError(
+                f"{path!r} is in a store that Lockstep does not support; it supports "
+                f"{', '.join(_SCHEMES)}"
+            )
         return path
 
     @field_validator("options")
@@ -75,7 +79,7 @@ _UPKEEP = UpkeepPolicy()
 
 
 class NotifySection(Section):
-    """`urls`: addresses of apprise's, each by reference."""
+    """`urls`: references to addresses in apprise's form."""
 
     urls: Annotated[
         tuple[Annotated[Text, AfterValidator(address_reference)], ...],
@@ -84,15 +88,16 @@ class NotifySection(Section):
 
 
 class PrivacySection(Section):
-    """`key`: what hash_columns hashes values with, by reference; all sources and all hosts that
-    write to one lake have the same. `replaces`: the fingerprint of the key that it replaces."""
+    """`key`: a reference to the key with which hash_columns hashes values, the same for all sources
+    and hosts that write to one lake; `replaces`: the fingerprint of the key that it replaces."""
 
     key: Annotated[str, AfterValidator(secret_reference)]
     replaces: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")] | None = None
 
 
 class UpkeepSection(Section):
-    """When mirrors' files are made fewer, and from where on; how long changes are kept."""
+    """The schedule and the limits of upkeep, which compacts files of mirrors and deletes old
+    changes."""
 
     schedule: Text | None = None
     small_files: Annotated[int, Field(ge=2)] = _UPKEEP.small_files
@@ -112,8 +117,6 @@ class UpkeepSection(Section):
 
 
 class CatalogKind(StrEnum):
-    """What answers there."""
-
     UNITY = "unity"
     HIVE = "hive"
     SPARK = "spark"
@@ -125,11 +128,11 @@ _KEYS = {
     CatalogKind.HIVE: ({"uri"}, set[str]()),
     CatalogKind.SPARK: ({"name"}, set[str]()),
 }
-"""The keys that a kind must have, and may have."""
+"""The keys that each kind requires, and those that it allows."""
 
 
 class CatalogSection(Section):
-    """One catalog for all sources."""
+    """The catalog in which the mirrors of all sources are registered."""
 
     kind: Annotated[CatalogKind, Field(strict=False)]
     uri: Text | None = None
@@ -148,11 +151,11 @@ class CatalogSection(Section):
 
     @model_validator(mode="after")
     def _keys_of_the_kind(self) -> CatalogSection:
-        must, may = _KEYS[self.kind]
-        given = {key for key in ("uri", "name", "token") if getattr(self, key) is not None}
-        for key in sorted(must - given):
+        required, allowed = _KEYS[self.kind]
+        keys = {key for key in ("uri", "name", "token") if getattr(self, key) is not None}
+        for key in sorted(required - keys):
             raise ValueError(f"kind = {str(self.kind)!r} needs {key}")
-        for key in sorted(given - must - may):
+        for key in sorted(keys - required - allowed):
             raise ValueError(f"kind = {str(self.kind)!r} has no {key}")
         return self
 
@@ -163,12 +166,13 @@ class CatalogSection(Section):
         return self
 
     def address(self, uri: str) -> str:
-        """The same; ValueError where this kind has no such address, or it would see the token."""
-        schemes, found = _CATALOG_SCHEMES[self.kind], urlsplit(uri)
-        if found.scheme not in schemes or not found.hostname or found.username:
+        """Return the address; ValueError if it is none of this kind, or if the token would be sent
+        unencrypted."""
+        schemes, parts = _CATALOG_SCHEMES[self.kind], urlsplit(uri)
+        if parts.scheme not in schemes or not parts.hostname or parts.username:
             raise ValueError(f"uri is not an address such as {schemes[0]}://catalog.example.com")
-        if self.token is not None and found.scheme == "http" and not is_loopback(found.hostname):
-            raise ValueError("http:// would send the token in the clear; write https://")
+        if self.token is not None and parts.scheme == "http" and not is_loopback(parts.hostname):
+            raise ValueError("http:// would send the token unencrypted; write https://")
         return uri
 
 
@@ -180,7 +184,7 @@ Location = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:@-]+$")]
 
 
 class DagsterSection(Section):
-    """The same for all sources."""
+    """The appearance of all sources' assets in Dagster."""
 
     location: Location = "lockstep"
     webserver: Text | None = None
@@ -207,7 +211,7 @@ class DagsterSection(Section):
 
 
 def page_address(text: str) -> str:
-    """The address of Dagster's page; ValueError for what is none, or holds a password."""
+    """Return the address of Dagster's page; ValueError if it is none, or contains a password."""
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("not an address such as http://127.0.0.1:3000")
@@ -244,12 +248,12 @@ class File(Section):
     @field_validator("spark")
     @classmethod
     def _own_log_store(cls, spark: dict[str, str]) -> dict[str, str]:
-        taken = sorted(key for key in spark if key.startswith(_OF_THE_LOG_STORE))
-        if taken:
+        reserved = sorted(key for key in spark if key.startswith(_OF_THE_LOG_STORE))
+        if reserved:
             raise AboutKey(
-                taken[0],
-                f"{taken[0]!r} cannot be set: Lockstep writes the tables' logs by a store of its "
-                "own, which keeps a run that was taken over from committing late",
+                reserved[0],
+                f"{reserved[0]!r} cannot be set: Lockstep has a log store of its own, which keeps "
+                "a run that lost its lock from committing late",
             )
         return spark
 
@@ -259,8 +263,8 @@ class File(Section):
         for source in self.sources:
             if keep is not None and source.replay is not None and source.replay.span > keep:
                 raise ValueError(
-                    f"{source.name} replays the last {source.replay.span / 3600:g} hours, and "
-                    f"keep_changes keeps {keep / 3600:g} hours; give it at least as long"
+                    f"{source.name} replays the last {source.replay.span / 3600:g} hours, but "
+                    f"keep_changes keeps only {keep / 3600:g} hours; make it at least as long"
                 )
         return self
 
@@ -268,8 +272,8 @@ class File(Section):
     def _keys_differ(self) -> File:
         if len(self.sources) > 1 and "{source}" not in self.dagster.key_prefix:
             raise ValueError(
-                'key_prefix under [dagster] is the same for all sources; with "{source}" in it, '
-                "tables of two sources cannot have one key"
+                "key_prefix under [dagster] is the same for all sources, so tables of two sources "
+                'could have the same key; add "{source}" to it'
             )
         return self
 
@@ -278,13 +282,13 @@ class File(Section):
         names = [source.name for source in self.sources]
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
-            raise ValueError(f"two sources are called {doubled[0]!r}; a name is given once")
+            raise ValueError(f"two sources have the name {doubled[0]!r}; each needs its own")
         return self
 
 
 def _flattened(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """`spark.master` written with and without quotes means the same; scalars as Spark
-    writes them."""
+    """Return the pairs of a table, so that a dotted key means the same with and without quotes, and
+    its values are written as Spark writes them."""
     pairs: list[tuple[str, Any]] = []
     for key, value in table.items():
         name = f"{prefix}.{key}" if prefix else key
@@ -297,12 +301,3 @@ def _flattened(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]
         else:
             pairs.append((name, value))
     return pairs
-
-
-def address_reference(text: str) -> str:
-    if not is_reference(text):
-        raise ValueError(
-            "an address in the file is refused, because it holds a token or a password; write "
-            "env:NAME or file:PATH"
-        )
-    return text

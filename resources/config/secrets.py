@@ -1,7 +1,7 @@
-"""References to values that do not stand in the file, and values that never show.
+"""References to secrets in lockstep.toml, and a class that hides their values.
 
-`env:NAME` is an environment variable, `file:PATH` the content of a file without its
-last line break, PATH relative to lockstep.toml. Nothing is read before `resolve`.
+`env:NAME` stands for an environment variable, `file:PATH` for the content of a file without its
+last line break; PATH is relative to lockstep.toml. `resolve` reads them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DSN_PASSWORD = re.compile(r"(?:^|\s)(?:ssl)?password\s*=", re.IGNORECASE)
 
 
 class Secret:
-    """A value that no repr, str, format or pickle shows; `reveal` is the one way in."""
+    """A value that repr, str, format and pickle do not show; only `reveal` returns it."""
 
     __slots__ = ("_value",)
 
@@ -35,21 +35,21 @@ class Secret:
     __str__ = __repr__
 
     def __reduce__(self) -> tuple[type[Secret], tuple[str]]:
-        raise TypeError("a secret is not written down")
+        raise TypeError("a secret cannot be pickled")
 
 
 def is_reference(text: str) -> bool:
-    """Whether `text` is `env:NAME` or `file:PATH`."""
+    """Return whether the text is `env:NAME` or `file:PATH`."""
     return _REFERENCE.fullmatch(text) is not None
 
 
 def is_sensitive(key: str) -> bool:
-    """Whether a [spark] key's value may hold a secret, by its name."""
+    """Return whether a key's name suggests that its value is a secret."""
     return _SENSITIVE.search(key) is not None
 
 
 def has_password(dsn: str) -> bool:
-    """Whether a Postgres DSN, URL or key=value form, carries a password itself."""
+    """Return whether a Postgres DSN, as a URL or as key=value pairs, contains a password."""
     if "://" not in dsn:
         return _DSN_PASSWORD.search(dsn) is not None
     try:
@@ -62,11 +62,8 @@ def has_password(dsn: str) -> bool:
 
 
 def resolve(text: str, folder: Path) -> str:
-    """What a reference leads to, or `text` itself when it is none.
-
-    Read anew at each call. `SecretMissing` when the variable is not set or the file
-    cannot be read; its message names the reference only.
-    """
+    """Return the value of a reference, read at each call, or the text itself if it is none.
+    `SecretMissing` if the variable is not set or the file cannot be read."""
     match = _REFERENCE.fullmatch(text)
     if match is None:
         return text

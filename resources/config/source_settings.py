@@ -1,8 +1,4 @@
-"""One source's settings, as the other rooms use them: validated, references not yet followed.
-
-Methods that follow a reference may raise `SecretMissing`, and `ConfigurationError` when what it led
-to is not allowed; attributes never do.
-"""
+"""The validated settings of one source. Methods may resolve references, as those of `Settings`."""
 
 from __future__ import annotations
 
@@ -29,7 +25,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """One [[sources]] table. `folder` holds the file; relative paths start there."""
+    """One [[sources]] table; `folder`: that of lockstep.toml, where relative paths begin."""
 
     part: SourceSection
     folder: Path
@@ -63,28 +59,28 @@ class SourceSettings:
         return Secret(resolve(self.part.password, self.folder))
 
     def tls_ca(self) -> str | None:
-        """The CA file's absolute path, if one is configured."""
+        """Return the CA file's absolute path, if one is configured."""
         if self.part.tls_ca is None:
             return None
         return str(self.folder / Path(resolve(self.part.tls_ca, self.folder)).expanduser())
 
     def standby(self) -> tuple[str, int] | None:
-        """Host and port of the standby, if one is configured."""
+        """Return host and port of the standby, if one is configured."""
         part = self.part.standby
         if part is None:
             return None
         return self._allowed(resolve(part.host, self.folder)), part.port
 
     def read_from(self) -> tuple[str, int] | None:
-        """Host and port of the replica that tables are read from, if one is configured."""
+        """Return host and port of the replica that tables are read from, if one is configured."""
         text = self.part.snapshot.read_from
         if text is None:
             return None
-        host, port = self._followed_to(host_and_port, text, ": read_from")
+        host, port = self._parse_reference(host_and_port, text, ": read_from")
         return self._allowed(host), port
 
     def plan(self, *, until: Place | None = None) -> SourcePlan:
-        """What the steps of a run need to know of the source."""
+        """Return what the steps of a run need to know about the source."""
         standby = self.part.standby
         return SourcePlan(
             name=self.name,
@@ -125,7 +121,7 @@ class SourceSettings:
         )
 
     def mirrors(self) -> MirrorNames:
-        """What the mirrors are called; no other reference is followed than those in patterns."""
+        """Return the names of mirrors. This resolves only the references in patterns."""
         rules = [
             (TablePatterns(tuple(map(self._pattern, part.match))), Into.parse(part.into))
             for part in self.part.table
@@ -142,19 +138,21 @@ class SourceSettings:
         return SnapshotPlan(part.max_seconds, part.connections, pace, limits)
 
     def _pattern(self, text: str) -> str:
-        return self._followed_to(table_pattern, text)
+        return self._parse_reference(table_pattern, text)
 
     def _place(self, start: str | None) -> Place | None:
-        return None if start is None else self._followed_to(start_place, start)
+        return None if start is None else self._parse_reference(start_place, start)
 
-    def _followed_to(self, read: Callable[[str], Value], text: str, key: str = "") -> Value:
-        return followed_to(read, text, self.folder, f"Source {self.name!r}{key}")
+    def _parse_reference(self, parse: Callable[[str], Value], text: str, key: str = "") -> Value:
+        return parse_reference(parse, text, self.folder, f"Source {self.name!r}{key}")
 
 
-def followed_to(read: Callable[[str], Value], text: str, folder: Path, about: str) -> Value:
-    """What a text, or what its reference leads to, is read as; `ConfigurationError` where `read`
-    does not take it."""
+def parse_reference(parse: Callable[[str], Value], text: str, folder: Path, subject: str) -> Value:
+    """Return the parsed value of a text or of its reference; `ConfigurationError` if `parse` raises
+    ValueError."""
     try:
-        return read(resolve(text, folder))
+        return parse(resolve(text, folder))
     except ValueError as error:
-        raise ConfigurationError(f"{about}: {error}.", hint=f"correct what {text} holds") from error
+        raise ConfigurationError(
+            f"{subject}: {error}.", hint=f"correct the value of {text}"
+        ) from error

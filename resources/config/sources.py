@@ -55,11 +55,11 @@ from resources.config.values import (
 _NOT_YET_POLICIES = {
     "follow": "tables that a foreign key changed unseen are quarantined, or read again",
 }
-"""Policies that this version refuses, with what it does instead."""
+"""Planned policies that this version refuses, with what it does instead."""
 
 
 class BoundsSection(Section):
-    """Budgets of one run; each cuts between transactions."""
+    """Budgets of one run, which ends after the transaction that exhausts one."""
 
     max_bytes: Annotated[int, Field(gt=0), BeforeValidator(size_in_bytes)] | None = None
     max_transactions: Annotated[int, Field(gt=0)] | None = None
@@ -70,7 +70,7 @@ _SNAPSHOT, _LIMITS = SnapshotPlan(), LoadLimits()
 
 
 class TriggerSection(Section):
-    """What lets Dagster start a run between two of the schedule: so much log, or so old."""
+    """The amount or age of unread log at which Dagster starts a run without the schedule."""
 
     bytes: Annotated[int, Field(gt=0), BeforeValidator(size_in_bytes)] | None = None
     seconds: (
@@ -85,7 +85,7 @@ class TriggerSection(Section):
 
 
 class ReplaySection(Section):
-    """What of the past is read once more by the clock: the last `span` of it."""
+    """The schedule by which Dagster reads the last `span` of the past again."""
 
     schedule: Text
     span: Annotated[float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)] = 21_600
@@ -97,7 +97,7 @@ class ReplaySection(Section):
 
 
 class SnapshotSection(Section):
-    """How tables are read from the source."""
+    """The limits and the server for reading whole tables."""
 
     max_seconds: Annotated[
         float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)
@@ -112,7 +112,7 @@ class SnapshotSection(Section):
 
 
 class StandbySection(Section):
-    """The server that may answer in a source's place, with the same account."""
+    """The server that may replace the source's, with the same account."""
 
     host: Text
     port: Annotated[int, Field(ge=1, le=65535)] = 3306
@@ -122,7 +122,7 @@ class StandbySection(Section):
 
 _START, _LAKE = StartPolicies(), LakePolicies()
 _BY_WORD = Field(strict=False)
-"""A policy is written as one of its words."""
+"""Lets a text stand for the member of an enum."""
 
 
 def _built(policy: object) -> object:
@@ -134,11 +134,11 @@ def _built(policy: object) -> object:
 ColumnPatterns = Annotated[
     tuple[Text, ...], BeforeValidator(one_or_more), Field(min_length=1, strict=False)
 ]
-"""One shell pattern over names of columns, or several."""
+"""Shell patterns of column names; a single one may be written without a list."""
 
 
 def _hashed_as(value: object) -> object:
-    """Names alone, or with what is hashed of their values."""
+    """Return a table of names and hashes; a list of names stands for hashes of the exact values."""
     names = one_or_more(value)
     return dict.fromkeys(names, Hash.EXACT) if isinstance(names, list) else names
 
@@ -151,15 +151,15 @@ _Stamp = Literal["_committed_at", "_sequence", "_gtid"]
 
 
 def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
-    """MySQL takes two names of columns that differ in case for one."""
-    twice = [name for name, times in Counter(map(str.lower, names)).items() if times > 1]
-    if twice:
-        raise ValueError(f"{twice[0]!r} is there twice")
+    """Refuse repeated names. MySQL's column names are case-insensitive."""
+    repeated = [name for name, count in Counter(map(str.lower, names)).items() if count > 1]
+    if repeated:
+        raise ValueError(f"{repeated[0]!r} is listed twice")
     return names
 
 
 class TableSection(Section):
-    """What holds for the tables that match, instead of what the source says."""
+    """Settings of the tables that match, which override those of the source."""
 
     match: Annotated[
         tuple[Pattern, ...], BeforeValidator(one_or_more), Field(min_length=1, strict=False)
@@ -202,23 +202,23 @@ class TableSection(Section):
     @model_validator(mode="after")
     def _says_something(self) -> TableSection:
         if not self.model_dump(exclude={"match"}, exclude_none=True):
-            raise ValueError("it says nothing of its tables; give a setting besides match")
+            raise ValueError("it sets nothing for its tables; add a setting besides match")
         return self
 
     @property
     def policies(self) -> dict[str, Any]:
-        """Those that were given, by their names."""
+        """The policies that the table sets, by their names."""
         names = {field.name for field in fields(LakePolicies)}
         return self.model_dump(include=names, exclude_none=True)
 
     @property
     def shape(self) -> ShapeRules:
-        """What it says of the shape of its tables; `ConditionUnusable`."""
+        """The rules of its tables' shape; `ConditionUnusable` if `rows` cannot be used."""
         names = (field.name for field in fields(ShapeRules) if field.name != "rows")
         rules = ShapeRules(**{name: getattr(self, name) for name in names})
         if self.rows is None:
             return rules
-        # With sqlglot, which takes a fifth of a second, only where there is a condition.
+        # Importing sqlglot takes a fifth of a second, so it is imported only for a condition.
         from pipeline.shape.condition_text import read_condition
 
         return replace(rules, rows=read_condition(self.rows))

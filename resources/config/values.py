@@ -1,4 +1,5 @@
-"""What one value of lockstep.toml may be: rules and forms that several keys share."""
+"""Types and validators of single values in lockstep.toml. A validator raises ValueError with a
+sentence, and leaves references alone, because they are not resolved yet."""
 
 from __future__ import annotations
 
@@ -16,17 +17,17 @@ Text = Annotated[str, StringConstraints(min_length=1)]
 
 
 class Section(BaseModel):
-    """A table: a key that is not listed in it is a mistake."""
+    """A table of lockstep.toml, in which an unknown key is a mistake."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class NotBuiltYet(ValueError):
-    """A value that the design names and this version refuses."""
+    """A planned value that this version refuses."""
 
 
 class AboutKey(ValueError):
-    """A mistake of a whole table for which one key of it stands."""
+    """A mistake that a validator of a whole table found in one of its keys."""
 
     def __init__(self, key: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -34,12 +35,12 @@ class AboutKey(ValueError):
 
 
 def start_place(text: str) -> Place:
-    """Where a source starts; ValueError names the forms there are."""
+    """Return the place where a source starts."""
     place = parse_place(text)
     if isinstance(place, OfRun):
-        raise ValueError(  # noqa: TRY004 - what pydantic expects of a validator
-            f"{text!r} names a run, which no source can start with; `lockstep start-at {text} "
-            "--source NAME --reason …` starts after it, once"
+        raise ValueError(  # noqa: TRY004 - pydantic expects ValueError
+            f"{text!r} is the end of a run, but a source has no run before it starts; `lockstep "
+            f"start-at {text} --source NAME --reason …` starts after a run, once"
         )
     return place
 
@@ -67,11 +68,20 @@ def secret_reference(text: str) -> str:
     return text
 
 
+def address_reference(text: str) -> str:
+    if not is_reference(text):
+        raise ValueError(
+            "an address in the file is refused, because it contains a token or a password; write "
+            "env:NAME or file:PATH"
+        )
+    return text
+
+
 Pattern = Annotated[Text, AfterValidator(table_pattern)]
 
 
 def one_or_more(value: object) -> object:
-    """One text stands for a list of one."""
+    """Return a list; a single text becomes a list of one."""
     return [value] if isinstance(value, str) else value
 
 
@@ -80,7 +90,7 @@ _SECONDS = {None: 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def duration_in_seconds(value: object) -> object:
-    """`"90s"`, `"5m"` or a number of seconds → seconds; ValueError for any other text."""
+    """Return the seconds of `"90s"`, `"5m"` or a number of seconds."""
     if not isinstance(value, str):
         return value
     match = _DURATION.fullmatch(value.strip())
@@ -90,7 +100,7 @@ def duration_in_seconds(value: object) -> object:
 
 
 def without_literal_secrets(options: dict[str, str]) -> dict[str, str]:
-    """The same; `AboutKey` for a value of which its name says that it may be a secret."""
+    """Return the options; `AboutKey` if the name of one suggests that its value is a secret."""
     literal = sorted(k for k, v in options.items() if is_sensitive(k) and not is_reference(v))
     if literal:
         raise AboutKey(
@@ -106,7 +116,7 @@ _UNITS = {None: 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB"
 
 
 def size_in_bytes(value: object) -> object:
-    """`"4GiB"` or a number of bytes → bytes; ValueError for any other text."""
+    """Return the bytes of `"4GiB"` or a number of bytes."""
     if not isinstance(value, str):
         return value
     match = _SIZE.fullmatch(value.strip())
@@ -116,8 +126,8 @@ def size_in_bytes(value: object) -> object:
 
 
 def cron_expression(text: str) -> str:
-    """Five fields; ValueError for any other text."""
-    from croniter import croniter  # only files with a schedule pay for this import
+    """Return a cron expression of five fields."""
+    from croniter import croniter  # imported only for files with a schedule
 
     if len(text.split()) != 5 or not croniter.is_valid(text):
         raise ValueError(f"{text!r} is not a cron expression such as */10 * * * *")
@@ -128,7 +138,7 @@ _ADDRESS = re.compile(r"(?P<host>[\w.-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>\d{1,5}))
 
 
 def host_and_port(text: str) -> tuple[str, int]:
-    """`"db2"`, `"db2:3307"`, `"[::1]:3307"` → host and port; ValueError for any other text."""
+    """Return host and port of `"db2"`, `"db2:3307"` or `"[::1]:3307"`."""
     match = _ADDRESS.fullmatch(text)
     port = int(match["port"] or 3306) if match else 0
     if match is None or not 1 <= port <= 65_535:
@@ -148,7 +158,7 @@ Uuid = Annotated[
 
 
 def refuse_plain_text(host: str) -> None:
-    """ValueError unless `host` is this machine."""
+    """`AboutKey` unless the host is this machine."""
     if not is_loopback(host):
         raise AboutKey(
             "tls",

@@ -1,5 +1,5 @@
-"""OpenLineage: which tables a run read, and what it wrote, for whoever keeps a graph of them.
+"""OpenLineage events, which say what tables a run read and wrote.
 
-The only room that imports the official client, an extra of the package (`lockstep[openlineage]`),
-and only where `[lineage]` asks for it.
+Only this folder imports the official client, an extra of the package (`lockstep[openlineage]`), and
+only if lockstep.toml has `[lineage]`.
 """

@@ -1,8 +1,8 @@
-"""What a run did → OpenLineage's events, in the words of its official client.
+"""Makes OpenLineage events of a run with the classes of the official client.
 
-A run is one job run: its job is called like the source; it reads MySQL's tables and writes a mirror
-and a changelog of each. The run's id is made from Dagster's, so that whoever finds a run dead can
-say so of the same one.
+The job is named after the source; a run of it reads MySQL tables, and writes a mirror and a
+changelog of each. OpenLineage's run id is derived from the run's own id, so that another process
+that finds the run dead can send its end.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ NOTHING: Final = RunNews(())
 
 @dataclass(frozen=True, slots=True)
 class DatasetPlace:
-    """Where a source's tables are, and the lake. `host` and `port` of the server; `storage`: the
-    lake's namespace, `file` or the bucket's URL; `folder`: what its paths begin with."""
+    """The addresses of a source's tables and of the lake. `storage`: the lake's namespace,
+    `file` or the bucket's URL; `folder`: the lake's path in it."""
 
     job_namespace: str
     source: str
@@ -57,8 +57,8 @@ class DatasetPlace:
     folder: str
 
     def table(self, name: TableName) -> tuple[str, str]:
-        named = MySQL(self.host, str(self.port), name.database, name.name)
-        return named.get_namespace(), named.get_name()
+        dataset = MySQL(self.host, str(self.port), name.database, name.name)
+        return dataset.get_namespace(), dataset.get_name()
 
     def stored(self, path: str) -> tuple[str, str]:
         return self.storage, f"{self.folder}/{path}" if self.folder else path
@@ -66,8 +66,7 @@ class DatasetPlace:
 
 @attr.define
 class LockstepRunFacet(RunFacet):
-    """What a run is in Lockstep's words: how to ask for it there, and which part of the log it
-    read."""
+    """Lockstep's own facet of a run: its id in Lockstep, and the part of the log that it read."""
 
     dagsterRun: str
     batch: int | None = None
@@ -80,7 +79,7 @@ class LockstepRunFacet(RunFacet):
 
 
 def run_id(source: str, dagster_run: str) -> str:
-    """The same for the same run, whoever asks."""
+    """Return OpenLineage's id of a run, the same in every process."""
     return str(uuid5(NAMESPACE_URL, f"lockstep:{source}:{dagster_run}"))
 
 
@@ -93,16 +92,16 @@ def run_event(
     news: RunNews = NOTHING,
     why: str | None = None,
 ) -> RunEvent:
-    """`state`: START, COMPLETE, FAIL or ABORT. `run`: Dagster's id of it. `news`: what was written
-    until then. `why`: of a run that failed or was stopped, a sentence and its cure."""
+    """Return an event. `state`: START, COMPLETE, FAIL or ABORT; `run`: Lockstep's id of the run;
+    `news`: what was written until then; `why`: the error and its hint if the run failed."""
     producer = f"urn:lockstep:{version('lockstep')}"
-    set_producer(producer)  # each facet below names it
-    ours = LockstepRunFacet(run, tablesNotListed=news.unnamed or None)
+    set_producer(producer)  # the facets below contain it
+    facet = LockstepRunFacet(run, tablesNotListed=news.unnamed or None)
     if captured is not None:
-        ours.batch, ours.start, ours.end = captured.batch, str(captured.start), str(captured.end)
-        ours.transactions, ours.rows = captured.transactions, captured.rows
-        ours.logBytes = captured.log_bytes
-    facets: dict[str, RunFacet] = {"lockstep_run": ours}
+        facet.batch, facet.start, facet.end = captured.batch, str(captured.start), str(captured.end)
+        facet.transactions, facet.rows = captured.transactions, captured.rows
+        facet.logBytes = captured.log_bytes
+    facets: dict[str, RunFacet] = {"lockstep_run": facet}
     if why is not None:
         facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(why, "PYTHON")
     return RunEvent(
@@ -110,13 +109,13 @@ def run_event(
         eventTime=at.isoformat(),
         run=Run(run_id(place.source, run), facets),
         job=Job(place.job_namespace, place.source),
-        inputs=[_read(place, table) for table in news.tables],
-        outputs=[written for table in news.tables for written in _written(place, table)],
+        inputs=[_input(place, table) for table in news.tables],
+        outputs=[output for table in news.tables for output in _outputs(place, table)],
         producer=producer,
     )
 
 
-def _read(place: DatasetPlace, news: TableNews) -> InputDataset:
+def _input(place: DatasetPlace, news: TableNews) -> InputDataset:
     facets: dict[str, DatasetFacet] = {}
     if news.schema is not None:
         columns = [(column.name, written_type(column)) for column in news.schema.columns]
@@ -124,7 +123,7 @@ def _read(place: DatasetPlace, news: TableNews) -> InputDataset:
     return InputDataset(*place.table(news.table), facets=facets)
 
 
-def _written(place: DatasetPlace, news: TableNews) -> Iterator[OutputDataset]:
+def _outputs(place: DatasetPlace, news: TableNews) -> Iterator[OutputDataset]:
     if news.merge is None or news.state.mirror_ended:
         return
     facets: dict[str, DatasetFacet] = {}
@@ -150,12 +149,12 @@ def _schema(
 def _columns(
     place: DatasetPlace, news: TableNews
 ) -> column_lineage_dataset.ColumnLineageDatasetFacet:
-    """Each column is the source's of that name; one that the source dropped comes from nowhere."""
+    """Return each column's origin, the source's column of that name; none if it was dropped."""
     namespace, table = place.table(news.table)
-    same = column_lineage_dataset.Transformation("DIRECT", "IDENTITY")
+    identity = column_lineage_dataset.Transformation("DIRECT", "IDENTITY")
     fields = {
         name: column_lineage_dataset.Fields(
-            [column_lineage_dataset.InputField(namespace, table, column.name, [same])]
+            [column_lineage_dataset.InputField(namespace, table, column.name, [identity])]
         )
         for name, _ in (news.merge.columns if news.merge is not None else ())
         if news.schema is not None and (column := news.schema.column(name)) is not None

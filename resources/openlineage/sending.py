@@ -1,4 +1,4 @@
-"""Events of one run, sent beside it: by a thread, in order, and never in the run's way."""
+"""Sends the events of a run in order by a thread of their own, so that they never delay the run."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
 
 PATIENCE: Final = 5.0
-"""Seconds that a run, all of it done, waits for its events to be taken."""
+"""Longest time that a finished run waits until its events are sent, in seconds."""
 
-_WORDS: Final = 200
+_LONGEST: Final = 200
+"""Largest number of characters of an error that are shown."""
 
 
 def require_client() -> None:
-    """`SetupIncomplete` where the official client is not installed."""
+    """`SetupIncomplete` if the official client is not installed."""
     if find_spec("openlineage") is None:
         raise SetupIncomplete(
             "[lineage] needs the OpenLineage client, which is not installed",
@@ -31,9 +32,9 @@ def require_client() -> None:
 
 
 def open_client(transport: Mapping[str, Any]) -> OpenLineageClient:
-    """The official client for a `transport` in its own words; for none, what its environment
-    variables and its file say. `ConfigurationError` for one that it does not understand, or that
-    leads nowhere; asks nobody."""
+    """Return the official client for a transport in its own configuration format. An empty one has
+    the client read its environment variables and its file. `ConfigurationError` if the client
+    refuses it or finds none. The backend is not asked."""
     require_client()
     from openlineage.client import OpenLineageClient
 
@@ -41,7 +42,7 @@ def open_client(transport: Mapping[str, Any]) -> OpenLineageClient:
         client = OpenLineageClient(config={"transport": deepcopy(dict(transport))})
     except Exception as error:  # the client raises whatever its transports do
         raise ConfigurationError(
-            f"The OpenLineage client refuses its transport: {_said(error)}",
+            f"The OpenLineage client refuses its transport: {_summary(error)}",
             hint="correct transport under [lineage]; docs/deploy.md#openlineage",
         ) from error
     if client.transport.kind == "console" and transport.get("type") != "console":
@@ -53,8 +54,7 @@ def open_client(transport: Mapping[str, Any]) -> OpenLineageClient:
 
 
 class Sending:
-    """Takes events, and hands each to the client from a thread of its own. `note` is told in one
-    sentence what came of it, if anything went wrong, when this is closed."""
+    """Sends events by a thread. `close` passes one sentence to `note` if any could not be sent."""
 
     def __init__(
         self,
@@ -64,49 +64,49 @@ class Sending:
         patience: float = PATIENCE,
     ) -> None:
         self._transport, self._note, self._patience = transport, note, patience
-        self._waiting: SimpleQueue[Callable[[], RunEvent] | None] = SimpleQueue()
-        self._taken = threading.Event()
-        self._given = self._sent = 0
-        self._why = f"nobody answered within {patience:g} s"
+        self._queue: SimpleQueue[Callable[[], RunEvent] | None] = SimpleQueue()
+        self._ended = threading.Event()
+        self._queued = self._sent = 0
+        self._why = f"the backend did not answer within {patience:g} s"
         self._thread: threading.Thread | None = None
 
     def send(self, event: Callable[[], RunEvent]) -> None:
-        """It is made by the thread, too: to import what it is made of takes a second."""
+        """Queue an event. The thread makes it, because importing its classes takes a second."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="lockstep-lineage", daemon=True)
             self._thread.start()
-        self._given += 1
-        self._waiting.put(event)
+        self._queued += 1
+        self._queue.put(event)
 
     def close(self) -> None:
-        """Wait for what is under way. What is not taken by then is given up."""
+        """Wait for the events for a limited time; give up those that are not sent by then."""
         if self._thread is None:
             return
-        self._waiting.put(None)
-        self._taken.wait(self._patience)
-        lost = self._given - self._sent
+        self._queue.put(None)
+        self._ended.wait(self._patience)
+        lost = self._queued - self._sent
         if lost:
             events = "1 OpenLineage event was" if lost == 1 else f"{lost} OpenLineage events were"
-            self._note(f"{events} not sent: {self._why}. The run itself is not concerned.")
+            self._note(f"{events} not sent: {self._why}. The run itself is not affected.")
 
     def _work(self) -> None:
         client: OpenLineageClient | None = None
-        while (event := self._waiting.get()) is not None:
+        while (event := self._queue.get()) is not None:
             try:
                 client = client or open_client(self._transport())
                 client.emit(event())
-            except Exception as error:  # noqa: BLE001 - a backend's trouble is never a run's
-                self._why = _said(error)
+            except Exception as error:  # noqa: BLE001 - a backend's failure must not fail the run
+                self._why = _summary(error)
             else:
                 self._sent += 1
         if client is not None:
             client.close(self._patience)
-        self._taken.set()
+        self._ended.set()
 
 
-def _said(error: Exception) -> str:
-    """In one line, without what was sent."""
+def _summary(error: Exception) -> str:
+    """Return the error's first line, which does not contain the event."""
     if isinstance(error, LockstepError):
         return f"{error.message}; {error.hint}"
     lines = str(error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__)[:_WORDS].rstrip(".")
+    return (lines[0] if lines else type(error).__name__)[:_LONGEST].rstrip(".")

@@ -193,7 +193,7 @@ def test_a_reader_who_goes_away_is_no_defect(folder: Path) -> None:
     [
         "os.kill(os.getpid(), {number})\ntime.sleep(60)",
         "try:\n    os.kill(os.getpid(), {number})\n    time.sleep(60)\n"
-        "except KeyboardInterrupt:\n    pass\ndesk.leave_if_asked()",
+        "except KeyboardInterrupt:\n    pass\ndesk.raise_if_signalled()",
     ],
     ids=["at once", "caught on its way"],
 )

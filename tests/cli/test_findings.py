@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep.commands.check import counted, finding_lines
+from lockstep.commands.check import finding_lines, level_counts
 from pipeline.preflight import Finding
 
 OK = Finding("ok", "gtid_mode", "gtid_mode = ON", topic="the log")
@@ -34,7 +34,7 @@ def test_tables_with_the_same_trouble_share_a_line() -> None:
     assert shown[0] == "  warning  shop.t0, shop.t1, shop.t2, shop.t3, shop.t4 and 3 more: unread"
     assert shown[1:6] == [f"           hint: GRANT {n};" for n in range(5)]
     assert shown[6:] == [
-        "                 and 3 more such; --json has them all",
+        "                 and 3 more hints; --json has all of them",
         "  8 warnings",
     ]
 
@@ -49,5 +49,5 @@ def test_long_lines_of_what_is_fine_are_folded() -> None:
 
 def test_counting() -> None:
     """Nothing is said of levels without a finding."""
-    assert counted([OK]) == "1 ok"
-    assert counted([REFUSED, REFUSED, OK]) == "2 refusals, 1 ok"
+    assert level_counts([OK]) == "1 ok"
+    assert level_counts([REFUSED, REFUSED, OK]) == "2 refusals, 1 ok"

@@ -20,7 +20,7 @@ def test_a_line_for_each(said: list[str]) -> None:
     log = JsonLog()
     log.open(stream, None)
     for sentence in said:
-        log.tell("warning", sentence, source="shop", nothing=None)
+        log.write("warning", sentence, source="shop", nothing=None)
     told = [json.loads(line) for line in stream.getvalue().split("\n")[:-1]]
     assert [line["message"] for line in told] == said
     assert all(line.keys() == {"time", "level", "source", "message"} for line in told)
@@ -45,7 +45,7 @@ def test_a_file_is_kept_below_its_size(tmp_path: Path) -> None:
     log = JsonLog()
     log.open(None, str(tmp_path / "lockstep.log"))
     for _ in range(70):
-        log.tell("info", "x" * (1 << 20))
+        log.write("info", "x" * (1 << 20))
     log.close()
     files = sorted(tmp_path.iterdir())
     assert [file.suffix for file in files] == [".log", ".1", ".2", ".3", ".4", ".5"]

@@ -42,7 +42,7 @@ def test_tables_that_stopped_for_one_reason_are_told_together() -> None:
     assert out.getvalue().splitlines() == [
         f"{five} and 2 more are stopped by Lockstep at a place: they went",
         *(f"  hint: {hint.format(n)}" for n in range(5)),
-        "  hint: 2 more such: `lockstep status` has them all",
+        "  hint: 2 more: `lockstep status` shows all of them",
         "shop.x is stopped by Lockstep at a place: it differs",
         "  hint: look",
     ]

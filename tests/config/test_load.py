@@ -53,7 +53,7 @@ MISTAKES = {
     ),
     "a token in the clear": (
         UNITY.replace("127.0.0.1", "catalog.example.com") + 'token = "env:TOKEN"\n' + SOURCE,
-        "lockstep.toml: line 1: http:// would send the token in the clear; write https://.",
+        "lockstep.toml: line 1: http:// would send the token unencrypted; write https://.",
     ),
     "a catalog without its address": (
         '[catalog]\nkind = "hive"\n' + SOURCE,
@@ -95,12 +95,12 @@ MISTAKES = {
     ),
     "a block for tables that says nothing": (
         SOURCE + '[[sources.table]]\nmatch = "shop.carts"\n',
-        "lockstep.toml: line 7: it says nothing of its tables; give a setting besides match.",
+        "lockstep.toml: line 7: it sets nothing for its tables; add a setting besides match.",
     ),
     "a block for tables with what is of a source": (
         SOURCE + '[[sources.table]]\nmatch = "shop.carts"\non_position_lost = "resnapshot"\n',
-        "lockstep.toml: line 9: 'on_position_lost' is of a source as a whole, and has no value for "
-        "a table of its own; it belongs under [[sources]].",
+        "lockstep.toml: line 9: 'on_position_lost' applies to a source as a whole, not to some of "
+        "its tables; it belongs under [[sources]].",
     ),
     "a block for tables with a word that nobody knows": (
         SOURCE + '[[sources.table]]\nmatch = "shop.carts"\ntruncates = "keep"\n',
@@ -185,15 +185,13 @@ MISTAKES = {
     ),
     "a log store of the user's": (
         '[spark]\n"spark.delta.logStore.file.impl" = "org.example.Store"\n' + SOURCE,
-        "lockstep.toml: line 2: 'spark.delta.logStore.file.impl' cannot be set: Lockstep writes "
-        "the tables' logs by a store of its own, which keeps a run that was taken over from "
-        "committing late.",
+        "lockstep.toml: line 2: 'spark.delta.logStore.file.impl' cannot be set: Lockstep has a "
+        "log store of its own, which keeps a run that lost its lock from committing late.",
     ),
     "a version that is to be committed": (
         "[spark.spark.lockstep.commit]\nversion = 7\n" + SOURCE,
-        "lockstep.toml: line 2: 'spark.lockstep.commit.version' cannot be set: Lockstep writes "
-        "the tables' logs by a store of its own, which keeps a run that was taken over from "
-        "committing late.",
+        "lockstep.toml: line 2: 'spark.lockstep.commit.version' cannot be set: Lockstep has a "
+        "log store of its own, which keeps a run that lost its lock from committing late.",
     ),
     "a password in a DSN": (
         '[ledger]\ndsn = "postgresql://me:hunter2@db/books"\n' + SOURCE,
@@ -228,14 +226,14 @@ MISTAKES = {
     "no source": ("", "lockstep.toml: there is no [[sources]] table."),
     "two sources of one name": (
         SOURCE + SOURCE,
-        "lockstep.toml: two sources are called 'shop'; a name is given once.",
+        "lockstep.toml: two sources have the name 'shop'; each needs its own.",
     ),
     "changes that go before they are replayed": (
         '[upkeep]\nkeep_changes = "1d"\n'
         + SOURCE
         + '[sources.replay]\nschedule = "0 3 * * *"\nspan = "2d"\n',
-        "lockstep.toml: shop replays the last 48 hours, and keep_changes keeps 24 hours; give it "
-        "at least as long.",
+        "lockstep.toml: shop replays the last 48 hours, but keep_changes keeps only 24 hours; "
+        "make it at least as long.",
     ),
     "a port in quotes": (
         SOURCE + 'port = "3306"\n',

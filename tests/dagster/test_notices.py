@@ -139,7 +139,8 @@ def test_a_service_that_fails_is_noted_and_told_the_next_time(
     notes: list[str] = []
     service.status = 500
     tell(settings, "shop", quarantined("a.b"), notes.append)
-    assert notes == ["[notify]: env:LOCKSTEP_TEST_HOOK did not take it. The next run tries again."]
+    refused = "[notify]: env:LOCKSTEP_TEST_HOOK did not accept it. The next run tries again."
+    assert notes == [refused]
     service.status = 200
     tell(settings, "shop", quarantined("a.b"), notes.append)
     tell(settings, "shop", quarantined("a.b"), notes.append)
@@ -159,7 +160,7 @@ def test_addresses_are_references_that_apprise_knows(
 ) -> None:
     """An address in the file is refused, and `check` refuses one of an unknown kind; neither shows
     it."""
-    assert _notify(settings) == "what needs a person is told to env:LOCKSTEP_TEST_HOOK"
+    assert _notify(settings) == "what needs a person is sent to env:LOCKSTEP_TEST_HOOK"
     monkeypatch.setenv("LOCKSTEP_TEST_HOOK", "nothing://secret-token")
     with pytest.raises(ConfigurationError, match="env:LOCKSTEP_TEST_HOOK") as unknown:
         _notify(settings)

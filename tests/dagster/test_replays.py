@@ -148,7 +148,7 @@ def test_each_night_the_last_hours_are_one_run(
         context = dg.build_schedule_context(stand.instance, scheduled_execution_time=at)
         told = tick.evaluate_tick(context)
         if begins is None:
-            assert told.skip_message == "no partition of shop is closed yet"
+            assert told.skip_message == "No partition of shop is over yet."
             continue
         [request] = told.run_requests or []
         keys = [hours(coverage.begins + number * HOUR, 1)[0] for number in begins]

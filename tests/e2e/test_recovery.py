@@ -159,7 +159,8 @@ def test_a_ledger_lost_while_a_run_was_undone(
     assert project.json("recover", "--yes")["batch"] == 1
     forget(project)
     project.killed(Point.CAPTURE_RECORDED, "after", 1, "recover", "--yes")
-    assert "what was cut off is to be ended" in project.run("recover").stdout
-    assert "what was cut off is ended" in project.run("recover", "--yes").stdout
+    interrupted = "an interrupted recovery of the ledger from the lake"
+    assert f"{interrupted} would be finished" in project.run("recover").stdout
+    assert f"{interrupted} is finished" in project.run("recover", "--yes").stdout
     project.run("run")
     assert project.proven() == {f"{database}.{table}" for table in ("b", "d", "d2")}

@@ -166,10 +166,10 @@ def test_a_run_is_undone(
                 project.killed(target, when, 1, *words)
         done = typed(project, [program, *words])
         if done is not None and words == ["recover", "--back-to", "1"]:
-            said = "ahead is done up to batch 3: what came after batch 1 comes to it again"
+            said = "ahead has acknowledged batch 3: it gets what came after batch 1 again"
             assert said in done.stdout
-            assert "there is done up to batch 1; make it again" in done.stdout
-            assert "late is done with no batch yet: let it read on first" in done.stdout
+            assert "there has acknowledged batch 1; create it again" in done.stdout
+            assert "late has not acknowledged a batch yet: let it read up to batch 1" in done.stdout
             assert "from the source" not in done.stdout
         if "--yes" in words:
             columns = DeltaTable(project.lake / "shop" / database / "a").schema().to_arrow()
