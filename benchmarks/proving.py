@@ -18,7 +18,7 @@ from benchmarks.ground import DATABASE, Ground, ground
 from benchmarks.resident import highest_resident_size, processor_seconds
 from pipeline.proof.hashes import RowHasher, RowSum
 from pipeline.table import TableName, TableStructure
-from resources.lake.scan import scanned
+from resources.lake.scan import scan
 from resources.mysql.server import MySqlServer
 
 _COLUMNS = (
@@ -82,7 +82,7 @@ def copy(source: MySqlServer, structure: TableStructure, lake: Path) -> None:
 
 def summed(hasher: RowHasher, lake: Path) -> RowSum:
     found = RowSum()
-    for batch in scanned(lake, hasher.schema.names, _newest(lake)):
+    for batch in scan(lake, hasher.schema.names, _newest(lake)):
         columns = [batch.column(one.name).cast(one.type) for one in hasher.schema]
         found = found + hasher.summed(pa.RecordBatch.from_arrays(columns, schema=hasher.schema))
     return found

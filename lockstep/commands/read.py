@@ -18,7 +18,7 @@ from pipeline.errors import LakeUnavailable, NothingMatches, VersionSetUnknown
 from pipeline.table import TableName
 from resources.config.secrets import is_reference
 from resources.lake.paths import LakePath
-from resources.lake.s3a import HADOOP, SAME
+from resources.lake.settings import HADOOP, SAME
 
 if TYPE_CHECKING:
     from pipeline.places import Place

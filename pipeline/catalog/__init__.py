@@ -1,1 +1,1 @@
-"""Mirrors under names in a catalog: what is to be said there of each, and what that takes. Pure."""
+"""Registration of mirrors in a catalog: each table's entry, and the steps to get there. Pure."""

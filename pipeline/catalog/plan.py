@@ -1,16 +1,12 @@
-"""Under which names tables are registered, and what registering them takes. Pure.
+"""Each table's name in the catalog, and the steps from the registered entries to the wanted ones.
 
-Belongs here: the name of each table, the tables that get none, and which steps follow from what
-should be registered and what the ledger knows is. Does not: which characters a catalog takes, which
-it says itself (`ports.catalog`), what it turns out to have (`runs.registering`).
+Catalogs do not distinguish `Orders` from `orders`, so names are in lower case. Of two tables whose
+names differ in case only, one is registered: the one that already is, otherwise the first.
 
-Catalogs do not tell `Orders` from `orders`, so names are in lower case, and of two tables that
-differ in case alone one is registered: the one that was, or else the first.
-
-Names that nobody needs are let go first, so that a table may take the name of one that is gone. An
-entry that is to have the name of another table's is let go as well, and made again. A table that
-was renamed and kept its folder takes its entry along; with another folder, it is
-another entry.
+Entries that are not needed any more are dropped first, so that a table can take the name of a
+dropped one. An entry whose new name belongs to the entry of another table is dropped too, and
+created again. A renamed table that kept its folder keeps its entry; in another folder it gets a new
+one.
 """
 
 from __future__ import annotations
@@ -26,7 +22,7 @@ DATABASE, SOURCE = "{database}", "{source}"
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A table that is not registered, or not as it should be, and why; `hint`: what to do."""
+    """A table that is not registered, or not as it should be, with the reason and a hint."""
 
     table: TableName
     name: EntryName
@@ -35,7 +31,7 @@ class Left:
 
 
 def entry_name(schema: str, source: str, table: TableName) -> EntryName:
-    """`schema`: the template of `[catalog]`."""
+    """Return the name of a table's entry; `schema` is the template under `[catalog]`."""
     filled = schema.replace(SOURCE, source).replace(DATABASE, table.database)
     return EntryName(filled.lower(), table.name.lower())
 
@@ -46,18 +42,23 @@ def entry_names(
     refuses: Callable[[EntryName], str | None],
     registered: Mapping[TableName, Registered],
 ) -> tuple[dict[TableName, EntryName], list[Left]]:
-    """The names of all tables of a source; those that can have none, with the reason."""
+    """Return the names of a source's tables, and the tables that cannot have one, with the reason.
+    `named` gives the name of a table's entry, `refuses` the reason why the catalog refuses a
+    name."""
     names: dict[TableName, EntryName] = {}
     left: list[Left] = []
     taken: dict[EntryName, TableName] = {}
     for table in sorted(tables, key=lambda table: (table not in registered, table)):
         name = named(table)
-        why = refuses(name)
-        if why is not None:
-            left.append(Left(table, name, why, "rename the table at the source, or do without it"))
+        reason = refuses(name)
+        if reason is not None:
+            hint = "rename the table at the source, or do without its entry"
+            left.append(Left(table, name, reason, hint))
         elif name in taken:
-            why = f"{taken[name]} has that name: catalogs do not tell large letters from small"
-            left.append(Left(table, name, why, "rename one of the two at the source"))
+            reason = (
+                f"{taken[name]} has that name: catalogs do not distinguish upper from lower case"
+            )
+            left.append(Left(table, name, reason, "rename one of the two tables at the source"))
         else:
             taken[name] = table
             names[table] = name
@@ -66,8 +67,8 @@ def entry_names(
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`known`, what the ledger knows of an entry, becomes `wanted`: it is dropped where nothing is
-    wanted, made where nothing is known, renamed where the names differ."""
+    """One change of the catalog: the entry `known`, as the ledger recorded it, becomes `wanted`. It
+    is dropped if nothing is wanted, created if nothing is known, renamed if the names differ."""
 
     known: Registered | None
     wanted: Entry | None
@@ -78,24 +79,26 @@ def plan(
     registered: Mapping[TableName, Registered],
     gone: Collection[TableName],
 ) -> list[Step]:
-    """`wanted`: tables whose registration may have changed; `gone`: registered ones that the
-    source has no more."""
+    """Return the steps in their order: drops, then renames, then entries to create or to update.
+    `wanted` are the entries that may have changed; `gone` are registered tables that were dropped
+    at the source."""
     drops, renames, puts = dict.fromkeys(gone), list[Step](), list[Step]()
     names = {entry.name for table, entry in registered.items() if table not in drops}
-    taking = {place(registered[table].location): table for table in gone}
+    dropped_at = {place(registered[table].location): table for table in gone}
     for entry in sorted(wanted, key=lambda entry: entry.table):
-        known = registered.get(entry.table)
-        if known is None:
-            former = taking.get(place(entry.location))
+        current = registered.get(entry.table)
+        if current is None:
+            former = dropped_at.get(place(entry.location))
             if former is not None and registered[former].name != entry.name:
+                # The same folder under another name: the table was renamed.
                 drops.pop(former, None)
-                del taking[place(entry.location)]
-                known = registered[former]
-        if known is not None and known.name != entry.name and entry.name in names:
-            # Another table's entry has the name until it gets its own: were this one renamed onto
-            # that, the other's renaming would take it along.
-            drops.setdefault(known.table)
-            known = None
-        renamed = known is not None and known.name != entry.name
-        (renames if renamed else puts).append(Step(known, entry))
+                del dropped_at[place(entry.location)]
+                current = registered[former]
+        if current is not None and current.name != entry.name and entry.name in names:
+            # Another table's entry still has this name. If this entry were renamed to it, the
+            # later rename of the other one would take both along.
+            drops.setdefault(current.table)
+            current = None
+        renamed = current is not None and current.name != entry.name
+        (renames if renamed else puts).append(Step(current, entry))
     return [*(Step(registered[table], None) for table in sorted(drops)), *renames, *puts]

@@ -1,4 +1,4 @@
-"""What a catalog says, and is to say, of a mirror. Values only."""
+"""A mirror's entry in a catalog: as it should be, as the ledger knows it, as the catalog has it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pipeline.table import TableName
 SOURCE_MARK: Final = "lockstep.source"
 TABLE_MARK: Final = "lockstep.table"
 CONTENT_MARK: Final = "lockstep.content"
-"""Properties of an entry by which Lockstep knows it again."""
+"""Properties of an entry by which Lockstep recognizes it as its own."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class EntryName:
-    """A name in the catalog that is configured."""
+    """The name of an entry in the configured catalog."""
 
     schema: str
     table: str
@@ -30,7 +30,7 @@ class EntryName:
 
 @dataclass(frozen=True, slots=True)
 class EntryColumn:
-    """`type` as Spark's SQL calls it (`pipeline.schema.types.sql_type`)."""
+    """A column of an entry; `type` is a type of Spark SQL (`pipeline.schema.types.sql_type`)."""
 
     name: str
     type: str
@@ -39,9 +39,12 @@ class EntryColumn:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the catalog is to say of a table's mirror. `location`: its URL as the catalog has it;
-    `columns`: none where the catalog keeps none. `shows`: the version of the table's structure that
-    the mirror shows, which the ledger alone is told."""
+    """The entry that the catalog should have for a table's mirror.
+
+    `location` is the mirror's URL as the catalog spells it; `columns` is empty if the catalog keeps
+    none. `shows` is the version of the table's structure that the mirror shows; only the ledger
+    records it.
+    """
 
     source: str
     table: TableName
@@ -53,7 +56,7 @@ class Entry:
 
     @property
     def content(self) -> str:
-        """16 hex digits that change with comment, columns and place."""
+        """Hash of comment, columns and location, in 16 hex digits."""
         columns = [[column.name, column.type, column.comment] for column in self.columns]
         text = json.dumps([self.comment, columns, place(self.location)], separators=(",", ":"))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -69,8 +72,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """An entry that the ledger knows of. `content` and `shows`, the version of the table's
-    structure, are None while it is being made: it is there, or not, or as it was before."""
+    """An entry as the ledger recorded it. `content` and `shows`, the version of the table's
+    structure, are None while the entry is being written: the catalog may have it, or still have the
+    former one, or none."""
 
     table: TableName
     name: EntryName
@@ -81,8 +85,8 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Registrations:
-    """The entries of a source in a catalog, and the statement up to which they follow comments; 0
-    for none."""
+    """A source's recorded entries, and the number of the last statement whose comments they follow.
+    `statement` is 0 if they follow none."""
 
     entries: Mapping[TableName, Registered]
     statement: int
@@ -90,8 +94,8 @@ class Registrations:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the catalog has under a name. `location`: None for what is no table with a place;
-    `source`, `content`: its marks, None where it has none."""
+    """What the catalog has under a name. `location` is None if that is not a table with a location;
+    `source` and `content` are its marks, None without them."""
 
     location: str | None
     source: str | None = None
@@ -99,7 +103,7 @@ class Found:
 
 
 def place(location: str) -> str:
-    """The one spelling of a location: file:/a, file:///a/ and /a are one, s3a: is s3:."""
+    """Return a location in its one spelling: file:/a, file:///a/ and /a are equal, s3a: is s3:."""
     match = re.fullmatch(r"(?:file:)?/+(.*?)/*", location)
     if match is not None:
         return f"file:///{match[1]}"
@@ -107,8 +111,9 @@ def place(location: str) -> str:
 
 
 def marked(found: Found, source: str, root: str, known: Registered | None) -> bool:
-    """Whether an entry has the marks of this source, and is of this lake, at `root`, or where the
-    ledger knows it to be: another project may have a source of the same name."""
+    """Return whether an entry was made by Lockstep for this source and this lake. The marks alone
+    do not prove it, since another project may have a source of the same name: the location must
+    also be below `root`, or be the one that the ledger recorded."""
     if found.location is None or found.source != source:
         return False
     below = place(found.location).startswith(f"{place(root)}/")
@@ -116,5 +121,5 @@ def marked(found: Found, source: str, root: str, known: Registered | None) -> bo
 
 
 def at_one_of(found: Found, locations: Iterable[str]) -> bool:
-    """Whether it is a table, at one of these places."""
+    """Return whether the catalog's entry is a table at one of these locations."""
     return found.location is not None and place(found.location) in map(place, locations)

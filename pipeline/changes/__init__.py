@@ -1,5 +1,4 @@
-"""From row images to what the lake is told: layout, folding, the plan of a merge.
+"""From row images to a write of a table: layout of the lake, folding, and the plan of a merge.
 
-Pure functions over names and Arrow tables. Does not belong here: decoding
-(`pipeline.binlog`), anything that writes.
+Pure functions over names and Arrow tables. Decoding is `pipeline.binlog`; nothing here writes.
 """

@@ -1,9 +1,9 @@
-"""By which columns the files of a mirror are clustered (Delta Lake documentation, "Use liquid
+"""The columns by which a mirror's files are clustered (Delta Lake documentation, "Use liquid
 clustering for Delta tables").
 
-What a setting names and a table does not have, or cannot be clustered by, stops no table: where
-the files lie changes no row. The mirror keeps the clustering that it has, such as that of a column
-which was renamed since, and `check` and `plan` tell the name.
+A setting can name a column that a table does not have, or cannot be clustered by. That stops no
+table, since clustering changes no row: the mirror keeps the clustering that it has, such as that of
+a column which was renamed since, and `check` and `plan` report the name.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import pyarrow as pa
 from pipeline.schema.column_names import folded
 
 _WITH_STATISTICS: Final = 32
-"""So many leading columns have a least and a greatest value in Delta's log, unless a table says
-otherwise (`delta.dataSkippingNumIndexedCols`); it clusters by no other."""
+"""Number of leading columns with minimum and maximum values in Delta's log, unless the table sets
+`delta.dataSkippingNumIndexedCols`; Delta clusters by no other column."""
 
 
 def unclusterable(names: Sequence[str], columns: pa.Schema) -> Iterator[tuple[str, str]]:
@@ -28,14 +28,14 @@ def unclusterable(names: Sequence[str], columns: pa.Schema) -> Iterator[tuple[st
         if place is None:
             yield name, "is not a column of the table"
         elif not _has_order(columns.field(place).type):
-            yield name, "has a type of which Delta keeps no least and greatest value"
+            yield name, "has a type for which Delta keeps no minimum and maximum"
         elif place >= _WITH_STATISTICS:
             yield name, f"is not among the first {_WITH_STATISTICS} columns"
 
 
 def clustered_by(names: Sequence[str], columns: pa.Schema) -> tuple[str, ...] | None:
-    """Return the columns to cluster a mirror by, as it calls them; none if nobody names one. None
-    if some cannot be, and what there is should stay."""
+    """Return the columns to cluster a mirror by, in its spelling; an empty tuple for no names. None
+    if it cannot be clustered by some of them: then its present clustering stays."""
     if any(unclusterable(names, columns)):
         return None
     own = {folded(name): name for name in columns.names}

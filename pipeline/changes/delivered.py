@@ -1,4 +1,4 @@
-"""A table's part of a consumer's delivery: its files, its columns, its changes in order."""
+"""A table's part of a delivery to a consumer: its files, its columns, its changes in order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pipeline.table_state import TableState
 
 @dataclass(frozen=True, slots=True)
 class DeliveredPart:
-    """Files of one structure, with columns `schema`, in the `folder` of a `generation`."""
+    """Files of one structure with the columns `schema`, in the `folder` of a `generation`."""
 
     folder: str
     generation: int
@@ -39,7 +39,8 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class DeliveredTable:
-    """`columns` have a source for each of `parts`, which are in the order of the source."""
+    """A table's part of a delivery. `parts` are in the order of the source's changes; each of
+    `columns` has a source for each part."""
 
     table: TableName
     parts: tuple[DeliveredPart, ...]
@@ -51,18 +52,20 @@ class DeliveredTable:
 
     @property
     def generations(self) -> tuple[Generation, ...]:
-        """The parts' generations, oldest first; a part may lack columns of its own."""
-        found: dict[int, list[pa.Schema]] = {}
+        """The parts' generations, oldest first; a part can lack columns of its generation."""
+        schemas: dict[int, list[pa.Schema]] = {}
         for part in self.parts:
-            found.setdefault(part.generation, []).append(part.schema)
-        return tuple(Generation(number, all_columns(found[number])) for number in sorted(found))
+            schemas.setdefault(part.generation, []).append(part.schema)
+        return tuple(Generation(number, all_columns(schemas[number])) for number in sorted(schemas))
 
 
 def delivered_segments(ledger: Ledger, delivery: Delivery) -> tuple[Segment, ...]:
-    """All segments of the delivery's batches, as they were recorded."""
+    """Return all segments of the delivery's batches, as they were recorded."""
     numbers = delivery.batches
     contents = ledger.contents(delivery.source, numbers[0], numbers[-1])
-    return tuple(segment for one in contents if one.batch in numbers for segment in one.segments)
+    return tuple(
+        segment for content in contents if content.batch in numbers for segment in content.segments
+    )
 
 
 def delivered_table(
@@ -73,17 +76,17 @@ def delivered_table(
     *,
     incomplete: bool,
 ) -> DeliveredTable:
-    """What `segments`, the delivery's, hold of a table.
+    """Return a table's part of a delivery, whose segments are `segments`.
 
     `NothingMatches` for a table that was never captured. `TableQuarantined` for one that is
-    quarantined, since changes may be missing in this delivery, unless that is known
+    quarantined, since changes can be missing in this delivery, unless the caller accepts that
     (`incomplete`).
     """
     state = ledger.table_states(delivery.source).get(table)
     if state is None:
         raise NothingMatches(
             f"No run has captured a table {table} of {delivery.source!r}.",
-            hint="`lockstep tables` lists what is captured",
+            hint="see `lockstep tables` for the captured tables",
         )
     if not incomplete and _stopped_by(state, delivery.last_batch):
         raise _quarantined(state)
@@ -98,18 +101,18 @@ def delivered_table(
 
 
 def require_files(store: SegmentStore, table: DeliveredTable) -> None:
-    """`SegmentsLost` where a file of the delivery is gone or is not what was captured."""
-    wrong = [one for part in table.parts for one in store.damaged(part.folder, part.files)]
-    if wrong:
+    """Raise `SegmentsLost` if a file of the delivery is missing or is not what was captured."""
+    damages = [damage for part in table.parts for damage in store.damaged(part.folder, part.files)]
+    if damages:
         raise SegmentsLost(
-            f"The changelog of {table.table} has lost changes of this delivery: {wrong[0]}",
+            f"The changelog of {table.table} has lost changes of this delivery: {damages[0]}",
             hint="restore the file from a copy of the lake; or give up these changes: drop the "
-            "consumer, and make it again after a batch whose files are there",
+            "consumer, and create it again after a batch whose files are complete",
         )
 
 
 def read_in_order(store: SegmentStore, table: DeliveredTable) -> pa.Table:
-    """The changes in the order of `_sequence`; NULL where a column was not there yet."""
+    """Return the changes in the order of `_sequence`; a column is NULL before it was added."""
     require_files(store, table)
     if not table.parts:
         return table.schema.empty_table()
@@ -135,7 +138,7 @@ def _part(version: SchemaVersion, source: str, files: Sequence[SegmentFile]) -> 
 
 
 def _newest(ledger: Ledger, source: str, state: TableState) -> pa.Schema:
-    """The columns that the table was last known to have."""
+    """Return the columns of the table's newest known structure."""
     for version in reversed(ledger.schema_versions(source, state.table)):
         if version.shown is not None:
             return changelog_schema(version.shown_structure)
@@ -158,7 +161,7 @@ def _filled(part: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _stopped_by(state: TableState, batch: int) -> bool:
-    """Whether changes up to the end of a batch may be missing."""
+    """Return whether changes up to the end of a batch can be missing."""
     if not state.has_stopped:
         return False
     return state.stopped is None or state.stopped.batch <= batch
@@ -168,5 +171,5 @@ def _quarantined(state: TableState) -> TableQuarantined:
     return TableQuarantined(
         f"{state.table} was {state.in_words} at {state.position}, and its changes after that are "
         f"missing: {state.reason}",
-        hint=f"{state.hint}; or read what there is, with incomplete=True",
+        hint=f"{state.hint}; or read the changes up to there with incomplete=True",
     )

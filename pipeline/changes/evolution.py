@@ -1,9 +1,9 @@
-"""The commits that bring a mirror's columns to what a lineage asks for.
+"""The commits that change a mirror's columns to those of a lineage.
 
-Columns go first, so that their names are free; names then change hands, through temporary
-ones where they go round in a circle; then types, new columns, and one fill for all of
-them. Where one column needs all rows written anew, or every reader must be able to read the
-mirror, one commit writes everything instead.
+Columns are dropped first, so that their names are free. Then columns are renamed, through temporary
+names if they exchange theirs. Then types are widened and columns added, with one fill for all of
+them. If a column needs all rows to be rewritten, or if the mirror must stay readable by every
+reader, one commit writes everything instead.
 """
 
 from __future__ import annotations
@@ -36,16 +36,15 @@ WIDENING: Final = ("delta.enableTypeWidening", "true")
 LOCAL_TYPE: Final = pa.timestamp("us")
 LOCAL_FEATURE: Final = "timestampNtz"
 LOCAL: Final = (f"delta.feature.{LOCAL_FEATURE}", "supported")
-"""Lets an older mirror hold DATETIME: Delta wants to be asked for it by name."""
+"""The property by which an older mirror can hold DATETIME: Delta requires it to be enabled."""
 
 
 def steps(lineage: ColumnLineage) -> tuple[MirrorStep, ...]:
-    """What to commit before changes of the lineage's versions are merged; none for a mirror
-    that is not there, or has its columns already.
+    """Return the steps to commit before changes of the lineage's versions are merged.
 
-    The same lineage gives the same steps, whatever the mirror looks like meanwhile: take
-    its columns at the version that was settled last. ValueError where the mirror can only
-    be replaced.
+    There are none for a mirror that does not exist, or has these columns already. The same lineage
+    gives the same steps even after some of them were committed: build it from the mirror's columns
+    at the version recorded last. `ValueError` if the mirror can only be replaced.
     """
     if lineage.reread:
         raise ValueError(f"the mirror can only be replaced: {lineage.reread[0]}")
@@ -95,18 +94,18 @@ def _in_place(
 
 
 def _names_in_use(lineage: ColumnLineage) -> set[str]:
-    have = {folded(column.source) for column in lineage.mirror if column.source is not None}
-    return have | {folded(name) for name in lineage.schema.names}
+    present = {folded(column.source) for column in lineage.mirror if column.source is not None}
+    return present | {folded(name) for name in lineage.schema.names}
 
 
 def _renames(renamed: Mapping[str, str], names: set[str]) -> Iterator[RenameColumn]:
-    """Renames in an order in which each new name is free; Delta takes two names that differ
-    in case only for one."""
+    """Yield renames in an order in which each new name is free. For Delta two names that differ in
+    case only are equal."""
     waiting = dict(renamed)
     number = 0
     while waiting:
-        held = {folded(name) for name in waiting}
-        free = next((name for name, to in waiting.items() if folded(to) not in held), None)
+        in_use = {folded(name) for name in waiting}
+        free = next((name for name, to in waiting.items() if folded(to) not in in_use), None)
         if free is not None:
             yield RenameColumn(free, waiting.pop(free))
             continue

@@ -1,9 +1,9 @@
-"""The generations of a changelog: when the next one begins, and how all are read together."""
+"""The generations of a changelog: when the next one begins, and how all are read as one table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,16 +21,16 @@ from pipeline.table import TableStructure
 
 
 def fits(changelog: pa.Schema, version: SchemaVersion) -> bool:
-    """Whether images of a version can be added to a changelog with these columns."""
+    """Return whether images of a version can be added to a changelog with these columns."""
     return joins(changelog, changelog_schema(version.shown_structure))
 
 
 def joins(changelog: pa.Schema, brought: pa.Schema) -> bool:
-    """Whether a table with these columns can take files with those."""
-    have = {folded(field.name): field for field in changelog}
+    """Return whether a changelog with these columns can take files with the columns `brought`."""
+    present = {folded(field.name): field for field in changelog}
     return all(
-        (there := have.get(folded(field.name))) is None
-        or (there.name == field.name and there.type == field.type)
+        (own := present.get(folded(field.name))) is None
+        or (own.name == field.name and own.type == field.type)
         for field in brought
     )
 
@@ -41,30 +41,36 @@ def next_generation(
     shown_as: ShownAs | None = None,
     source: TableSchema | None = None,
 ) -> int:
-    """The generation that rows of a new structure go to, by all versions there were: the
-    newest one, while its columns can take them and it shows the same of the table. A structure
-    that no changelog can hold begins none. Of a version that is not known, nothing is in its
-    generation yet. `schema`: what the lake shows of the structure `source`, as `shown_as` says."""
-    known = [version for version in before if version.schema is not None]
+    """Return the generation that holds the rows of a new structure.
+
+    That is the newest one of the versions `before`, as long as its columns can take the rows and it
+    shows the same of the table; otherwise the next one. A structure that no changelog can hold
+    begins none, and versions without a known structure have no rows that could be in the way.
+    `schema`: what the lake shows of the structure `source`, as `shown_as` says.
+    """
+    versions = [version for version in before if version.schema is not None]
     newest = max((version.generation for version in before), default=1)
     if schema is None:
         return newest
     try:
-        brought = _with_ours(row_structure(schema))
-        together = [
-            _with_ours(version.shown_structure) for version in known if version.generation == newest
+        brought = _all_columns_of(row_structure(schema))
+        structures = [
+            _all_columns_of(version.shown_structure)
+            for version in versions
+            if version.generation == newest
         ]
     except TableError:
         return newest
-    if source is not None and known and known[-1].generation == newest:
-        before_now, now = _shows(known[-1].schema, known[-1].shown_as), _shows(source, shown_as)
-        if any(before_now[name] != now[name] for name in before_now.keys() & now.keys()):
+    if source is not None and versions and versions[-1].generation == newest:
+        last = versions[-1]
+        earlier, now = _shows(last.schema, last.shown_as), _shows(source, shown_as)
+        if any(earlier[name] != now[name] for name in earlier.keys() & now.keys()):
             return newest + 1
-    return newest if all(joins(one, brought) for one in together) else newest + 1
+    return newest if all(joins(columns, brought) for columns in structures) else newest + 1
 
 
 def _shows(schema: TableSchema | None, shown_as: ShownAs | None) -> dict[str, object]:
-    """What is shown of each column of a structure, by its name, and under no name which rows."""
+    """Return what is shown of each column of a structure; under the name '', which rows are."""
     columns = () if schema is None else schema.columns
     treatments: Sequence[Treatment] = [Fate.SHOWN] * len(columns)
     if shown_as is not None:
@@ -78,16 +84,17 @@ def _shows(schema: TableSchema | None, shown_as: ShownAs | None) -> dict[str, ob
     return shows | {"": None if shown_as is None else shown_as.rows}
 
 
-def _with_ours(structure: TableStructure) -> pa.Schema:
-    """All that images of a structure may bring: a column of the table may be called as ours."""
+def _all_columns_of(structure: TableStructure) -> pa.Schema:
+    """Return all columns that images of a structure can have in a changelog, our own included:
+    a column of the table may have the name of one of ours."""
     names = [column.name for column in structure.columns]
     return captured_schema(structure, updated=True).append(logged_field(names))
 
 
 @dataclass(frozen=True, slots=True)
 class SharedColumn:
-    """A column of all generations read together: per generation the name it has there,
-    None where it is not there."""
+    """A column of all generations read as one table. `sources` has the column's name in each
+    generation, None in those that lack it."""
 
     name: str
     type: pa.DataType
@@ -95,12 +102,12 @@ class SharedColumn:
 
 
 def together(schemas: Sequence[pa.Schema], numbers: Sequence[int] = ()) -> tuple[SharedColumn, ...]:
-    """The select list of generations, oldest first, read as one table.
+    """Return the columns of generations, oldest first, that are read as one table.
 
-    A name has its newest type. A generation whose type is not cast to it without loss gives
-    a column of its own, `name@generation`, with a `_` in front as often as it takes where a
-    column of the table is called that. Names are compared without case. `numbers`: the
-    generations' own, if some are left out.
+    A name has its newest type. A generation whose type cannot be cast to it without loss gets a
+    column of its own, `name@generation`, prefixed with `_` until no column of the table has that
+    name. Names are compared case-insensitively. `numbers`: the generations' numbers, if some are
+    left out.
     """
     columns: dict[str, SharedColumn] = {}
     taken = {folded(name) for schema in schemas for name in schema.names}
@@ -116,17 +123,17 @@ def together(schemas: Sequence[pa.Schema], numbers: Sequence[int] = ()) -> tuple
                 name = f"{field.name}@{numbers[number - 1] if numbers else number}"
                 while folded(name) in taken:
                     name = f"_{name}"
-            known = columns.get(folded(name), SharedColumn(name, field.type, (None,) * count))
+            column = columns.get(folded(name), SharedColumn(name, field.type, (None,) * count))
             sources = tuple(
                 field.name if at == number else source
-                for at, source in enumerate(known.sources, start=1)
+                for at, source in enumerate(column.sources, start=1)
             )
-            columns[folded(name)] = SharedColumn(known.name, known.type, sources)
+            columns[folded(name)] = replace(column, sources=sources)
     return tuple(columns.values())
 
 
 def gathered(tables: Sequence[pa.Table], columns: Sequence[SharedColumn]) -> pa.Table:
-    """The generations' rows under the shared columns, one generation after the other."""
+    """Return the generations' rows under the shared columns, one generation after the other."""
     parts = [
         pa.table(
             {
@@ -142,7 +149,7 @@ def gathered(tables: Sequence[pa.Table], columns: Sequence[SharedColumn]) -> pa.
 
 
 def in_order(changes: pa.Table) -> pa.Table:
-    """Changes in the order of `_sequence`."""
+    """Return changes in the order of `_sequence`."""
     numbers = changes.column("_sequence").to_numpy()
     if bool(np.all(numbers[1:] > numbers[:-1])):
         return changes
@@ -150,7 +157,7 @@ def in_order(changes: pa.Table) -> pa.Table:
 
 
 def all_columns(schemas: Iterable[pa.Schema]) -> pa.Schema:
-    """The columns of all structures of one generation, each once: a name has one type there."""
+    """Return the columns of all structures of one generation, in which a name has one type."""
     fields: dict[str, pa.Field] = {}
     for schema in schemas:
         fields.update({field.name: field for field in schema if field.name not in fields})

@@ -1,10 +1,10 @@
-"""Where tables live in the lake, and which columns a changelog has.
+"""The layout of the lake: paths of tables, and columns of changelogs.
 
-Names become path parts by one rule: `[A-Za-z0-9_-]` stay, every other byte of the UTF-8
-name becomes `=XX`. Never `%`, which delta-rs decodes, nor `?`, a glob to Spark. A
-database whose name begins with `_` has that byte escaped, so it cannot meet `_changes`; so has
-a table whose name Delta looks for in paths. A part that would be longer than a file's name may be
-is shortened: its beginning, a `.`, which no other part has, and a hash of the whole.
+Names become path parts by one rule: `[A-Za-z0-9_-]` stay, every other byte of the UTF-8 name is
+`=XX`. Parts have no `%`, which delta-rs decodes, and no `?`, which is a glob for Spark. If the name
+of a database begins with `_`, that byte is escaped, so that it cannot collide with `_changes`; the
+same goes for a table with the name of a folder of Delta's own. A part that is longer than a file's
+name can be is shortened to its beginning, a `.`, which no other part has, and a hash of the whole.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from pipeline.table_state import TableCondition, TableState
 _KEPT = frozenset((string.ascii_letters + string.digits + "_-").encode())
 
 _DELTAS = ("_change_data", "_delta_index", "_delta_log")
-"""Folders of Delta's inside a table: what lies below one of that name is no table to it."""
+"""Delta's folders inside a table: Delta takes no folder below one of these names for a table."""
 
 _LONGEST = 255
-"""NAME_MAX of Linux's file systems, in bytes. A key of an object store may have 1,024: two such
-parts, a source's name, and Delta's files below them leave 300 for the lake's own prefix."""
+"""NAME_MAX of Linux's file systems, in bytes. A key of an object store can have 1,024 bytes: two
+such parts, a source's name, and Delta's files below them leave 300 for the lake's own prefix."""
 
 _BEGINNING = 80
 _HASH_DIGITS = 40
-"""Of a shortened part: how much of it stays, and how much of its SHA-256 follows."""
+"""Characters of a shortened part that stay, and digits of its SHA-256 that follow."""
 
 MARKS = pa.schema(
     [
@@ -53,18 +53,18 @@ MARKS = pa.schema(
         pa.field("_derived", pa.bool_()),
     ]
 )
-"""A changelog's own columns, before the table's; the whole set from its first version."""
+"""A changelog's own columns, before the table's; it has all of them from its first version on."""
 
 _MARKS = frozenset(map(folded, MARKS.names))
 
 
 DELETED_AT = pa.field("_deleted_at", pa.timestamp("us", tz="UTC"))
-"""A mirror's own column where deleted rows stay (`deletes = "soft"`): when, or NULL."""
+"""A mirror's own column with `deletes = "soft"`: when a row was deleted, or NULL."""
 
 
 def path_part(name: str, end: str = "", *, hidden: bool = True) -> str:
-    """A name as one path part, before an `end` of the layout's own; different names give
-    different parts. `hidden`: a part may begin with `_`."""
+    """Return a name as one path part, followed by an `end` of the layout's own. Different names
+    give different parts. `hidden`: the part can begin with `_`."""
     part = "".join(chr(byte) if byte in _KEPT else f"={byte:02X}" for byte in name.encode())
     if part.startswith("_") and not hidden:
         part = f"=5F{part[1:]}"
@@ -72,11 +72,11 @@ def path_part(name: str, end: str = "", *, hidden: bool = True) -> str:
 
 
 def _fitting(part: str, end: str = "") -> str:
-    """An escaped part and its end, shortened if no file can be called so."""
+    """Return an escaped part and its end, shortened if it is too long for a file's name."""
     if len(part) + len(end) <= _LONGEST:
         return part + end
-    told = hashlib.sha256(part.encode()).hexdigest()[:_HASH_DIGITS]
-    return f"{part[:_BEGINNING]}.{told}{end}"
+    digest = hashlib.sha256(part.encode()).hexdigest()[:_HASH_DIGITS]
+    return f"{part[:_BEGINNING]}.{digest}{end}"
 
 
 def _database_part(name: str) -> str:
@@ -90,9 +90,9 @@ def _table_part(name: str, end: str = "") -> str:
 def mirror_path(
     source: str, table: TableName, generation: int = 1, mirror_generation: int = 1
 ) -> str:
-    """The mirror's folder, relative to the lake. With a generation it ends with `@` and its
-    number: so it is called where the folder of the plain name went with another table. A
-    mirror that was lost has successors: `@1-2`."""
+    """Return the mirror's folder, relative to the lake. From the second generation on it ends with
+    `@` and its number: another table took the folder of the plain name along. A mirror that was
+    lost has successors, such as `@1-2`."""
     end = "" if generation == 1 else f"@{generation}"
     if mirror_generation > 1:
         end = f"@{generation}-{mirror_generation}"
@@ -100,12 +100,12 @@ def mirror_path(
 
 
 NO_PLACE = "@0"
-"""The end of the folder of a table that has no place, because another table's mirror is called as
-its own would be: nothing is ever there."""
+"""The end of the folder of a table without a place, since another table's mirror has its folder's
+name; nothing is ever written there."""
 
 
 def no_place(source: str, table: TableName) -> str:
-    """The folder of such a table: its own name, which no other table has."""
+    """Return the folder of a table without a place; no other table has the same."""
     return f"{source}/{_database_part(table.database)}/{_table_part(table.name, NO_PLACE)}"
 
 
@@ -118,8 +118,8 @@ def free_place(
     *,
     fold: bool = False,
 ) -> str:
-    """The first folder of a mirror's name that is not taken, from that successor on. `fold`: nor is
-    one that differs from it in case alone, as stores that do not tell them apart need."""
+    """Return the first folder for a mirror that is not taken, from successor `number` on. `fold`:
+    folders are compared case-insensitively, for stores that do not distinguish case."""
     others = {path.lower() for path in taken} if fold else taken
     while True:
         path = mirror_path(source, name, generation, number)
@@ -129,56 +129,54 @@ def free_place(
 
 
 def lies_at(mirror: str, source: str, name: TableName) -> bool:
-    """Return whether a mirror's folder is one of that name, of whichever generation."""
+    """Return whether a mirror's folder is one of that table name, of any generation."""
     _, at, end = mirror.rpartition("/")[2].partition("@")
     part = _table_part(name.name, f"{at}{end}")
     return f"{at}{end}" != NO_PLACE and mirror == f"{source}/{_database_part(name.database)}/{part}"
 
 
 def rebuilt_path(source: str, table: TableName, at: str) -> str:
-    """The folder of the mirror as of a place of the past, relative to a lake of such tables."""
+    """Return the folder of a mirror rebuilt as of an earlier place, in a lake of such mirrors."""
     return f"{source}/{_database_part(table.database)}/{_table_part(table.name, f'@{at}')}"
 
 
 def changelog_path(source: str, table: TableName, generation: int = 1) -> str:
-    """The changelog's folder, relative to the lake. From the second generation on it ends
-    with `@` and its number: no table's name gives an `@`."""
+    """Return the changelog's folder, relative to the lake. From the second generation on it ends
+    with `@` and its number; no table's name gives an `@`."""
     end = "" if generation == 1 else f"@{generation}"
     return f"{source}/_changes/{_database_part(table.database)}/{_table_part(table.name, end)}"
 
 
 def snapshot_path(source: str, table: TableName) -> str:
-    """Where the rows of a table that was read from the source wait to be merged, relative
-    to the lake: no database's changelogs are called so."""
+    """Return the folder, relative to the lake, of rows that were read from the source and wait to
+    be merged; no database's changelogs have such a name."""
     name = f"{_database_part(table.database)}@{path_part(table.name)}"
     return f"{source}/_changes/_snapshots/{_fitting(name)}"
 
 
 def scratch_path(source: str, folder: str = "") -> str:
-    """Where the files of a replay wait before anything tells of them; or those for one folder of
-    the source: no database has a folder of that name."""
+    """Return the folder of a replay's files before they are recorded, or of those for one `folder`
+    of the source; no database's folder has such a name."""
     return f"{source}/_replays{folder.removeprefix(source)}"
 
 
 def changelog_schema(structure: TableStructure) -> pa.Schema:
-    """The marks, then the table's columns.
-
-    What Delta refuses in names is `%XX` there (`column_names.escaped`). A column named like a mark
-    gets a `_` in front, as often as it takes.
-    """
+    """Return a changelog's columns: the marks, then the table's. Characters that Delta refuses in
+    names become `%XX` (`column_names.escaped`). A column with the name of a mark is prefixed with
+    `_` until the name is free."""
     table = arrow_schema(structure)
     names = changelog_names(table.names)
     return pa.schema([*MARKS, *(table.field(i).with_name(name) for i, name in enumerate(names))])
 
 
 def mirror_columns(table: TableSchema) -> pa.Schema:
-    """Return the columns of a table that a mirror has: those that were declared. A row image may
-    end with columns that MariaDB adds for itself, such as `DB_ROW_HASH_1`."""
+    """Return a mirror's columns: those that the table declares. A row image can end with columns
+    that MariaDB adds for itself, such as `DB_ROW_HASH_1`."""
     return pa.schema(list(arrow_schema(row_structure(table)))[: len(table.columns)])
 
 
 def changelog_names(columns: list[str]) -> list[str]:
-    """The table's column names as a changelog spells them, in the same order."""
+    """Return the table's column names as a changelog spells them, in the same order."""
     names = list(map(escaped, columns))
     taken = set(map(folded, (*MARKS.names, *names)))
     result = []
@@ -192,42 +190,46 @@ def changelog_names(columns: list[str]) -> list[str]:
     return result
 
 
-def keep_names(columns: list[str]) -> list[str]:
-    """Names, in the same order, for the marks that tell whether a mirror's value stays; none
-    is a name in `changelog_names`."""
+def changelog_spelling(columns: list[str]) -> dict[str, str]:
+    """Return the table's column names → the same in a changelog."""
+    return dict(zip(columns, changelog_names(columns), strict=True))
+
+
+def keep_names(columns: list[str]) -> dict[str, str]:
+    """Return the columns → the marks that say whether the mirror's value stays; none is a name in
+    `changelog_names`."""
     return _all_free("_keeps_", columns)
 
 
-def lack_names(columns: list[str]) -> list[str]:
-    """The same for the marks that tell whether a value is to be looked up, because every
-    image left it out …"""
+def lack_names(columns: list[str]) -> dict[str, str]:
+    """Return the columns → the marks that say whether a value must be looked up in the mirror,
+    because every image left it out."""
     return _all_free("_lacks_", columns)
 
 
-def origin_names(columns: list[str]) -> list[str]:
-    """… and for the key of the row to look it up in."""
+def origin_names(columns: list[str]) -> dict[str, str]:
+    """Return the columns → those with the key of the row to look values up in."""
     return _all_free("_origin_", columns)
 
 
 def present_name(columns: list[str]) -> str:
-    """What `RowImages.present` is called in a segment's files: a column that no Delta table
-    lists."""
+    """Return the name of `RowImages.present` in a segment's files; no Delta table has it."""
     return _free("_present", _taken(columns))
 
 
 def logged_field(columns: list[str]) -> pa.Field:
-    """The changelog's column for which of a row's columns the log had: NULL in a row of which it
-    had all. A changelog has it from the first row on of which it had not."""
+    """Return the changelog's column of the column names that the log had of a row, NULL if it had
+    all. A changelog has this column from the first incomplete row on."""
     return pa.field(_free("_logged", _taken(columns)), pa.list_(pa.string()))
 
 
 def updated_field(columns: list[str]) -> pa.Field:
-    """The changelog's column for which columns an update changed, where that is asked for."""
+    """Return the changelog's column of the column names that an update changed, if configured."""
     return pa.field(_free("_updated", _taken(columns)), pa.list_(pa.string()))
 
 
 def captured_schema(structure: TableStructure, *, updated: bool) -> pa.Schema:
-    """`changelog_schema`, and with `updated` the columns that an update changed."""
+    """Return `changelog_schema`, and with `updated` also `updated_field`."""
     schema = changelog_schema(structure)
     if not updated:
         return schema
@@ -235,16 +237,16 @@ def captured_schema(structure: TableStructure, *, updated: bool) -> pa.Schema:
 
 
 def published_schema(structure: TableStructure, files: Sequence[SegmentFile]) -> pa.Schema:
-    """The columns that these files of a structure's images bring to its changelog."""
+    """Return the columns that these files of a structure's images bring to its changelog."""
     schema = captured_schema(structure, updated=any(file.updated for file in files))
     if not any(file.listed for file in files):
         return schema
     return schema.append(logged_field([column.name for column in structure.columns]))
 
 
-def _all_free(prefix: str, columns: list[str]) -> list[str]:
+def _all_free(prefix: str, columns: list[str]) -> dict[str, str]:
     taken = _taken(columns)
-    return [_free(f"{prefix}{index}", taken) for index in range(len(columns))]
+    return {name: _free(f"{prefix}{index}", taken) for index, name in enumerate(columns)}
 
 
 def _taken(columns: list[str]) -> set[str]:
@@ -258,7 +260,7 @@ def _free(name: str, taken: Collection[str]) -> str:
 
 
 def application_id(source: str, state: TableState, part: str, changelog_generation: int = 1) -> str:
-    """The Delta application id of a table's `part` ("mirror" or "changelog"); each
+    """Return the Delta application id of a table's `part` ("mirror" or "changelog"); each
     generation of the changelog, and of the mirror, has one of its own."""
     within = state.mirror_generation if part == "mirror" else changelog_generation
     end = "" if within == 1 else f"@{within}"
@@ -266,15 +268,15 @@ def application_id(source: str, state: TableState, part: str, changelog_generati
 
 
 def table_id(table: TableName) -> str:
-    """A table's name as no other is written, although a name may have the point in it that stands
-    between database and table."""
+    """Return a table's name in a form that no other table has: points in the two names are escaped,
+    since a point separates them."""
     names = (table.database, table.name)
     return ".".join(name.replace("%", "%25").replace(".", "%2E") for name in names)
 
 
 def new_table(source: str, table: TableName, mirror: str | None = None) -> TableState:
-    """The state of a table seen for the first time. `mirror`: its folder, if it is not of the
-    table's own name."""
+    """Return the state of a table that is captured for the first time; `mirror` is its folder, if
+    not the one of the table's own name."""
     return TableState(
         table=table,
         condition=TableCondition.FOLLOWING,

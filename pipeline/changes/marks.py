@@ -1,4 +1,4 @@
-"""Row images + where they stand in the log → a changelog's record batch. Pure."""
+"""Row images and their places in the log → a record batch of a changelog. Pure."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class TransactionMarks:
-    """Per transaction: its file's name, its GTID (null for an anonymous one), and when it
-    committed, in microseconds since the epoch."""
+    """Per transaction: its file's name, its GTID (NULL for an anonymous one), and its commit time
+    in microseconds since the epoch."""
 
     file: pa.Array
     gtid: pa.Array
@@ -35,8 +35,8 @@ class TransactionMarks:
 
 
 def sequences(images: RowImages, first: Integers, before: int = 0) -> Integers:
-    """`_sequence` per image: its event's `first`, plus its index within the event; `before`:
-    images that an earlier batch held of the first event here."""
+    """Return `_sequence` of each image: `first` of its event, plus its index within the event.
+    `before` is the number of images of the first event that an earlier batch has."""
     event = images.event.to_numpy()
     starts = np.flatnonzero(np.diff(event, prepend=-1))
     within = np.arange(len(event)) - np.repeat(starts, np.diff(starts, append=len(event)))
@@ -48,8 +48,9 @@ def sequences(images: RowImages, first: Integers, before: int = 0) -> Integers:
 def changelog_rows(
     schema: pa.Schema, count: int, marks: Mapping[str, Any], columns: Sequence[pa.Array] = ()
 ) -> pa.RecordBatch:
-    """So many rows of a changelog with `schema`. `marks`: by name an array, or one value for all
-    rows; NULL where there is none. `columns`: those behind the marks, NULL in the rest."""
+    """Return `count` rows of a changelog with `schema`. `marks`: by name an array, or one value for
+    all rows; a missing one is NULL. `columns` are the first columns after the marks; further ones
+    are NULL."""
     arrays = [
         value
         if isinstance(value := marks.get(field.name), pa.Array)
@@ -72,10 +73,12 @@ def with_marks(
     batch: int,
     schema_version: int,
 ) -> pa.RecordBatch:
-    """The changelog rows of these images; `numbers` are their `sequences`, `schema` is
-    `layout.captured_schema`; of images that leave columns out, with more of `file_schema`.
-    `events`: the decoded events' rows in the ring's index; `first_row`: `_row` of each one's first
-    row."""
+    """Return the changelog rows of these images.
+
+    `numbers` are their `sequences`. `schema` is `layout.captured_schema`, to which `file_schema`
+    adds columns if images leave some out. `events`: the decoded events' rows in the ring's index;
+    `first_row`: `_row` of each event's first row.
+    """
     count = images.columns.num_rows
     event = images.event.to_numpy()
     transaction = events[:, ring.TRANSACTION][event]
@@ -109,24 +112,23 @@ def with_marks(
 
 
 def file_schema(schema: pa.Schema, names: list[str], more: int) -> pa.Schema:
-    """The columns of a file of `segment.ENDINGS[more]`: behind those of `schema` the names of
-    the columns that the log had, and `RowImages.present`. `names`: the table's columns."""
-    behind = [logged_field(names), pa.field(present_name(names), pa.binary())]
-    return pa.schema([*schema, *behind[:more]])
+    """Return the columns of a file of `segment.ENDINGS[more]`: those of `schema`, then up to two of
+    the names of the columns that the log had, and `RowImages.present`. `names`: the table's."""
+    added = [logged_field(names), pa.field(present_name(names), pa.binary())]
+    return pa.schema([*schema, *added[:more]])
 
 
 def _listed(bits: pa.BinaryArray, names: list[str]) -> pa.ListArray:
-    """Per image the names whose bit is set; NULL where there are no bits."""
+    """Return for each image the names whose bit is set; NULL for an image without bits."""
     whole = bits.is_null().to_numpy(zero_copy_only=False)
-    there = unpacked(bits)[:, : len(names)] & ~whole[:, None]
-    ends = np.concatenate([[0], np.cumsum(there.sum(axis=1))]).astype(np.int32)
-    which = pa.array(np.nonzero(there)[1])
-    values = pa.array(names, pa.string()).take(which)
+    is_set = unpacked(bits)[:, : len(names)] & ~whole[:, None]
+    ends = np.concatenate([[0], np.cumsum(is_set.sum(axis=1))]).astype(np.int32)
+    values = pa.array(names, pa.string()).take(pa.array(np.nonzero(is_set)[1]))
     return pa.ListArray.from_arrays(pa.array(ends), values, mask=pa.array(whole))
 
 
 def _spread(values: pa.Array, which: Integers) -> pa.Array:
-    """`values[which]`; one value for all is the ordinary case of a large transaction."""
+    """Return `values[which]`, fast for a single value: the common case of a large transaction."""
     if len(which) and which[0] == which[-1] and which.min() == which.max():
         return pa.repeat(values[int(which[0])], len(which))
     return values.take(pa.array(which))
@@ -141,12 +143,12 @@ def images_per_event(images: RowImages, events: int) -> Integers:
 
 
 def rows_per_event(images: RowImages, events: int) -> Integers:
-    """How many rows; an update's two images are one."""
+    """Return the number of rows of each event; an update's two images are one."""
     kept = images.change_type.to_numpy() != _BEFORE
     return np.bincount(images.event.to_numpy()[kept], minlength=events)
 
 
 def row_counts(images: RowImages) -> RowCounts:
-    """Rows by operation; an update's two images are one row."""
+    """Return the number of rows by operation; an update's two images are one row."""
     kinds = np.bincount(images.change_type.to_numpy(), minlength=len(CHANGE_TYPES))
     return RowCounts(int(kinds[_INSERT]), int(kinds[_UPDATE]), int(kinds[_DELETE]))

@@ -1,15 +1,15 @@
-"""What a merge over some batches of one table has to do: a plan without a lake.
+"""The plan of a merge over some batches of one table, and where a reload takes its rows from. Pure.
 
-Everything behind the last event that settles what the table holds counts, nothing before
-it: behind CREATED and TRUNCATED the table is empty, behind REREAD it is what was read. An
-event's place is a number that the images are compared with, so no file has to end there. That of
-a table that was read over several batches lies in the first of them. Behind COPIED a table is what
-another one was before a RENAME: `pipeline.runs.merging.copying` says what that is made of.
+What counts is everything after the last event that settles the table's rows, and nothing before
+it: after CREATED and TRUNCATED the table is empty, after REREAD it has the rows that were read,
+after COPIED those that another table had before a RENAME (`pipeline.runs.merging.copying`). An
+event is placed by a number that is compared with `_sequence` of the images, so no file has to end
+there. For a table that was read over several batches, that number lies in the first of them.
 
-A changelog is complete from the last event on behind which the table was empty: its creation,
-a TRUNCATE, or a reading of the source that found no row. It becomes incomplete again by what
-only the mirror gets: rows or columns read from the source, and rows that a RENAME brought from
-another name. A part of the log that was skipped, or read twice, makes it incomplete too.
+A changelog is complete since the last event after which the table was empty: its creation, a
+TRUNCATE, or a reading of the source that returned no row. It becomes incomplete again by what only
+the mirror gets: rows or columns read from the source, and rows that a RENAME brought from another
+table. A part of the log that was skipped, or read twice, makes it incomplete too.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ SETTLES: Final = frozenset(
         TableEventKind.REREAD,
     }
 )
+"""Events that settle a table's rows: no earlier image matters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Emptied:
-    """No row that was there behind the change of that number is there behind `event`, unless it
-    comes again: the table was truncated, dropped, created or read from the source."""
+    """The table lost all its rows: it was truncated, dropped, created or read from the source.
+    `sequence` is the number of the last change before `event`."""
 
     sequence: int
     event: TableEvent
@@ -44,17 +45,21 @@ class Emptied:
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """`replaces`: the mirror's rows of before do not matter; then `snapshot` is what it
-    begins with, or no row. Images of `segments` count if their `_sequence` is above
-    `above`. `first`: the version of the oldest that matters; None where the mirror's own
-    does. `final`: the version it shall show. `dropped`: the table ends here. `completion`:
-    columns that were read from the source by key, for rows that have no image behind that
-    reading; the newest reading has all that are asked for. `read_until`: no row of `snapshot` was
-    read behind the image of that number; 0 without one. `through`: images above it do not count
-    either, where the plan ends inside a batch. `emptied`: where rows went that do not matter any
-    more, in order, up to the event that settles what the table holds; `gone`: the segments that
-    have images of such rows. Both concern only a mirror that keeps rows which are gone. `copied`:
-    the event behind which the table has another one's rows."""
+    """What a merge has to do.
+
+    `replaces`: the mirror's earlier rows do not matter; it begins with `snapshot`, or with no row.
+    `segments`, `above`, `through`: images count whose `_sequence` is above `above`, and not above
+    `through` if the plan ends inside a batch. `first`: the oldest version that matters; None if
+    that is the one the mirror shows. `final`: the version that the mirror shows afterwards.
+    `dropped`: the table was dropped. `completion`: columns that were read from the source by key,
+    for rows without an image after that reading; the newest reading has all columns that are asked
+    for. `read_until`: no row of `snapshot` was read after the image of that number; 0 without a
+    snapshot. `copied`: the event after which the table has another table's rows.
+
+    Two concern only a mirror that keeps deleted rows: `emptied`, in order, the points at which all
+    rows were lost, up to the event that settles the table's rows; and `gone`, the segments that
+    have images of such rows.
+    """
 
     replaces: bool
     above: int
@@ -72,12 +77,12 @@ class MergePlan:
 
     @property
     def versions(self) -> tuple[int, ...]:
-        """Versions whose images are merged, ascending."""
+        """The versions whose images are merged, ascending."""
         return tuple(sorted({segment.schema_version for segment in self.segments}))
 
 
 def plan_merge(parts: Sequence[TableContent]) -> MergePlan:
-    """`parts`: the batches' parts in the order of the log, with something in them."""
+    """Return the plan for the batches' parts of one table, in the order of the log, none empty."""
     settling: TableEvent | None = None
     snapshot: SnapshotPart | None = None
     completion: SnapshotPart | None = None
@@ -101,7 +106,7 @@ def plan_merge(parts: Sequence[TableContent]) -> MergePlan:
     gone = tuple(
         segment for part in parts for segment in part.segments if segment.first_sequence <= above
     )
-    counted = [one for one in emptied if settling is not None and one.sequence <= above]
+    counted = [point for point in emptied if settling is not None and point.sequence <= above]
     return MergePlan(
         replaces=settling is not None,
         above=above,
@@ -112,14 +117,14 @@ def plan_merge(parts: Sequence[TableContent]) -> MergePlan:
         dropped=dropped,
         completion=completion,
         read_until=0 if settling is None or snapshot is None else settling.sequence,
-        emptied=tuple(sorted(counted, key=lambda one: one.sequence)),
+        emptied=tuple(sorted(counted, key=lambda point: point.sequence)),
         gone=gone,
         copied=settling if settling and settling.kind is TableEventKind.COPIED else None,
     )
 
 
 def before_copy(parts: Sequence[TableContent], copied: TableEvent) -> tuple[TableContent, ...]:
-    """What a table had when its rows went to another name: its parts up to the statement."""
+    """Return a table's parts up to the statement by which its rows went to another name."""
     kept = (
         replace(
             part,
@@ -136,16 +141,18 @@ def before_copy(parts: Sequence[TableContent], copied: TableEvent) -> tuple[Tabl
 
 
 def _begins(part: TableContent, event: TableEvent) -> tuple[int, SnapshotPart | None]:
-    """Return the number of the change after which an event says what the table holds, and the rows
-    that were read then."""
+    """Return the number of the last change before an event, and the rows that were read for it."""
     read = part.snapshot if event.kind is TableEventKind.REREAD else None
     return (event.sequence if read is None else read.low_sequence), read
 
 
 def read_before(parts: Iterable[TableContent]) -> int | None:
-    """Return the first batch whose rows were read from the source, or copied, and went in a later
-    one, with all images of before: where a mirror keeps rows that are gone, a write may go no
-    further, since no image tells of such rows. None where there is no such batch."""
+    """Return the first batch with rows that have no image and were all lost in a later batch.
+
+    Such rows were read from the source or copied from another table. A mirror that keeps deleted
+    rows must show them before they are lost, so its write may go no further than that batch. None
+    if there is no such batch.
+    """
     read, newest = None, 0
     for part in parts:
         if read is not None and any(begins >= newest for begins in _settles(part)):
@@ -159,7 +166,7 @@ def read_before(parts: Iterable[TableContent]) -> int | None:
 
 
 def _brings_rows(part: TableContent) -> bool:
-    """Whether rows came with it that have no image."""
+    """Return whether a part brings rows that have no image."""
     read = part.snapshot is not None and part.snapshot.columns is None
     return read or any(event.kind is TableEventKind.COPIED for event in part.events)
 
@@ -173,20 +180,19 @@ def _first(settling: TableEvent, snapshot: SnapshotPart | None) -> int:
 
 
 def _final(parts: Sequence[TableContent]) -> int:
-    """The last version that anything was said under; a table that is dropped keeps that of
-    before."""
-    told = [
+    """Return the version of the newest event or image; dropping a table does not change it."""
+    versions = [
         (event.sequence, 1, event.version)
         for part in parts
         for event in part.events
         if event.kind is not TableEventKind.DROPPED
     ]
-    told += [
+    versions += [
         (segment.last_sequence, 0, segment.schema_version)
         for part in parts
         for segment in part.segments
     ]
-    return max(told)[2] if told else 0
+    return max(versions)[2] if versions else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +225,7 @@ class FromChangelog:
 
 
 Origin = FromChangelog | str
-"""Where a mirror's rows come from that is written anew: its changelog, or the source, for that
-reason."""
+"""Where a reload takes a mirror's rows from: its changelog; or the source, for the reason given."""
 
 
 def reload_origin(
@@ -233,14 +238,17 @@ def reload_origin(
     forgotten: int = 0,
     why: str = "",
 ) -> Origin:
-    """`parts`: all there are, oldest first. `adopted`: whether the mirror is an earlier ledger's.
-    `gaps`, `overlaps`: batches before which part of the log was not read, or that read some of
-    it again. `tried`: the first batch that no mirror shows, since a write was refused.
-    `forgotten`: changes up to that batch are kept no longer, and `why`."""
-    found = _emptied(parts)
-    if found is None:
+    """Return whether the changelog has all rows of a table, or why the source must be read.
+
+    `parts`: all of the table's parts, oldest first. `adopted`: the mirror is an earlier ledger's.
+    `gaps`, `overlaps`: batches before which part of the log was not read, or that read part of it
+    again. `tried`: the first batch that the mirror does not show, since a write was refused.
+    `forgotten`: the last batch whose changes were deleted, and `why`.
+    """
+    emptied = _emptied(parts)
+    if emptied is None:
         return "when its changelog began, the table already had rows"
-    at, event = found
+    at, event = emptied
     since = tuple(parts[at:])
     first = since[0]
     if event.kind is TableEventKind.COPIED:
@@ -264,8 +272,8 @@ def reload_origin(
     for batch in sorted(overlaps):
         if batch > first.batch:
             return f"batch {batch} read part of the log a second time"
-    again = [one for one in since if tried is not None and one.batch >= tried]
-    if any(one.kind is TableEventKind.REBUILT for part in again for one in part.events):
+    unshown = [part for part in since if tried is not None and part.batch >= tried]
+    if any(event.kind is TableEventKind.REBUILT for part in unshown for event in part.events):
         return "a mirror could not be written from its changelog"
     return FromChangelog(since, event.version)
 
@@ -283,13 +291,13 @@ def _must_be_shown(part: TableContent, before: int) -> bool:
 
 
 def since_emptied(parts: Sequence[TableContent]) -> Sequence[TableContent]:
-    """Those from the last on behind whose event the table was empty, or was read."""
-    found = _emptied(parts)
-    return parts if found is None else parts[found[0] :]
+    """Return the parts since the last event that settled the table's rows; all without one."""
+    emptied = _emptied(parts)
+    return parts if emptied is None else parts[emptied[0] :]
 
 
 def _emptied(parts: Sequence[TableContent]) -> tuple[int, TableEvent] | None:
-    """The last event that settles what the table holds, and the number of its part."""
+    """Return the index of a part and the event in it that settled the table's rows last."""
     numbered = reversed(list(enumerate(parts)))
     events = ((at, event) for at, part in numbered for event in reversed(part.events))
     return next(((at, event) for at, event in events if event.kind in SETTLES), None)

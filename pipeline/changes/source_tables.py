@@ -1,7 +1,7 @@
-"""A source's own tables in the lake, `_transactions` and `_ddl`: columns, and rows. Pure.
+"""A source's own two tables in the lake, `_transactions` and `_ddl`: columns and rows. Pure.
 
-A column that begins with `_` is a changelog's and means the same here; the others are these
-tables' own.
+A column that begins with `_` is also in every changelog, with the same meaning; the others are
+these tables' own.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ TRANSACTIONS: Final = pa.schema(
         pa.field("statements_cut", pa.bool_()),
     ]
 )
-"""One row for each transaction. `_offset` to `end_offset`: its place in `_file`. `rows`: of
-captured tables, an update is one. `first_sequence` to `last_sequence`: its changes in the
-changelogs; NULL where there are none. `statements`: their texts, where the server logs them, and
-whether some of the text is left out; NULL where none is logged. A transaction that changed no row
-of a captured table has none either: what it wrote is nobody's business here."""
+"""One row for each transaction. `_offset` to `end_offset`: its place in `_file`. `rows`: changed
+rows of captured tables; an update is one. `first_sequence` to `last_sequence`: its changes in the
+changelogs; NULL if there are none. `statements`: the texts of its statements, NULL if the server
+logs none; `statements_cut`: whether part of a text is left out. A transaction that changed no row
+of a captured table has no texts either, since they concern tables that are not captured."""
 
 _TOUCHED: Final = pa.struct(
     [
@@ -75,11 +75,11 @@ STATEMENTS: Final = pa.schema(
         MARKS.field("_batch"),
     ]
 )
-"""One row for each statement that may change a structure. `_sequence`: changes up to it lie
-before, those above it behind. `_offset` to `end_offset`: its transaction's place. `database`:
-the session's. `kind`: a `StatementKind`. `outcome`: as in `SchemaStatement`. `tables`: those
-it names or changes, each with its new version, if it has one, and for a captured one what
-followed in the lake."""
+"""One row for each statement that can change a structure. `_sequence`: the number of the last
+change before it. `_offset` to `end_offset`: the place of its transaction. `database`: that of the
+session. `kind`: a `StatementKind`. `outcome`: as in `SchemaStatement`. `tables`: the tables that it
+names or changes, each with its new version, and for a captured one with the action that followed
+in the lake."""
 
 SCHEMAS: Final[Mapping[SourceTable, pa.Schema]] = {
     SourceTable.DDL: STATEMENTS,
@@ -90,7 +90,7 @@ Integers = npt.NDArray[np.int64]
 
 
 def source_table_path(source: str, table: SourceTable) -> str:
-    """The table's folder, relative to the lake; no database's folder is called so."""
+    """Return the table's folder, relative to the lake; no database's folder has such a name."""
     return f"{source}/{table}"
 
 
@@ -113,10 +113,12 @@ def transaction_rows(
     cut: npt.NDArray[np.bool_],
     batch: int,
 ) -> pa.RecordBatch:
-    """Rows of `_transactions`, in the order of the log. Per transaction: where it begins and ends
-    in its file, who ran it first, its rows of captured tables, the `numbers` of its first and last
-    change (both 0 where there is none), the texts of its statements, NULL where none is logged,
-    and whether they are not whole."""
+    """Return the rows of `_transactions`, in the order of the log.
+
+    Per transaction: `begin` and `end` in its file, the server that ran it first, its changed rows
+    of captured tables, the `numbers` of its first and last change (both 0 without changes), the
+    texts of its statements (NULL if none is logged), and whether part of a text is `cut` off.
+    """
     none = numbers[0] == 0
     texts = pc.if_else(pa.array(rows > 0), statements, None)
     columns = {
@@ -141,8 +143,8 @@ def transaction_rows(
 
 @dataclass(frozen=True, slots=True)
 class PlacedStatement:
-    """A statement, what it did, and where it stands among the changes. `actions`: what
-    followed for captured tables."""
+    """A statement, its effects, and its place among the changes. `actions` has what followed for
+    captured tables; `sequence` is the last change before it."""
 
     logged: LoggedStatement
     followed: FollowedStatement
@@ -153,7 +155,7 @@ class PlacedStatement:
 def statement_rows(
     history: History, statements: Sequence[PlacedStatement], *, batch: int
 ) -> pa.Table:
-    """Rows of `_ddl`: of the statements of a history, which are the same, in order."""
+    """Return the rows of `_ddl`; `statements` are those of the history, in the same order."""
     versions: dict[int, list[SchemaVersion]] = {}
     for version in history.versions:
         if version.statement is not None:
@@ -195,9 +197,10 @@ def _statement_row(
 def _tables(
     placed: PlacedStatement, recorded: SchemaStatement, versions: Iterable[SchemaVersion]
 ) -> list[dict[str, Any]]:
+    """Return the values of the column `tables`."""
     effects: dict[TableName, list[str]] = {}
-    for table, words in _effects(placed.followed, recorded):
-        effects.setdefault(table, []).append(words)
+    for table, effect in _effects(placed.followed, recorded):
+        effects.setdefault(table, []).append(effect)
     numbers = {}
     for version in versions:
         numbers[version.table] = version.version
@@ -208,12 +211,12 @@ def _tables(
         {
             "database": _text(table.database),
             "name": _text(table.name),
-            "effect": _text("; ".join(words)) or None,
+            "effect": _text("; ".join(sentences)) or None,
             "schema_version": numbers.get(table),
             "action": action.action.value if action is not None else None,
             "reason": _text(action.reason) if action is not None else None,
         }
-        for table, words in effects.items()
+        for table, sentences in effects.items()
         for action in [placed.actions.get(table)]
     ]
 
@@ -221,20 +224,20 @@ def _tables(
 def _effects(
     followed: FollowedStatement, recorded: SchemaStatement
 ) -> Iterable[tuple[TableName, str]]:
-    """What happened to each table, in the history's words."""
+    """Yield each table with an effect on it, in the words of the history."""
     if followed.not_understood is not None:
         for table in followed.not_understood.may_touch or ():
             yield from ((table, reason) for reason in recorded.effects)
         return
-    for effect, told in zip(followed.effects, recorded.effects, strict=True):
+    for effect, sentence in zip(followed.effects, recorded.effects, strict=True):
         if isinstance(effect, DatabaseEffect):
             continue
-        yield effect.table, told.removeprefix(f"{effect.table}: ")
+        yield effect.table, sentence.removeprefix(f"{effect.table}: ")
         if isinstance(effect, Renamed):
             yield effect.to, f"was called {effect.table}"
 
 
 def _text(text: str) -> str:
-    """What a file can hold: bytes that mean nothing in their character set, kept as
-    surrogates, are written as `\\xff`."""
+    """Return a text that a file can hold. Bytes that are invalid in their character set, kept as
+    surrogates until here, become `\\xff`."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

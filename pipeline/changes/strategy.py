@@ -1,7 +1,7 @@
-"""How a mirror is written: the one place that decides it, each decision with its reason.
+"""Rules by which a write to a mirror is chosen, each decision with its reason.
 
-Pure: from facts to a decision. Gathering the facts and carrying it out is
-`pipeline.runs.merging.mirror_write`, and `resources.lake.mirror` for the size of a mirror.
+Pure: from facts to a decision. `pipeline.runs.merging.mirror_write` gathers the facts and carries
+the decision out; `resources.lake.mirror` does so for the size of a mirror.
 """
 
 from __future__ import annotations
@@ -17,44 +17,46 @@ from pipeline.segment import RowCounts
 
 FOLDED_IMAGES: Final = 4_000_000
 FOLDED_BYTES: Final = 192 << 20
-"""Up to which a table's changes are folded at once: row images, and bytes of their values."""
+"""Most row images, and most bytes of their values, that are folded at once for a table."""
 
 BUCKET_IMAGES: Final = 1_000_000
 BUCKET_BYTES: Final = 64 << 20
-"""What a bucket of keys has, on average, where they are folded one bucket after the other."""
+"""Average size of a bucket of keys, if they are folded one bucket after the other."""
 
 MOST_IMAGES: Final = 4 * FOLDED_IMAGES
-"""What a bucket may have at most: images of one key, and of keys that rows were moved between,
-are in one."""
+"""Largest size of a bucket. All images of a key are in the same bucket, and so are the images of
+keys between which rows were moved, so buckets can differ in size."""
 
 
-UNSTAMPED: Final = "nothing tells which copy of a row changed without a key, so there are no stamps"
+UNSTAMPED: Final = "without a key nothing tells which copy of a row changed, so there are no stamps"
 UNSTAMPED_HINT: Final = (
     "give the table a PRIMARY KEY, or set stamps = [] in a [[sources.table]] for it"
 )
 
 
 class Way(StrEnum):
-    """What becomes of a table's changes in its mirror."""
+    """The ways in which a table's changes are written to its mirror."""
 
     APPEND = "append"
     MERGE = "merge"
     COUNT = "count"
+    """Merge into a table without a key: copies of rows are counted."""
     REPLACE = "replace"
     RECOUNT = "recount"
+    """Replace a table without a key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of one table's write before its images are read.
+    """The facts about one table's write that are known before its images are read.
 
-    `keyed`: a key tells the rows apart. `stamped`: rows are to have stamps of their last change.
-    `keeps`: rows that are gone at the source are to stay; `kept`: some may be there already.
-    `replaces`: the mirror's rows of before do not matter. `images`: row images to be merged, of
-    `unpacked` bytes; `partial`: some leave columns out. `inserts_only`: the log inserts rows and
-    does nothing else. `all_new`: a row that the log inserts cannot be in the mirror yet.
-    `completes`: columns are filled that were read from the source by key. `copied`: what rows it
-    begins with that another table had, as a sentence.
+    `keyed`: a key identifies the rows. `stamped`: rows get the stamps of their last change.
+    `keeps`: rows that were deleted at the source stay; `kept`: the mirror may have some already.
+    `replaces`: the mirror's earlier rows do not matter. `images`: row images to be merged, of
+    `unpacked` bytes; `partial`: some leave columns out. `inserts_only`: the log only inserts rows.
+    `all_new`: a row that the log inserts cannot be in the mirror yet. `completes`: columns are
+    filled that were read from the source by key. `copied`: a sentence on the rows of another table
+    that the mirror begins with, or ''.
     """
 
     keyed: bool
@@ -73,8 +75,8 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """`buckets`: in how many buckets of keys the images are folded to one per key; 0 where they
-    are not folded."""
+    """The chosen way, and its reason. `buckets`: number of buckets of keys in which the images are
+    folded to one per key; 0 if they are not folded."""
 
     way: Way
     reason: str
@@ -82,21 +84,22 @@ class Strategy:
 
 
 def choose(facts: Facts) -> Strategy:
-    """How a table's changes are written. TableError where they cannot be."""
+    """Return how a table's changes are written. `TableError` if they cannot be."""
     if facts.keeps and not facts.keyed:
         raise TableError(
-            "rows that are gone cannot be kept in a table without a key",
+            "deleted rows cannot be kept in a table without a key",
             hint='give the table a PRIMARY KEY, or set deletes = "remove" and truncates = "delete" '
             "for it",
         )
     if facts.stamped and not facts.keyed:
         raise TableError(UNSTAMPED, hint=UNSTAMPED_HINT)
     if facts.replaces:
-        why = "the table was emptied or re-read from MySQL, so its earlier rows do not count"
-        why = facts.copied or why
-        return (
-            _folding(Way.REPLACE, why, facts) if facts.keyed else _counting(Way.RECOUNT, why, facts)
+        reason = facts.copied or (
+            "the table was emptied or re-read from MySQL, so its earlier rows do not count"
         )
+        if facts.keyed:
+            return _folding(Way.REPLACE, reason, facts)
+        return _counting(Way.RECOUNT, reason, facts)
     if facts.completes:
         return _folding(Way.MERGE, "columns were read from the source by key", facts)
     if not facts.images:
@@ -104,12 +107,12 @@ def choose(facts: Facts) -> Strategy:
     if facts.inserts_only and facts.all_new and not facts.kept:
         return Strategy(Way.APPEND, "the log only inserts rows, and none of them is there yet")
     if not facts.keyed:
-        why = "the table has no key, so copies of its rows are counted"
-        return _counting(Way.COUNT, why, facts)
-    return _folding(Way.MERGE, _why_merge(facts), facts)
+        reason = "the table has no key, so copies of its rows are counted"
+        return _counting(Way.COUNT, reason, facts)
+    return _folding(Way.MERGE, _reason_to_merge(facts), facts)
 
 
-def _why_merge(facts: Facts) -> str:
+def _reason_to_merge(facts: Facts) -> str:
     if not facts.inserts_only:
         return "the log updates or deletes rows"
     if facts.kept:
@@ -118,8 +121,7 @@ def _why_merge(facts: Facts) -> str:
 
 
 def _counting(way: Way, reason: str, facts: Facts) -> Strategy:
-    """Copies are told apart by all their values."""
-    if facts.partial:
+    if facts.partial:  # copies are compared by all their values, so none may be left out
         raise TableError(OTHER_KEY, hint=HINT)
     return Strategy(way, reason)
 
@@ -134,18 +136,16 @@ def _folding(way: Way, reason: str, facts: Facts) -> Strategy:
 
 
 def buckets_for(images: int, unpacked: int) -> int:
-    """In how many buckets that many images are folded, so that each fits into memory."""
+    """Return into how many buckets so many images are split, so that each fits into memory."""
     if images <= FOLDED_IMAGES and unpacked <= FOLDED_BYTES:
         return 1
     return max(-(-images // BUCKET_IMAGES), -(-unpacked // BUCKET_BYTES))
 
 
 def only_inserts(counts: Iterable[RowCounts]) -> bool:
-    """Whether the changes can be appended as they are.
-
-    A range of the log that follows on what the mirror holds, and holds inserts only,
-    has each key once and none that the mirror has: MySQL's primary key forbids both.
-    """
+    """Return whether the changes can be appended as they are. If a range of the log continues where
+    the mirror ends and only inserts, it has each key once and none that the mirror has: MySQL's
+    primary key forbids both."""
     total = sum(counts, RowCounts())
     return total.updated == total.deleted == 0
 
@@ -155,7 +155,7 @@ def only_inserts(counts: Iterable[RowCounts]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many rows some files hold, and the files' bytes."""
+    """Rows and bytes of some files."""
 
     rows: int
     bytes: int
@@ -168,17 +168,17 @@ class Size:
 
 
 FEW: Final = Size(10_000, 1 << 20)
-"""Up to which the rows of a mirror, and of what is written to it, are few. The bytes bound what
-each run leaves behind: the file that it replaced is kept for a month."""
+"""Up to this size of a mirror and of what is written to it, the rows are few. The bytes limit what
+each run leaves in the lake: the file that it replaced is kept for a month."""
 
 NOTHING: Final = Size(-1, -1)
-"""The limit that makes any number of rows many."""
+"""The limit by which any number of rows is many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """`few`: Spark is told not to prepare for many rows. `in_memory`: the rows that the write
-    leaves are put together in this process, and committed without a query."""
+    """`few`: Spark is set for few rows. `in_memory`: this process computes the mirror's rows after
+    the write, and commits them without a Spark query."""
 
     few: bool
     in_memory: bool = False
@@ -191,14 +191,15 @@ class Scale:
 
 
 def scale(
-    there: Size | None, brought: Size | None, *, without_query: bool = False, limit: Size = FEW
+    present: Size | None, brought: Size | None, *, without_query: bool = False, limit: Size = FEW
 ) -> Scale:
-    """For how many rows a write is made. `there`: what the mirror has, `brought`: what is written
-    to it; None where that is not known. `without_query`: what it leaves can be put together without
-    Spark.
+    """Return for how many rows a write is made.
+
+    `present` is the size of the mirror, `brought` of what is written to it; None if unknown.
+    `without_query`: the mirror's rows after the write can be computed without Spark.
 
     Spark needs several queries for a merge and one for anything else, however few the rows, and
-    none to commit a file that is there (`python -m benchmarks small`).
+    none to commit a finished file (`python -m benchmarks small`).
     """
-    few = there is not None and brought is not None and (there + brought).within(limit)
+    few = present is not None and brought is not None and (present + brought).within(limit)
     return Scale(few, few and without_query)

@@ -1,8 +1,7 @@
-"""How a column of one lake type becomes one of another, for rows that are there.
+"""Changes of a column's lake type: which of them need no rewrite, a cast, or the source.
 
-In place: the pairs of Delta's type widening (Delta protocol, "Type Widening", table of
-supported changes). By a cast: pairs where Spark's, Arrow's and MySQL's answers are one for
-every value.
+In place: the pairs of Delta's type widening (Delta protocol, "Type Widening", table of supported
+changes). By a cast: pairs for which Spark, Arrow and MySQL give the same answer for every value.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ import pyarrow as pa
 from pyarrow import types
 
 LONG_DIGITS: Final = 20
-"""Whole digits that Delta asks of a decimal a BIGINT is widened to; `INT_DIGITS` for the
-smaller integers."""
+"""Fewest whole digits of a decimal to which Delta widens a BIGINT."""
 
 INT_DIGITS: Final = 10
+"""The same for smaller integers."""
 
 _INTEGERS: Final = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _DIGITS: Final = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
@@ -25,19 +24,19 @@ _MANTISSA: Final = {pa.float32(): 24, pa.float64(): 53}
 
 
 class TypeChange(IntEnum):
-    """From the cheapest to the dearest."""
+    """The work that a change of type takes, from the cheapest to the most expensive."""
 
     SAME = 0
     WIDEN = 1
     """Delta changes the column in place; old files stay."""
     REWRITE = 2
-    """The value stays, but all rows must be written once more."""
+    """Values stay the same, but all rows must be written again."""
     REREAD = 3
     """Only the source knows the new values."""
 
 
 def type_change(old: pa.DataType, new: pa.DataType) -> TypeChange:
-    """What it takes to show values of `old` as `new`."""
+    """Return the work that showing values of `old` as `new` takes."""
     if old == new:
         return TypeChange.SAME
     if _widens(old, new):
@@ -56,7 +55,7 @@ def _widens(old: pa.DataType, new: pa.DataType) -> bool:
 
 
 def _whole_digits(old: pa.DataType) -> int:
-    """Digits before the point that Delta asks of a decimal for values of `old`."""
+    """Return the digits before the point that Delta requires of a decimal for values of `old`."""
     if types.is_decimal(old):
         return int(old.precision - old.scale)
     if old == pa.int64():

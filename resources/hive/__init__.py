@@ -1,1 +1,1 @@
-"""The Hive metastore: mirrors registered there, by its own protocol."""
+"""The Hive metastore as a catalog of mirrors."""

@@ -1,12 +1,11 @@
-"""A Hive metastore: `pipeline.ports.catalog`.
+"""`pipeline.ports.catalog` for a Hive metastore, over Thrift.
 
-Belongs here: what an entry is there, and asking by Thrift. Does not: what is to be in it. No Spark
-has a part in it, so a metastore that is down holds up no merge.
+Spark takes no part in it, so a metastore that is down delays no merge.
 
-An entry is the external table that Spark makes of a Delta table (measured with Spark 4.2.0 and Hive
-2.3.10): the format's name in `spark.sql.sources.provider`, the folder in the serializer's `path`.
-Spark takes the columns from the table's log. Those that are noted here besides, and the comments,
-are for everybody who asks the metastore itself.
+An entry is the external table that Spark registers for a Delta table (observed with Spark 4.2.0 and
+Hive 2.3.10): the format's name is in `spark.sql.sources.provider`, the folder in the serializer's
+`path`. Spark reads the columns from the Delta log; the entry repeats them, with their comments, for
+clients that ask the metastore itself.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ if TYPE_CHECKING:
 
 PORT: Final = 9083
 _SECONDS: Final = 20
-"""Until an answer is there."""
+"""Timeout of a request."""
 
 _NAME: Final = re.compile(r"[a-z0-9_]{1,128}")
 _COMMENT_LENGTH: Final = 256
-"""Characters that a column's comment has room for in a metastore's database."""
+"""Largest number of characters of a column's comment in a metastore's database."""
 
 _TEXT: Final = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 _INPUT: Final = "org.apache.hadoop.mapred.SequenceFileInputFormat"
@@ -44,7 +43,7 @@ _DELTA: Final = {
 
 
 class HiveCatalog:
-    """`uri` is thrift://host:port; `locate` gives the URL of a path of the lake."""
+    """`Catalog` in the metastore at thrift://host:port; `locate` gives the URL of a lake path."""
 
     marks = True
     columns = True
@@ -61,31 +60,34 @@ class HiveCatalog:
     def refuses(self, name: EntryName) -> str | None:
         if _NAME.fullmatch(name.schema) and _NAME.fullmatch(name.table):
             return None
-        return "a metastore takes names of letters from a to z, digits and _ alone"
+        return "a name in a metastore consists of the letters a to z, digits and _"
 
     def require_ready(self) -> str:
-        with self._asked() as client:
-            found = client.get_all_databases()
-        return f"{self.identity} answers; it has {len(found)} databases"
+        with self._connected() as client:
+            databases = client.get_all_databases()
+        return f"{self.identity} answers; it has {len(databases)} databases"
 
     def find(self, name: EntryName) -> Found | None:
         table = self._table(name)
         if table is None:
             return None
-        stored = table.sd.serdeInfo.parameters or {}
-        told: Mapping[str, str] = table.parameters or {}
-        location = stored.get("path") if told.get("spark.sql.sources.provider") else None
+        serializer = table.sd.serdeInfo.parameters or {}
+        properties: Mapping[str, str] = table.parameters or {}
+        by_spark = "spark.sql.sources.provider" in properties
+        location = serializer.get("path") if by_spark else None
         return Found(
-            location or table.sd.location or None, told.get(SOURCE_MARK), told.get(CONTENT_MARK)
+            location or table.sd.location or None,
+            properties.get(SOURCE_MARK),
+            properties.get(CONTENT_MARK),
         )
 
     def put(self, entry: Entry, known: EntryName | None) -> None:
-        """In place: what else others noted of the table stays."""
+        """Alter the entry in place, so that properties which others added stay."""
         from pymetastore.hive_metastore import ttypes
 
         schema = entry.name.schema
         table = None if known is None else self._table(known)
-        with self._asked() as client:
+        with self._connected() as client:
             try:
                 client.get_database(schema)
             except ttypes.NoSuchObjectException:
@@ -98,7 +100,7 @@ class HiveCatalog:
     def drop(self, name: EntryName) -> None:
         from pymetastore.hive_metastore import ttypes
 
-        with self._asked() as client:
+        with self._connected() as client:
             try:
                 client.drop_table(name.schema, name.table, False)
             except ttypes.NoSuchObjectException:
@@ -107,19 +109,19 @@ class HiveCatalog:
     def _table(self, name: EntryName) -> Any:
         from pymetastore.hive_metastore import ttypes
 
-        with self._asked() as client:
+        with self._connected() as client:
             try:
                 return client.get_table(name.schema, name.table)
             except ttypes.NoSuchObjectException:
                 return None
 
     @contextmanager
-    def _asked(self) -> Iterator[Client]:
-        """A connection; it costs less than to keep one."""
+    def _connected(self) -> Iterator[Client]:
+        """Open a connection for one request; errors become the port's."""
         if find_spec("pymetastore") is None:
             raise SetupIncomplete(
                 "A Hive metastore needs pymetastore, which is not installed",
-                hint="pip install 'lockstep[hive]', with the version that is installed here",
+                hint="run pip install 'lockstep[hive]' for the version installed here",
             )
         from pymetastore.hive_metastore import ThriftHiveMetastore
         from thrift.protocol import TBinaryProtocol
@@ -144,17 +146,17 @@ def _refused(identity: str, error: Exception) -> LockstepError:
     if isinstance(error, TTransportException | OSError | EOFError):
         return CatalogUnavailable(
             f"{identity} does not answer",
-            hint="start it, or correct uri under [catalog]; the next run goes on",
+            hint="start it, or correct uri under [catalog]; the next run tries again",
         )
-    told = " ".join(str(getattr(error, "message", None) or type(error).__name__).split())[:200]
+    message = " ".join(str(getattr(error, "message", None) or type(error).__name__).split())[:200]
     return CatalogRefused(
-        f"{identity} refuses: {told}",
+        f"{identity} refuses: {message}",
         hint="see its log; `lockstep catalog --yes` tries again",
     )
 
 
 def _filled(table: Any, entry: Entry) -> Any:
-    """The table as it is to be; what it says besides stays."""
+    """Return the metastore's table with the entry filled in; its other properties stay."""
     from pymetastore.hive_metastore import ttypes
 
     path = {"path": entry.location, "serialization.format": "1"}
@@ -180,5 +182,5 @@ def _filled(table: Any, entry: Entry) -> Any:
 def _column(column: EntryColumn) -> Any:
     from pymetastore.hive_metastore import ttypes
 
-    kind = column.type.replace("timestamp_ntz", "timestamp")  # Hive has one of the two
+    kind = column.type.replace("timestamp_ntz", "timestamp")  # Hive has one timestamp type
     return ttypes.FieldSchema(column.name.lower(), kind, column.comment[:_COMMENT_LENGTH])

@@ -1,10 +1,8 @@
-"""A mirror's columns changed step by step, each a Delta commit that is made once.
+"""Changes of a mirror's columns, step by step; each step is a Delta commit that is made once.
 
-Belongs here: what a step's commit says of itself, and whether it is in the history. Delta
-records no transaction for an ALTER, so its userMetadata is the record: application,
-transaction, number of the step and what it does, as values, besides what the write says that it
-belongs to. Fills and rewrites record a transaction of their own besides, which Delta skips at a
-second try.
+Delta records no transaction for an ALTER, so the commit's userMetadata is the record: application,
+transaction, number of the step and what it does as values, besides the words of the write that it
+belongs to. Fills and rewrites also record a transaction, by which Delta skips them at a second try.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from pipeline.ports.mirror_writes import (
 from pipeline.ports.mirrors import MirrorCommit
 from pipeline.schema.column_names import is_refused
 from resources.lake.columns import spelling
-from resources.lake.delta_log import files_listed, needs_no_list, said_since
+from resources.lake.delta_log import files_listed, metadata_since, needs_no_list
 from resources.lake.direct import UNLISTED
 from resources.lake.paths import LakePath
 from resources.lake.pin import Head
@@ -48,27 +46,29 @@ if TYPE_CHECKING:
 def recorded_steps(
     table: LakePath, steps: Sequence[MirrorStep], *, app_id: str, txn_version: int, after: int
 ) -> tuple[MirrorCommit | None, ...]:
-    """The commits of the steps behind Delta version `after`, None where there is none."""
-    found: dict[int, tuple[MirrorCommit, Mapping[str, Any]]] = {}
-    for version, metadata in said_since(table, after):
-        record = _record(metadata)
-        if record.get("app_id") == app_id and record.get("txn_version") == txn_version:
-            found[int(record["step"])] = (MirrorCommit(version, metadata), record)
-    for number, (commit, record) in found.items():
+    """Return the commit of each step after Delta version `after`, None for one without a commit.
+    `ForeignCommit` if a step of that number did something else."""
+    commits: dict[int, tuple[MirrorCommit, Mapping[str, Any]]] = {}
+    for version, metadata in metadata_since(table, after):
+        record = said_of(metadata) or {}
+        ours = record.get("app_id") == app_id and record.get("txn_version") == txn_version
+        if ours and "step" in record:
+            commits[int(record["step"])] = (MirrorCommit(version, metadata), record)
+    for number, (commit, record) in commits.items():
         if number > len(steps) or record["values"] != step_values(steps[number - 1]):
             raise ForeignCommit(
                 f"version {commit.delta_version} of {table} is step {number} of {txn_version} of "
                 f"{app_id}, but did something else: {record['does']}",
                 hint="set the policies back to what they were when the run was cut off, then run "
-                "again; else compare the ledger with the table's history",
+                "again; otherwise compare the ledger with the table's history",
             )
     return tuple(
-        found[number][0] if number in found else None for number in range(1, len(steps) + 1)
+        commits[number][0] if number in commits else None for number in range(1, len(steps) + 1)
     )
 
 
 def words(step: MirrorStep, number: int, told: str, *, app_id: str, txn_version: int) -> str:
-    """The userMetadata of a step's commit (JSON, keys sorted); `told`: that of its write."""
+    """Return the userMetadata of a step's commit (sorted JSON); `told` is that of its write."""
     return restamped(
         told,
         WriteKind.ALTER,
@@ -81,7 +81,7 @@ def words(step: MirrorStep, number: int, told: str, *, app_id: str, txn_version:
 
 
 def step_values(step: MirrorStep) -> list[Any]:
-    """What a step does, as values of JSON: its name, then what it is about."""
+    """Return what a step does as values of JSON: its name, then its arguments."""
     match step:
         case SetProperties(properties):
             return ["set properties", [list(pair) for pair in properties]]
@@ -106,30 +106,27 @@ def _origin(column: PartColumn) -> list[str | None]:
     return [column.source, None if column.value is None else str(column.value)]
 
 
-def _record(metadata: str) -> Mapping[str, Any]:
-    found = said_of(metadata)
-    return found if found is not None and "step" in found else {}
-
-
 def refuse_names(table: DeltaTable, steps: Sequence[MirrorStep]) -> None:
-    """`TableError` for a column that is to come under a name that needs column mapping, where the
-    table has none, nor the steps bring it, nor are its columns' names escaped."""
+    """Raise `TableError` for a new name of a column that Delta takes only with column mapping, if
+    neither the table nor the steps have that, and the table's names are not escaped."""
     spell = spelling(table.metadata().configuration)
     mapped = table.metadata().configuration.get(MAPPING[0]) == MAPPING[1]
-    if mapped or any(isinstance(one, SetProperties) and MAPPING in one.properties for one in steps):
+    if mapped or any(
+        isinstance(step, SetProperties) and MAPPING in step.properties for step in steps
+    ):
         return
     for name in (name for step in steps for name in _names_given(step)):
         if is_refused(spell(name)):
             raise TableError(
-                f"column {name!r} has a character in its name that Delta takes with column mapping "
-                'alone (space , ; { } ( ) = tab newline), and readers = "any" has none',
-                hint="`lockstep reload TABLE --reason …` makes the mirror for every reader, with "
-                "such names escaped",
+                f"column {name!r} has a character in its name that Delta takes only with column "
+                'mapping (space , ; { } ( ) = tab newline), which readers = "any" excludes',
+                hint="run `lockstep reload TABLE --reason …`, which makes a mirror with escaped "
+                "names",
             )
 
 
 def _names_given(step: MirrorStep) -> tuple[str, ...]:
-    """The names that columns have after a step and need not have had before."""
+    """Return the names that columns get by a step."""
     match step:
         case AddColumns(fields):
             return tuple(fields.names)
@@ -151,7 +148,7 @@ def carry_out(
     app_id: str,
     txn_version: int,
 ) -> None:
-    """Make a step's commit behind `head`."""
+    """Make a step's commit after `head`."""
     spell = spelling(delta_table(table).metadata().configuration)
     recorded = {APP_ID: f"{app_id}/evolve", TXN_VERSION: str(txn_version)}
     with stamped(session, {**head.pin(), USER_METADATA: said}):
@@ -166,13 +163,13 @@ def carry_out(
 
 
 def enable(session: SparkSession, table: LakePath, schema: pa.Schema, head: Head) -> bool:
-    """Let a mirror have these columns, in a commit behind `head` that changes nothing else: an
-    older one DATETIME, one without column mapping names that need it. Whether there was a need
-    to."""
+    """Enable a mirror to have these columns, in a commit after `head` that changes nothing else. An
+    older mirror needs a feature for DATETIME, one without column mapping needs that for some names.
+    Return whether a commit was needed."""
     with lake_errors(table):
-        there = delta_table(table)
-        features = there.protocol().reader_features or []
-        configuration = there.metadata().configuration
+        opened = delta_table(table)
+        features = opened.protocol().reader_features or []
+        configuration = opened.metadata().configuration
     spell = spelling(configuration)
     mapped = MAPPING[0] in configuration
     needed = []
@@ -189,8 +186,8 @@ def enable(session: SparkSession, table: LakePath, schema: pa.Schema, head: Head
 def _set_properties(
     session: SparkSession, table: LakePath, step: SetProperties, head: Head
 ) -> None:
-    """Delta would run a query to list the files that the last commit did not list. Where the log
-    near by tells them, it is told not to."""
-    spared = needs_no_list(table, head.version, files_listed(table, head.version))
-    with stamped(session, UNLISTED if spared else {}):
+    """Commit properties, without the query by which Delta would list the table's files if recent
+    commits tell them (`delta_log.needs_no_list`)."""
+    unlisted = needs_no_list(table, head.version, files_listed(table, head.version))
+    with stamped(session, UNLISTED if unlisted else {}):
         session.sql(step_statement(str(table), step, str))

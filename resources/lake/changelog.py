@@ -1,9 +1,9 @@
 """Changelogs: append-only Delta tables whose files are the segments themselves.
 
-delta-rs alone writes them, and only metadata: a commit takes milliseconds and moves no
-data. delta-rs skips nothing by itself (a repeated or lower application transaction is
-committed), so the recorded version is read first. Its commit is put if absent directly behind
-the version that was read: whoever comes late finds that one taken, and reads again.
+Only delta-rs writes them, and only metadata: a commit takes milliseconds and moves no data. It
+commits even a repeated or lower application transaction, so the recorded version is read first. The
+commit is created as the version directly after the one that was read; if another writer created
+that version first, everything is read again.
 """
 
 from __future__ import annotations
@@ -58,46 +58,48 @@ class DeltaChangelog:
     ) -> Published:
         path = self._lake / folder
 
-        def published(table: DeltaTable | None) -> int | None:
+        def earlier(table: DeltaTable | None) -> int | None:
             if table is None:
                 return None
             newest = table.transaction_version(app_id)
             if newest is None:
-                # A table that begins anew has another application; its batches are there.
+                # A table that was captured again has another application id, although the
+                # changelog has its batches already.
                 listed = _listed_files(table)
-                there = files and all(file.path in listed for file in files)
-                return table.version() if there else None
+                published = files and all(file.path in listed for file in files)
+                return table.version() if published else None
             if newest < batch:
                 return None
             return _published_before(path, table, app_id, batch, files, user_metadata)
 
         commit = _commit_words(app_id, batch, user_metadata)
 
-        def made(table: DeltaTable | None) -> int | None:
+        def add(table: DeltaTable | None) -> int | None:
             refuse_damaged(path, files)
             with lake_errors(path):
                 return commit_files(path, table, schema, {}, files, commit)
 
-        return self._published(folder, published, made, held)
+        return self._committed_once(folder, earlier, add, held)
 
-    def _published(
+    def _committed_once(
         self,
         folder: str,
-        before: Callable[[DeltaTable | None], int | None],
-        made: Callable[[DeltaTable | None], int | None],
+        earlier: Callable[[DeltaTable | None], int | None],
+        commit: Callable[[DeltaTable | None], int | None],
         held: Held,
     ) -> Published:
-        """Make a commit once, behind the newest one. Both give its version: `before` that of an
-        earlier try, None where there was none, `made` None where another commit came first."""
+        """Make a commit once, after the newest one. `earlier` returns the version of an earlier
+        try, None without one; `commit` makes the commit and returns its version, None if another
+        commit came first."""
         path = self._lake / folder
         for _ in PUBLISH.tries():
             with lake_errors(path):
                 table = opened_table(path)
-                earlier = before(table)
-            if earlier is not None:
-                return Published(earlier, skipped=True)
+                done = earlier(table)
+            if done is not None:
+                return Published(done, skipped=True)
             held()
-            version = made(table)
+            version = commit(table)
             if version is not None:
                 return Published(version, skipped=False)
         raise _conflict(path, folder, table)
@@ -134,7 +136,7 @@ class DeltaChangelog:
                 raise _no_table(path)
             return table.version() if is_revised(_listed_files(table), gone, files) else None
 
-        def made(table: DeltaTable | None) -> int | None:
+        def revise(table: DeltaTable | None) -> int | None:
             refuse_damaged(path, files)
             names = {file.path for file in files}
             with lake_errors(path):
@@ -144,7 +146,7 @@ class DeltaChangelog:
                 added = [file for file in files if file.path not in listed]
                 return commit_files(path, table, schema, removed, added, commit)
 
-        return self._published(folder, revised, made, held)
+        return self._committed_once(folder, revised, revise, held)
 
     def restore(
         self,
@@ -159,7 +161,7 @@ class DeltaChangelog:
         path = self._lake / folder
         commit = _commit_words(app_id, number, words)
 
-        def made(table: DeltaTable | None) -> int | None:
+        def restore(table: DeltaTable | None) -> int | None:
             if table is None:
                 raise _no_table(path)
             try:
@@ -168,12 +170,12 @@ class DeltaChangelog:
                 return None
             except DeltaError as error:
                 raise TableError(
-                    f"{folder} cannot show version {version} again: {first_line(str(error))}",
-                    hint="only Lockstep may write changelogs",
+                    f"{folder} cannot be set back to version {version}: {first_line(str(error))}",
+                    hint="let only Lockstep write changelogs",
                 ) from error
             return table.version()
 
-        return self._published(folder, lambda _: None, made, held).delta_version
+        return self._committed_once(folder, lambda _: None, restore, held).delta_version
 
     def restate(
         self,
@@ -198,8 +200,8 @@ class DeltaChangelog:
         wanted = {file.path for file in files}
         gone = {name: size for name, size in listed.items() if name not in wanted}
         with lake_errors(path):
-            told = table.transaction_version(app_id)
-        if not back and not gone and told == batch:
+            recorded = table.transaction_version(app_id)
+        if not back and not gone and recorded == batch:
             return Restated(table.version(), lost=tuple(sorted(lost)))
         held()
         commit = _commit_words(app_id, batch, words)
@@ -207,31 +209,31 @@ class DeltaChangelog:
             actions: list[AddAction | RemoveAction] = [_add_action(path, file) for file in back]
             actions += _remove_actions(gone)
             try:
-                made = _commit(table, table.schema(), actions, commit)
+                version = _commit(table, table.schema(), actions, commit)
             except CommitFailedError as error:
                 raise _conflict(path, folder, table) from error
-        return Restated(made, len(gone), len(back), tuple(sorted(lost)))
+        return Restated(version, len(gone), len(back), tuple(sorted(lost)))
 
 
 def _conflict(
     path: LakePath, folder: str, table: DeltaTable | None
 ) -> CommitConflict | LakeUnavailable:
-    """Another's commit is there to be seen, above the one that ours was planned on; where there is
-    none, it is the storage that refuses."""
+    """Return the error of a commit that failed at every try. It is a conflict if another commit is
+    newer than the version that ours was planned on; otherwise the storage refuses commits."""
     with lake_errors(path):
         newest = newest_version(path)
     if newest == (None if table is None else table.version()):
         state, cure = TAKEN
         return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
     return CommitConflict(
-        f"Others kept committing to the changelog {folder}",
-        hint="only Lockstep may write changelogs: stop the other writer, then run again",
+        f"Another writer kept committing to the changelog {folder}",
+        hint="stop the other writer, since only Lockstep may write changelogs; then run again",
     )
 
 
 def _no_table(path: LakePath) -> LakeUnavailable:
     return LakeUnavailable(
-        f"There is no changelog at {path}, and the ledger knows of one",
+        f"The changelog at {path} is missing, although the ledger has recorded it",
         hint="mount or restore the lake's folder, then repeat the command",
     )
 
@@ -244,8 +246,8 @@ def _published_before(
     files: Sequence[SegmentFile],
     user_metadata: str,
 ) -> int:
-    """The version at which these files were published, or `ForeignCommit`: a number
-    alone does not say that it is the same batch."""
+    """Return the version at which these files were published; `ForeignCommit` if a batch of that
+    number has other files."""
     names = {file.path for file in files}
     for commit in commits_back(path):
         number = commit.transactions.get(app_id)
@@ -259,7 +261,7 @@ def _published_before(
         ):
             return commit.delta_version
         raise _another_batch(path, batch, commit.delta_version)
-    # Its commit file has been cleaned up: what the table lists must have all of it.
+    # The commit's file was cleaned up: the table must list all files of the batch.
     version: int = table.version()
     if names <= _listed_files(table).keys():
         return version
@@ -280,11 +282,11 @@ _CONFIGURATION: dict[str, str | None] = {
     "delta.deletedFileRetentionDuration": "interval 30 days",
 }
 _REFUSED = "Invalid table version"
-"""delta-rs where the first commit was refused as one that is there, and none is."""
+"""Message of delta-rs if the store refuses the first commit as existing although there is none."""
 
 _IN_STORES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
-"""Whoever opens a table asks a store for each commit since the last checkpoint; delta-rs makes one
-after a hundred by default."""
+"""In a store, opening a table takes a request for each commit since the last checkpoint; delta-rs
+makes one every hundred commits by default."""
 
 
 def _commit_words(app_id: str, batch: int, words: str) -> CommitProperties:
@@ -296,11 +298,11 @@ def _commit_words(app_id: str, batch: int, words: str) -> CommitProperties:
 
 
 def _listed_files(table: DeltaTable) -> dict[str, int]:
-    """Path as the log has it → size."""
-    found = pa.table(table.get_add_actions(flatten=True))
-    if not found.num_rows:
+    """Return the paths of the table's files, as in the log → their sizes."""
+    files = pa.table(table.get_add_actions(flatten=True))
+    if not files.num_rows:
         return {}
-    return dict(zip(found["path"].to_pylist(), found["size_bytes"].to_pylist(), strict=True))
+    return dict(zip(files["path"].to_pylist(), files["size_bytes"].to_pylist(), strict=True))
 
 
 def commit_files(
@@ -311,10 +313,12 @@ def commit_files(
     files: Sequence[SegmentFile],
     commit: CommitProperties,
 ) -> int | None:
-    """Add `files` and take off those that are `removed`, with their sizes, in one commit, in a new
-    table where there is none; the table gets the columns of `schema` that it lacks. Return its
-    version, None if another commit came first. What goes is in the snapshot at hand, and what comes
-    is not: delta-rs checks neither."""
+    """Add `files` and remove those `removed` (with their sizes) in one commit; create the table if
+    there is none, and add the columns of `schema` that it lacks.
+
+    Return the version; None if another commit came first. The caller makes sure that removed files
+    are in the table's snapshot and added ones are not: delta-rs checks neither.
+    """
     adds = [_add_action(path, file) for file in files]
     try:
         if table is None:
@@ -335,7 +339,7 @@ def commit_files(
     except CommitFailedError:
         return None
     except DeltaError as error:
-        # Two creators at once: whoever comes second finds a table that was not there.
+        # Two processes created the table at once: ours was second.
         if table is None and (newest_version(path) is not None or _REFUSED in str(error)):
             return None
         raise
@@ -347,18 +351,18 @@ def _commit(
     actions: list[AddAction | RemoveAction],
     commit: CommitProperties,
 ) -> int:
-    """Make a commit and return its version: without a second try it is the next one or none. The
-    newest version may be another's by now."""
+    """Make a commit and return its version. delta-rs makes no second try, so that is the version
+    after the snapshot's; the newest one can be another writer's by now."""
     planned_on: int = table.version()
     table.create_write_transaction(actions, "append", schema, commit_properties=commit)
     return planned_on + 1
 
 
 def _add_columns(table: DeltaTable, schema: pa.Schema, metadata: Mapping[str, str]) -> None:
-    """A commit of its own, since delta-rs makes none of both: a run that ends between the
-    two leaves columns that are NULL, and the next one finds them."""
-    have = {folded(field.name) for field in table.schema().fields}
-    lacking = [field for field in schema if folded(field.name) not in have]
+    """Add columns in a commit of its own, since delta-rs cannot do so in a commit with files. A run
+    that ends between the two leaves columns that are NULL, which the next one finds."""
+    present = {folded(field.name) for field in table.schema().fields}
+    lacking = [field for field in schema if folded(field.name) not in present]
     if lacking:
         said = metadata.get("userMetadata") or ""
         table.alter.add_columns(
@@ -378,7 +382,7 @@ def _add_action(path: LakePath, file: SegmentFile) -> AddAction:
         partition_values={},
         modification_time=modified,
         data_change=True,
-        # Of a file that no ledger knows nobody counted the rows.
+        # The rows of a file that no ledger recorded were never counted.
         stats=json.dumps({"numRecords": file.images} if file.sha256 else {}),
     )
 

@@ -1,5 +1,5 @@
-"""The claim in a source's folder: a small file that names the ledger it belongs to; and the
-structures that commits name, each in a file that is called by its content.
+"""Small files in a source's folder: the claim, which names the ledger that the folder belongs to;
+and table structures that commits refer to, in files named by a hash of their content.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from resources.lake.storage import (
 )
 
 NAME: Final = "_lockstep.json"
-"""The file's name; no database's folder begins with `_`."""
+"""Name of the claim's file; no database's folder begins with `_`."""
 
 _COMMITS: Final = 50
-"""So many of a table's newest commits are looked through for one of ours."""
+"""Number of a table's newest commits among which one of ours is looked for."""
 
 STRUCTURES: Final = "_structures"
-"""The folder of structures."""
+"""Folder of the structures."""
 
 
 class FileClaims:
@@ -54,17 +54,17 @@ class FileClaims:
                 )
                 return Unclaimed(empty=not ours)
         try:
-            found = json.loads(text)
-            captured = found["captured_at"]
+            content = json.loads(text)
+            captured = content["captured_at"]
             return Claim(
                 source=source,
-                ledger=str(found["ledger"]),
-                claimed_at=datetime.fromisoformat(found["claimed_at"]),
-                batch=found["batch"],
-                position=found["position"],
+                ledger=str(content["ledger"]),
+                claimed_at=datetime.fromisoformat(content["claimed_at"]),
+                batch=content["batch"],
+                position=content["position"],
                 captured_at=None if captured is None else datetime.fromisoformat(captured),
-                void=tuple(BatchSpan(*map(int, span)) for span in found["void"]),
-                complete=bool(found["void_complete"]),
+                void=tuple(BatchSpan(*map(int, span)) for span in content["void"]),
+                complete=bool(content["void_complete"]),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise ForeignCommit(
@@ -76,7 +76,7 @@ class FileClaims:
     def write(self, claim: Claim) -> None:
         folder = self._lake / claim.source
         captured = claim.captured_at
-        told = {
+        content = {
             "source": claim.source,
             "ledger": claim.ledger,
             "claimed_at": claim.claimed_at.isoformat(),
@@ -88,7 +88,7 @@ class FileClaims:
         }
         with lake_errors(folder):
             make_durable_folder(folder)
-            write_durably(folder / NAME, (json.dumps(told, indent=2) + "\n").encode())
+            write_durably(folder / NAME, (json.dumps(content, indent=2) + "\n").encode())
 
     def tables(self, source: str) -> list[str]:
         folder = self._lake / source
@@ -117,13 +117,13 @@ class FileClaims:
         with lake_errors(folder):
             for file in [*folder.glob("*.json")]:
                 before = structures_of(file.name[:-5], file.read_text(encoding="utf-8")) or []
-                after = [cleared(one) for one in before]
+                after = [cleared(structure) for structure in before]
                 if after != before:
                     write_durably(file, structures_text(after, cleared=True).encode())
 
     def move_away(self, folder: str, name: str) -> str:
-        here, kept = self._lake / folder, f"_before/{name}/{folder}"
-        with lake_errors(here):
-            if here.exists():
-                move_folder(here, self._lake / kept)
+        path, kept = self._lake / folder, f"_before/{name}/{folder}"
+        with lake_errors(path):
+            if path.exists():
+                move_folder(path, self._lake / kept)
         return kept

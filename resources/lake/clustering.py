@@ -1,9 +1,9 @@
-"""By which columns a mirror's files are clustered, asked of its log and changed there.
+"""The columns by which a mirror's files are clustered: read from its log, changed by statements.
 
-Delta has it as metadata of a domain (protocol, "Clustered Table"), by the names that files know
-columns by, so that it outlives a rename. A query that overwrites the rows ends it, and a column
-that files are clustered by cannot be dropped. DataFrameWriter's `clusterBy` does nothing for a
-table that is named by its path.
+Delta stores them as domain metadata (protocol, "Clustered Table"), by the columns' physical names,
+so that they outlast a rename. A query that overwrites all rows ends the clustering, and a column by
+which files are clustered cannot be dropped. DataFrameWriter's `clusterBy` has no effect on a table
+that is named by its path.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NOT_CLUSTERED: Final = {
     "configuration": json.dumps({"clusteringColumns": [], "domainName": _DOMAIN}),
     "removed": False,
 }
-"""The domain's metadata of a table that is clustered no longer."""
+"""The domain metadata of a table that is no longer clustered."""
 
 
 def may_be_clustered(table: DeltaTable) -> bool:
@@ -37,8 +37,8 @@ def may_be_clustered(table: DeltaTable) -> bool:
 
 
 def clustering_of(path: LakePath, table: DeltaTable) -> tuple[str, ...] | None:
-    """Return the columns that a table is clustered by, as the source calls them. None if nothing
-    near by in the log tells."""
+    """Return the columns that a table is clustered by, in the source's names; None if no recent
+    commit tells."""
     if not may_be_clustered(table):
         return ()
     columns = _columns_near(path, table.version())
@@ -52,7 +52,8 @@ def clustering_of(path: LakePath, table: DeltaTable) -> tuple[str, ...] | None:
 
 
 def _columns_near(path: LakePath, version: int) -> list[str] | None:
-    """By the newest checksum file that lists domains, or the newest commit that changed it."""
+    """Return the physical names in the newest checksum file that lists domains, or in the newest
+    commit that changed the domain; None if neither is near."""
     for at in range(version, max(version - FAR, -1), -1):
         domains = checksum_of(path, at).get("domainMetadata")
         if domains is not None:
@@ -77,8 +78,8 @@ def _columns(domains: Sequence[Any]) -> list[str]:
 
 
 def statement_to_cluster(path: LakePath, wanted: Sequence[str]) -> str | None:
-    """Return what is to be executed so that a table is clustered by these columns; None if it is,
-    or if it cannot be, where columns stand in another order than at the source."""
+    """Return the statement that clusters a table by these columns. None if it is, or if it cannot
+    be, since its columns can have another order than the source's."""
     table = delta_table(path)
     names = clustered_by(wanted, schema_of(table))
     return (
@@ -87,14 +88,14 @@ def statement_to_cluster(path: LakePath, wanted: Sequence[str]) -> str | None:
 
 
 def statement_to_let_go(path: LakePath, columns: Collection[str]) -> str | None:
-    """Return what is to be executed before these columns are dropped; None if the table is
+    """Return the statement that must run before these columns are dropped; None if the table is
     clustered by none of them."""
     table = delta_table(path)
     names = clustering_of(path, table)
     if names is None:
         return _alter(path, table, ())
-    left = tuple(name for name in names if name not in columns)
-    return None if left == names else _alter(path, table, left)
+    remaining = tuple(name for name in names if name not in columns)
+    return None if remaining == names else _alter(path, table, remaining)
 
 
 def _alter(path: LakePath, table: DeltaTable, names: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
-"""Tables that are made aside: `pipeline.ports.copies` on folders of this machine.
+"""`pipeline.ports.copies` on folders of this machine: Delta tables written outside the lake.
 
-A table is made beside the place where it is to be, so that it gets there by a rename.
+A table is written next to its final place, so that a rename brings it there.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from resources.lake.staging import Staging
 from resources.lake.storage import lake_errors, sync_folder
 
 _ASIDE: Final = ".lockstep-rebuild"
-"""Beside the place where tables are to be, while they are made."""
+"""Folder next to the final place of tables, in which they are written."""
 
 
 class FolderCopies:
-    """`pipeline.ports.Copies`. `staging`: where the lake's writes are staged."""
+    """`pipeline.ports.Copies`. `staging`: the folder in which writes are staged."""
 
     def __init__(self, lake: LakePath, *, staging: Path, spark: Spark) -> None:
         self._lake = lake
@@ -55,5 +55,5 @@ class FolderCopies:
 def _require_free(place: Path) -> None:
     if place.exists() and not (place.is_dir() and not any(place.iterdir())):
         raise ConfigurationError(
-            f"{place} is there already", hint="name another place with `--into`, or remove it"
+            f"{place} exists already", hint="name another place with `--into`, or remove it"
         )

@@ -1,20 +1,20 @@
-"""A mirror whose versions of before are gone: its log begins at its newest one, and files that this
-one does not list are deleted.
+"""Deletion of all earlier versions of a mirror: its log then begins at the newest one, and files
+that this version does not need are deleted.
 
-A log has more than the names of files: statistics of those that a commit adds are values of rows,
-and checkpoints repeat them. Of files that it removes a commit has the number of rows alone, so that
-the commit which wrote all rows anew may stay.
+The log must be cut too, since it has values of rows: the statistics of added files, in commits and
+checkpoints. For a file that it removes, a commit has only the number of rows, so the commit that
+rewrote all rows can stay.
 
-No lock keeps others away: upkeep rewrites files without one, and a run that hung still writes when
-it wakes up. So nothing is deleted that anybody can still commit:
+No lock excludes other writers: upkeep rewrites files without one, and a run that hung still writes
+when it wakes up. So nothing is deleted that anybody can still commit:
 
 1. The files are listed.
-2. An empty commit is made after the version that was judged, or nothing happens. Every commit is
-   bound to the one it was planned on (`pin`), so that whoever wrote a listed file can commit it no
-   more, and whatever is planned from here on lists no file of before which this version does not.
-3. The log loses what comes before that commit, so that no version of before is restored any more.
-4. The holder is asked. Whoever takes over from here on finds the log that was cut.
-5. The listed files go that the commit's version does not need. Those that came since stay.
+2. An empty commit is made after the version that was judged; if that fails, nothing happens. Every
+   commit is bound to the one that it was planned on (`pin`). So whoever wrote a listed file can no
+   longer commit it, and whatever is planned from now on uses only files of this version.
+3. The log loses everything before that commit, so that no earlier version can be restored.
+4. The holder is asked. Whoever takes over from now on finds the log already cut.
+5. The listed files that the commit's version does not need are deleted; later ones stay.
 """
 
 from __future__ import annotations
@@ -51,47 +51,48 @@ from resources.lake.storage import (
 )
 
 _OF_VERSION: Final = re.compile(r"\.?(\d{20})\..+")
-"""What a log calls its files by: commits, checkpoints and their parts, checksum files, commits put
-together up to a second version, and the checksums that Hadoop has beside each of them."""
+"""Names of a log's files: commits, checkpoints and their parts, checksum files, compacted commits,
+and the checksums that Hadoop keeps beside each of them."""
 
 
 def cut(path: LakePath, version: int, said: str, noted: Callable[[int], None], held: Held) -> None:
-    """As `Mirrors.cut`."""
+    """Implement `Mirrors.cut`."""
     log = path / "_delta_log"
     with lake_errors(path), _deleting(log) as from_log, _deleting(path) as from_table:
-        there = files_below(path).keys()
+        files = files_below(path).keys()
         head = head_of(path)
         if head.version != version:
             raise conflict(path)
         held()
-        cut_at = _commit_nothing(path, head, said)
+        cut_at = _commit_empty(path, head, said)
         noted(cut_at)
         delta_table(path, cut_at).create_checkpoint()
         needed = _needed(log / f"{cut_at:020d}.checkpoint.parquet")
-        if lost := needed - there:
+        if lost := needed - files:
             raise MirrorRefused(
-                f"{len(lost)} of the files that it needs are not in its folder", hint="reload it"
+                f"{len(lost)} of the files that its mirror needs are missing",
+                hint="reload the table",
             )
         held()
-        from_log(name for name in _names(log) if _version_of(name, cut_at) < cut_at)
-        # Parts of checkpoints of another kind, which that one replaces.
+        from_log(name for file in log.iterdir() if _version_of(name := file.name, cut_at) < cut_at)
+        # Parts of v2 checkpoints, which the new checkpoint replaces.
         remove_folder(log / "_sidecars")
         held()
-        gone = there - needed
-        from_table(gone)
-        from_table(map(_sums_of, gone))
+        unneeded = files - needed
+        from_table(unneeded)
+        from_table(map(_checksum_of, unneeded))
 
 
-def _sums_of(name: str) -> str:
-    """The file of checksums that Hadoop has beside one, which Delta hides."""
+def _checksum_of(name: str) -> str:
+    """Return the name of the hidden checksum file that Hadoop keeps beside a file."""
     file = PurePosixPath(name)
     return str(file.with_name(f".{file.name}.crc"))
 
 
 @contextmanager
 def _deleting(folder: LakePath) -> Iterator[Callable[[Iterable[str]], None]]:
-    """What deletes files of a folder by their names: of the folder that is there now, never of one
-    that is made in its place."""
+    """Give a function that deletes files of a folder by name. It is bound to the present folder, so
+    that files of a folder which replaces it are never deleted."""
     if isinstance(folder, ObjectPath):
         yield folder.unlink_below
         return
@@ -108,25 +109,25 @@ def _deleting(folder: LakePath) -> Iterator[Callable[[Iterable[str]], None]]:
         os.close(opened)
 
 
-def _commit_nothing(path: LakePath, head: Head, said: str) -> int:
-    """Make the commit after `head`, which leaves the table as it is; its version. `CommitConflict`
-    where somebody else did. Of commits of mirrors this one alone is not Delta's: it has neither
-    files nor columns, and so needs no Spark."""
+def _commit_empty(path: LakePath, head: Head, said: str) -> int:
+    """Make an empty commit after `head` and return its version. `CommitConflict` if another commit
+    came first. This is the only commit to a mirror that Delta does not make: it has neither files
+    nor columns, so Spark is not needed."""
     version = head.version + 1
     parent = commit_file(path, head.version).read_bytes()
     if hashlib.sha256(parent).hexdigest() != head.digest:
         raise conflict(path)
-    told = (info for _, info in actions(parent.decode(), "commitInfo"))
-    before: Mapping[str, Any] = next(told, {})
+    infos = (info for _, info in actions(parent.decode(), "commitInfo"))
+    before: Mapping[str, Any] = next(infos, {})
     content = json.dumps({"commitInfo": _info(before, head.version, said)}) + "\n"
-    if not _made(commit_file(path, version), content.encode()):
+    if not _created(commit_file(path, version), content.encode()):
         raise conflict(path)
     return version
 
 
 def _info(before: Mapping[str, Any], planned_on: int, said: str) -> Mapping[str, Any]:
-    """What a commit tells of itself (Delta protocol, "Commit Provenance Information"); its moment
-    comes after that of the commit before ("In-Commit Timestamps")."""
+    """Return the commitInfo (Delta protocol, "Commit Provenance Information") of the commit after
+    the one with the info `before`; its moment must be later ("In-Commit Timestamps")."""
     now = int(time.time() * 1000)
     moment = before.get("inCommitTimestamp")
     dated = {} if moment is None else {"inCommitTimestamp": max(now, moment + 1)}
@@ -145,8 +146,8 @@ def _info(before: Mapping[str, Any], planned_on: int, said: str) -> Mapping[str,
     }
 
 
-def _made(commit: LakePath, content: bytes) -> bool:
-    """Whether this made the commit's file, whole and durable: False where there is one."""
+def _created(commit: LakePath, content: bytes) -> bool:
+    """Create the commit's file, whole and durable; return False if it exists."""
     if isinstance(commit, ObjectPath):
         return commit.create_once(content) or commit.read_bytes() == content
     draft = commit.with_name(f".{commit.name}.{uuid.uuid4()}.tmp")
@@ -161,13 +162,9 @@ def _made(commit: LakePath, content: bytes) -> bool:
     return True
 
 
-def _names(log: LakePath) -> list[str]:
-    return [file.name for file in log.iterdir()]
-
-
 def _version_of(name: str, otherwise: int) -> int:
-    named = _OF_VERSION.fullmatch(name)
-    return otherwise if named is None else int(named[1])
+    match = _OF_VERSION.fullmatch(name)
+    return otherwise if match is None else int(match[1])
 
 
 _OF_FILES: Final = [
@@ -178,8 +175,8 @@ _OF_FILES: Final = [
 
 
 def _needed(checkpoint: LakePath) -> set[str]:
-    """Names, below the table's folder, of the files that a checkpoint's version needs: those of
-    rows, and of deletion vectors."""
+    """Return the files that a checkpoint's version needs, of rows and of deletion vectors: their
+    names below the table's folder."""
     with pq.ParquetFile(parquet_content(checkpoint)) as file:
         read = file.read(columns=_OF_FILES)
     needed = set()
@@ -196,18 +193,19 @@ def _needed(checkpoint: LakePath) -> set[str]:
 _INLINE: Final = "i"
 _RELATIVE: Final = "u"
 _NUMBER: Final = 20
-"""So many characters at the end are the number of a deletion vector's file, in base 85."""
+"""Characters at the end of a path that are the UUID of a deletion vector's file, in base 85."""
 _DIGITS: Final = "0123456789" + "abcdefghijklmnopqrstuvwxyz"
 _Z85: Final = f"{_DIGITS}{_DIGITS[10:].upper()}.-:+=^!/*?&<>()[]{{}}@%$#"
 _B85: Final = f"{_DIGITS[:10]}{_DIGITS[10:].upper()}{_DIGITS[10:]}!#$%&()*+-;<=>?@^_`{{|}}~"
 _AS_PYTHON: Final = str.maketrans(_Z85, _B85)
 
 
-def _vector_file(storage: str, told: str) -> str:
-    """The name of a deletion vector's file (Delta protocol, "Deletion Vector Descriptor Schema");
-    one outside of the table's folder as it is told, under which no file is found."""
+def _vector_file(storage: str, path: str) -> str:
+    """Return the name of a deletion vector's file (Delta protocol, "Deletion Vector Descriptor
+    Schema"). An absolute path is returned unchanged; no file of the table's folder has such a name.
+    """
     if storage != _RELATIVE:
-        return told
-    folder, number = told[:-_NUMBER], told[-_NUMBER:]
+        return path
+    folder, number = path[:-_NUMBER], path[-_NUMBER:]
     name = uuid.UUID(bytes=base64.b85decode(number.translate(_AS_PYTHON)))
     return f"{folder}/deletion_vector_{name}.bin".lstrip("/")

@@ -1,21 +1,19 @@
-"""A Delta table's log, read without Java: the one place that reads the actions of commit files.
+"""A Delta table's log, read without Java: the only module that reads the actions of commit files.
 
-Format: Delta protocol, sections "Delta Log Entries", "Actions", "Transaction Identifiers" and
-"Commit Provenance Information", "Version Checksum File". What commits mean is
-`pipeline.foreign_commits`; for whatever a snapshot tells, delta-rs is asked: schema, properties,
-files, protocol.
+Format: Delta protocol, sections "Delta Log Entries", "Actions", "Transaction Identifiers", "Commit
+Provenance Information" and "Version Checksum File". `pipeline.foreign_commits` says what commits
+mean. delta-rs answers whatever a snapshot tells: schema, properties, files, protocol.
 
-What delta-rs also tells is read here all the same where its answer is another or too dear. Its
-`history` numbers commits by counting down, so that one without a commitInfo, or a file that is
-gone, gives all older ones a wrong version. Its `transaction_version` does not say which commit
-recorded a transaction. To tell a version, it opens the table and lists all its files: 0.6 ms for a
-log of one commit, 6 to 16 ms for one of a thousand, where the names of files tell it in 0.1 ms; a
-run asks that several times of each table that it writes, and of a store in two requests.
+Two answers of delta-rs are not used, since they are wrong for us or too slow. Its `history` numbers
+commits by counting down, so a commit without a commitInfo, or a missing file, gives all older ones
+a wrong version. For its `version` it opens the table and lists all files: 0.6 ms for a log of one
+commit, 6 to 16 ms for a thousand, while file names tell the version in 0.1 ms, or in two requests
+to a store; a run asks for it several times per table that it writes.
 
-Checksum files beside commits say which files and properties the table has with each. Spark writes
-them and believes them, so that it need not put the log together again; a log that was cut or copied
-back by hand may have those of commits that are gone. OSError is not caught where they are read, but
-for files that are not there.
+A checksum file beside a commit repeats the files and properties that the table has after it. Spark
+writes these files and relies on them instead of reading the log; a log that was cut or restored by
+hand can still have some of commits that are gone. While they are read, only a missing file is
+caught, no other OSError.
 """
 
 from __future__ import annotations
@@ -28,6 +26,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import pyarrow as pa
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from pipeline.errors import ForeignCommit, LakeUnavailable
@@ -38,22 +37,20 @@ from resources.lake.storage import delta_table, lake_errors
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _STEPS = 200
-"""So many files are asked for one by one before the folder is listed, or the snapshot read."""
+"""Most file names that are tried before the folder is listed."""
 
 
 def newest_version(table: LakePath) -> int | None:
-    """The newest Delta version in a table's folder; None where there is no table.
-
-    From the newest checkpoint on, files are asked for by name; only where that leads nowhere
-    is the folder listed. A store lists what is behind the checkpoint in one request.
-    """
+    """Return the newest Delta version in a table's folder; None if there is no table. From the
+    newest checkpoint on, files are asked for by name; the folder is listed only if that leads
+    nowhere. A store lists what is after the checkpoint in one request."""
     with lake_errors(table):
         version = _checkpointed(table) or 0
         if isinstance(table, ObjectPath):
             since = (table / "_delta_log").from_name(f"{version:020d}")
-            found = max(_numbered(path.name for path in since), default=None)
-            if found is not None or not version:
-                return found
+            newest = max(_numbered(path.name for path in since), default=None)
+            if newest is not None or not version:
+                return newest
         elif commit_file(table, version).is_file():
             for _ in range(_STEPS):
                 if not commit_file(table, version + 1).is_file():
@@ -67,10 +64,10 @@ def newest_version(table: LakePath) -> int | None:
 
 
 def ends_at(table: LakePath, version: int) -> bool:
-    """Whether that is the table's newest version, as far as two file names tell."""
+    """Return whether a version is the table's newest one, by whether two files exist."""
     with lake_errors(table):
-        there = commit_file(table, version).is_file()
-        return there and not commit_file(table, version + 1).is_file()
+        exists = commit_file(table, version).is_file()
+        return exists and not commit_file(table, version + 1).is_file()
 
 
 def commit_file(table: LakePath, version: int) -> LakePath:
@@ -78,7 +75,8 @@ def commit_file(table: LakePath, version: int) -> LakePath:
 
 
 def actions(commit: str, *kinds: str) -> Iterator[tuple[str, Any]]:
-    """A commit file's actions with their kinds, in order; with `kinds`, only those."""
+    """Yield the kinds and contents of a commit file's actions, in order; with `kinds`, only
+    those."""
     begins = tuple(f'{{"{kind}"' for kind in kinds)
     for line in commit.splitlines():
         if line and (not kinds or line.startswith(begins)):
@@ -86,7 +84,7 @@ def actions(commit: str, *kinds: str) -> Iterator[tuple[str, Any]]:
 
 
 def read_commit(table: LakePath, version: int, *kinds: str) -> LakeCommit | None:
-    """Return a commit, with all it says or only what actions of some `kinds` say; None where the
+    """Return a commit, read from all its actions or only from those of some `kinds`; None if the
     log has no file of it."""
     with lake_errors(commit_file(table, version)):
         commit = _commit(table, version)
@@ -94,31 +92,31 @@ def read_commit(table: LakePath, version: int, *kinds: str) -> LakeCommit | None
 
 
 def look(table: LakePath, above: int) -> LogAbove:
-    """The log above a version (-1: from the beginning), and the commit of that version."""
+    """Return the log after a version (-1: all of it), and the commit of that version."""
     base = read_commit(table, above) if above >= 0 else None
     commits: list[LakeCommit] = []
     while (commit := read_commit(table, above + 1 + len(commits))) is not None:
         commits.append(_judgeable(table, commit))
     last = above + len(commits)
     if not commits and base is None:
-        # Nothing under these names: the log ends before, was cleaned up, or there is none.
+        # No such files: the log ends earlier, was cleaned up, or there is none.
         newest = newest_version(table)
         missing = above + 1 if newest is not None and newest > above else None
         return LogAbove(newest, None, (), missing)
-    behind = _checkpointed(table)
-    missing = last + 1 if behind is not None and behind > last else None
+    checkpoint = _checkpointed(table)
+    missing = last + 1 if checkpoint is not None and checkpoint > last else None
     newest = last if missing is None else newest_version(table)
     return LogAbove(newest, base, tuple(commits), missing)
 
 
 def commits_back(table: LakePath) -> Iterator[LakeCommit]:
-    """The log's commits, newest first, as far back as its files go."""
+    """Yield the log's commits, newest first, as far back as its files go."""
     return (_judgeable(table, commit) for commit in _back(table, newest_version(table)))
 
 
-def said_since(table: LakePath, version: int) -> Iterator[tuple[int, str]]:
-    """(Delta version, userMetadata) of the commits after a version that say something, oldest
-    first, as far as the log has files of them."""
+def metadata_since(table: LakePath, version: int) -> Iterator[tuple[int, str]]:
+    """Yield Delta version and userMetadata of the commits after a version that have the latter,
+    oldest first, as far as the log has files of them."""
     newest = newest_version(table)
     for number in range(version + 1, 0 if newest is None else newest + 1):
         commit = read_commit(table, number, "commitInfo")
@@ -126,50 +124,34 @@ def said_since(table: LakePath, version: int) -> Iterator[tuple[int, str]]:
             yield number, commit.user_metadata
 
 
-def recorded(table: LakePath, app_id: str, txn_version: int) -> LakeCommit | None:
-    """The commit that recorded (app_id, txn_version), without its files; None if it was never made.
+def recorded(
+    table: LakePath, snapshot: DeltaTable, app_id: str, txn_version: int
+) -> LakeCommit | None:
+    """Return the commit that recorded (app_id, txn_version), without its files; None if it was
+    never made. `snapshot`: the table's newest version.
 
-    `ForeignCommit` when the table recorded a higher version of this application and
-    none that is ours: a later write would be skipped by Delta without a word.
+    `ForeignCommit` if the table recorded a higher version of this application but not this one:
+    Delta would silently skip a write with this one.
     """
-    newest = newest_version(table)
-    reached = 0 if newest is None else newest + 1
-    latest: int | None = None
-    for commit in _back(table, newest, "txn", "commitInfo"):
-        reached = commit.delta_version
-        found = commit.transactions.get(app_id)
-        if found == txn_version:
+    latest = snapshot.transaction_version(app_id)
+    if latest is None or latest < txn_version:
+        return None
+    for commit in _back(table, snapshot.version(), "txn", "commitInfo"):
+        number = commit.transactions.get(app_id)
+        if number == txn_version:
             return commit
-        if found is not None:
-            latest = found if latest is None else latest
-            if found < txn_version:
-                break  # an application's transactions ascend: an older commit has a lower one
-        elif latest is None and newest is not None and newest - reached >= _STEPS:
-            break  # nothing of it for long: the snapshot knows
-    if latest is None and reached > 0:
-        with lake_errors(table):
-            latest = delta_table(table).transaction_version(app_id)
-    if latest is not None and latest >= txn_version:
-        raise ForeignCommit(
-            f"{table} recorded transaction {latest} of {app_id}, and its log does not show "
-            f"transaction {txn_version}",
-            hint="restore ledger and lake from the same moment; `lockstep recover` goes "
-            "on with this ledger; without `--yes` it only shows what it would do",
-        )
-    return None
-
-
-def table_id(table: LakePath) -> str:
-    """Which Delta table that is (`metaData.id`), as its first commit says, since a file is read
-    sooner than a table opened; where it was cleaned up, as the snapshot does."""
-    with lake_errors(table):
-        for _, metadata in actions((_commit(table, 0) or b"").decode(), "metaData"):
-            return str(metadata["id"])
-        return str(delta_table(table).metadata().id)
+        if number is not None and number < txn_version:
+            break  # an application's transactions ascend: an older commit has a lower one
+    raise ForeignCommit(
+        f"{table} recorded transaction {latest} of {app_id}, and its log does not show "
+        f"transaction {txn_version}",
+        hint="restore ledger and lake from the same moment; `lockstep recover` goes "
+        "on with this ledger; without `--yes` it only shows what it would do",
+    )
 
 
 def _checkpointed(table: LakePath) -> int | None:
-    """The version of the newest checkpoint (protocol, "Last Checkpoint File")."""
+    """Return the version of the newest checkpoint (protocol, "Last Checkpoint File")."""
     try:
         text = (table / "_delta_log" / "_last_checkpoint").read_text(encoding="utf-8")
         return int(json.loads(text)["version"])
@@ -193,16 +175,16 @@ def _parsed(version: int, text: str, kinds: Iterable[str]) -> LakeCommit:
     transactions: dict[str, int] = {}
     adds, removes = [], []
     altered = None
-    for kind, found in actions(text, *kinds):
+    for kind, action in actions(text, *kinds):
         match kind:
             case "commitInfo":
-                info = found
+                info = action
             case "txn":
-                transactions[found["appId"]] = int(found["version"])
+                transactions[action["appId"]] = int(action["version"])
             case "add":
-                adds.append(_file(found))
+                adds.append(_file(action))
             case "remove":
-                removes.append(_file(found))
+                removes.append(_file(action))
             case "metaData" | "protocol" | "domainMetadata":
                 altered = MetadataChange(None)
     moment = info.get("inCommitTimestamp", info.get("timestamp"))
@@ -230,8 +212,8 @@ def _file(action: Mapping[str, Any]) -> FileAction:
 
 
 def _judgeable(table: LakePath, commit: LakeCommit) -> LakeCommit:
-    """With what is known of the table before and after somebody else's commit, or upkeep's, so that
-    it can be judged whether the table is as it was."""
+    """Return a commit of somebody else, or of upkeep, with what the table had before and after it,
+    so that it can be judged whether the rows are the same."""
     if commit.ours and commit.repeats is None:
         return commit
     if commit.altered is not None:
@@ -240,30 +222,30 @@ def _judgeable(table: LakePath, commit: LakeCommit) -> LakeCommit:
         before = _rows_before(table, commit.delta_version)
         removes = [_counted(remove, before) for remove in commit.removes]
         if commit.operation == STATISTICS:
-            # It adds files that are there once more, with other statistics.
+            # It adds present files again, with other statistics.
             removes += [_counted(add, before) for add in commit.adds if add.path in before]
         commit = replace(commit, removes=tuple(removes))
     return commit
 
 
 def _counted(file: FileAction, before: Mapping[str, int]) -> FileAction:
-    """With its rows, where the table listed it; delta-rs does not repeat them in a removal."""
+    """Return a file with the number of its rows, which delta-rs does not repeat in a removal."""
     if file.rows is not None or file.path not in before:
         return file
     return replace(file, rows=before[file.path] - file.deleted)
 
 
 def _rows_before(table: LakePath, version: int) -> Mapping[str, int]:
-    """Rows of each file that the table listed before a version, deleted ones among them."""
+    """Return the rows of each file that the table had before a version, deleted rows included."""
     if version == 0:
         return {}
     try:
         with lake_errors(table):
-            found = delta_table(table, version - 1).get_add_actions(flatten=True)
-        rows = pa.table(found).select(["path", "num_records"]).to_pylist()
+            files = delta_table(table, version - 1).get_add_actions(flatten=True)
+        counts = pa.table(files).select(["path", "num_records"]).to_pylist()
     except (DeltaError, LakeUnavailable, OSError, pa.ArrowException, KeyError):
         return {}
-    return {row["path"]: row["num_records"] for row in rows if row["num_records"] is not None}
+    return {row["path"]: row["num_records"] for row in counts if row["num_records"] is not None}
 
 
 def _altered(table: LakePath, version: int) -> MetadataChange:
@@ -281,56 +263,59 @@ def _altered(table: LakePath, version: int) -> MetadataChange:
 
 
 FAR: Final = 50
-"""So many commits are read for the list of files that Delta left out of its checksum files."""
+"""Most commits that are read to restore the list of files that a checksum file lacks."""
 
 
 def drop_stray_checksum(file: LakePath, commit: bytes) -> None:
-    """Delete the checksum file beside a commit's file unless the same transaction wrote it as the
-    commit. Without one, Spark reads the log."""
-    told, name = _beside(file), _transaction(commit)
-    if told is not None and (name is None or told.get("txnId") != name):
+    """Delete the checksum file beside a commit's file unless both are of the same transaction.
+    Without one, Spark reads the log."""
+    checksum, name = _beside(file), _transaction(commit)
+    if checksum is not None and (name is None or checksum.get("txnId") != name):
         file.with_suffix(".crc").unlink(missing_ok=True)
 
 
 def checksum_of(table: LakePath, version: int) -> Mapping[str, Any]:
-    """What the checksum file of a version says, by its names in Delta's protocol; nothing where
-    there is none that belongs to the commit."""
+    """Return the content of a version's checksum file, with the names of Delta's protocol; empty if
+    no such file belongs to the commit."""
     commit = _commit(table, version)
-    return {} if commit is None else _told_beside(commit_file(table, version), commit)
+    return {} if commit is None else _own_beside(commit_file(table, version), commit)
 
 
 def needs_no_list(
     table: LakePath, version: int, listed: Sequence[Mapping[str, Any]] | None
 ) -> bool:
-    """Whether the commit behind a version may be made without a list of the table's files, for
-    which Delta would run a query: the version's checksum file has none, and the log near by tells
-    the files all the same (`listed`, of `files_listed`)."""
+    """Return whether the commit after a version can go without a list of the table's files. Delta
+    would run a query for that list if the version's checksum file has none. It is not needed as
+    long as recent commits tell the files (`listed`, of `files_listed`)."""
     return listed is not None and "allFiles" not in checksum_of(table, version)
 
 
 def files_listed(table: LakePath, version: int) -> list[Mapping[str, Any]] | None:
-    """The files of a table with a version, as Delta's protocol says it ("Action Reconciliation"):
-    those of the newest checksum file that lists them, and what commits say since. None where that
-    is not near."""
-    found: list[Mapping[str, Any]] = []
-    known: set[tuple[str, str]] = set()
+    """Return the `add` actions of a version's files (protocol, "Action Reconciliation").
+
+    They are those of the newest checksum file that lists files, and of the commits since. None if
+    that is more than `FAR` commits back. delta-rs does not tell deletion vectors, which Spark needs
+    to remove a file.
+    """
+    files: list[Mapping[str, Any]] = []
+    settled: set[tuple[str, str]] = set()
     for at in range(version, max(version - FAR, -1), -1):
         commit = _commit(table, at)
         if commit is None:
             return None
-        listed = _told_beside(commit_file(table, at), commit).get("allFiles")
+        listed = _own_beside(commit_file(table, at), commit).get("allFiles")
         if listed is not None:
-            return found + [file for file in listed if file_key(file) not in known]
+            return files + [file for file in listed if file_key(file) not in settled]
         changes = list(actions(commit.decode(), "add", "remove"))
-        found += [file for kind, file in changes if kind == "add" and file_key(file) not in known]
+        files += [file for kind, file in changes if kind == "add" and file_key(file) not in settled]
         if at == 0:
-            return found
-        known |= {file_key(file) for _, file in changes}
+            return files
+        settled |= {file_key(file) for _, file in changes}
     return None
 
 
 def file_key(file: Mapping[str, Any]) -> tuple[str, str]:
-    """What tells a file of a log from others: it may be there again with other rows deleted."""
+    """Return what identifies a file of a log: it can be added again with other rows deleted."""
     return file["path"], json.dumps(file.get("deletionVector"), sort_keys=True)
 
 
@@ -341,13 +326,14 @@ def _commit(table: LakePath, version: int) -> bytes | None:
         return None
 
 
-def _told_beside(file: LakePath, commit: bytes) -> dict[str, Any]:
-    name, told = _transaction(commit), _beside(file) or {}
-    return told if name is not None and told.get("txnId") == name else {}
+def _own_beside(file: LakePath, commit: bytes) -> dict[str, Any]:
+    """Return the content of the checksum file beside a commit's; empty if it is of another one."""
+    name, checksum = _transaction(commit), _beside(file) or {}
+    return checksum if name is not None and checksum.get("txnId") == name else {}
 
 
 def _transaction(commit: bytes) -> str | None:
-    """The name that Delta gave the transaction, `commitInfo.txnId`."""
+    """Return the id that Delta gave the transaction, `commitInfo.txnId`."""
     for _, info in actions(commit.decode(), "commitInfo"):
         name = info.get("txnId")
         return name if isinstance(name, str) else None
@@ -355,11 +341,12 @@ def _transaction(commit: bytes) -> str | None:
 
 
 def _beside(file: LakePath) -> dict[str, Any] | None:
-    """What the file beside a commit's says, whoever wrote it; None where there is none."""
+    """Return the content of the checksum file beside a commit's, of whatever transaction; None if
+    there is none."""
     try:
-        found = json.loads(file.with_suffix(".crc").read_bytes())
+        checksum = json.loads(file.with_suffix(".crc").read_bytes())
     except FileNotFoundError:
         return None
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return checksum if isinstance(checksum, dict) else {}

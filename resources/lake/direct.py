@@ -1,10 +1,10 @@
-"""Commits without a query, by Delta's own transaction, which is held by hand in Java.
+"""Commits without a Spark query: a file written here, and Delta's own transaction called in Java.
 
-A query of Spark's costs half a second of processor time however few its rows, and several times
-that where it is the first of its kind; the commit alone a tenth of it (`python -m benchmarks
-small`). Protocol, conflicts, moments, checksums and checkpoints are Delta's business here as in any
-statement, and so is the pin of the session (`pin`). What Delta does to rows as a query writes them
-it does not do to a file that is brought: a table that asks for such things is not for here.
+A query costs half a second of processor time however few its rows are, and several times that if it
+is the first of its kind; the commit alone costs a tenth of it (`python -m benchmarks small`). As in
+any statement, Delta takes care of protocol, conflicts, commit times, checksums and checkpoints, and
+the session's pin holds (`pin`). What Delta does to rows while a query writes them is not done to a
+finished file, so a table that asks for any of that is refused (`takes_files`).
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
 
 UNLISTED: Final = {"spark.databricks.delta.allFilesInCrc.enabled": "false"}
-"""A session's setting under which no commit lists the table's files in its checksum file."""
+"""The session's setting by which no commit lists the table's files in its checksum file."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Transaction:
-    """`log`, `snapshot` and `begun` are Java's `DeltaLog`, `Snapshot` and
+    """An open transaction; `log`, `snapshot` and `begun` are Java's `DeltaLog`, `Snapshot` and
     `OptimisticTransaction`."""
 
     jvm: Any
@@ -53,13 +53,13 @@ class _Transaction:
     snapshot: Any
     begun: Any
 
-    def action(self, told: Mapping[str, Any]) -> Any:
-        """An action as the protocol spells it."""
+    def action(self, content: Mapping[str, Any]) -> Any:
+        """Return an action of the protocol as a Java object."""
         actions = scala_object(self.jvm, "org.apache.spark.sql.delta.actions.Action")
-        return actions.fromJson(json.dumps(told))
+        return actions.fromJson(json.dumps(content))
 
     def operation(self, name: str, *arguments: Any) -> Any:
-        """What the table's history calls the commit."""
+        """Return the operation that the table's history shows for the commit."""
         kind = java_class(self.jvm, f"org.apache.spark.sql.delta.DeltaOperations${name}")
         return kind(*arguments)
 
@@ -79,11 +79,13 @@ class _Transaction:
 
 
 @contextmanager
-def _transaction(session: SparkSession, path: LakePath, *, told: bool) -> Iterator[_Transaction]:
-    """One on the newest version of the table there, or of one that is yet to be made. `told`: the
-    table's files are in its log near by, so that Delta need not list them in the commit's checksum
-    file, which takes a query where the file before has no such list."""
-    with _active(session) as jvm, stamped(session, UNLISTED if told else {}):
+def _transaction(
+    session: SparkSession, path: LakePath, *, unlisted: bool
+) -> Iterator[_Transaction]:
+    """Open a transaction on the newest version of a table, or on a table that does not exist yet.
+    `unlisted`: Delta need not list the table's files in the commit's checksum file, which takes a
+    query if the previous file has no such list (`delta_log.needs_no_list`)."""
+    with _active(session) as jvm, stamped(session, UNLISTED if unlisted else {}):
         logs = scala_object(jvm, "org.apache.spark.sql.delta.DeltaLog")
         pair = logs.forTableWithSnapshot(java_session(session), str(path))
         log, snapshot = pair.productElement(0), pair.productElement(1)
@@ -93,13 +95,13 @@ def _transaction(session: SparkSession, path: LakePath, *, told: bool) -> Iterat
 
 
 def _now() -> int:
-    """The moment as Delta writes it: milliseconds since 1970."""
+    """Return the current time as Delta writes it: milliseconds since 1970."""
     return int(time.time() * 1000)
 
 
 @contextmanager
 def _active(session: SparkSession) -> Iterator[Any]:
-    """Java, in whose thread of ours this session's settings hold meanwhile: the pin among them."""
+    """Give Java, with this session's settings, such as the pin, active in its thread for us."""
     jvm = java_of(session)
     sessions = java_class(jvm, "org.apache.spark.sql.SparkSession")
     sessions.setActiveSession(java_session(session))
@@ -125,17 +127,17 @@ _FEATURES: Final = frozenset(
         "vacuumProtocolCheck",
     }
 )
-"""What a table may ask of its writers for files to be brought to it: nothing of these is about
-rows as they are written, as long as no column has a rule (`_OF_COLUMNS`)."""
+"""Writer features of a table to which files may be added: none of them concerns rows as they are
+written, as long as no column has a constraint (`_OF_COLUMNS`)."""
 
 _ID: Final = "delta.columnMapping.id"
 _OF_COLUMNS: Final = frozenset({PHYSICAL_NAME, _ID, "delta.typeChanges"})
 _WITH_FEATURES: Final = 7
-"""The protocol's version for writers from which on features are named."""
+"""The writer version of the protocol that lists features by name."""
 
 
 def takes_files(table: DeltaTable) -> bool:
-    """Whether a file may be brought to a table as it is."""
+    """Return whether a finished file may be added to a table."""
     protocol = table.protocol()
     return (
         protocol.min_writer_version == _WITH_FEATURES
@@ -155,51 +157,56 @@ def commit_rows(
     *,
     version: int,
     recorded: tuple[str, int],
-    anew: bool,
+    replaces: bool,
     shaped: bool = False,
-    made: Mapping[str, str] | None = None,
+    created: Mapping[str, str] | None = None,
 ) -> None:
-    """Make a write's one commit behind `version`, -1 for a new table: `rows` are added, or all that
-    there is from now on (`anew`), with their columns, where they are `shaped`, as the table's.
-    `recorded`: the application transaction and its version. `made`: the properties that the
-    mirror is created with; None where it is there."""
+    """Make a write's one commit after `version`, -1 for a new table.
+
+    `rows` are added, or with `replaces` take the place of all others; if they are `shaped`, their
+    columns become the table's. `recorded`: the application transaction and its version. `created`:
+    the properties of a new mirror; None if the mirror exists.
+    """
     app_id, txn_version = recorded
-    listed = None if made is not None else files_listed(path, version)
-    spared = made is not None or needs_no_list(path, version, listed)
-    with _transaction(session, path, told=spared) as held:
-        begun, actions = held.begun, []
-        if made is not None:
-            held.log.createLogDirectoriesIfNotExists()
-            begun.updateMetadataForNewTable(held.action(_metadata(rows.schema, made)))
+    listed = None if created is not None else files_listed(path, version)
+    unlisted = created is not None or needs_no_list(path, version, listed)
+    with _transaction(session, path, unlisted=unlisted) as transaction:
+        begun, actions = transaction.begun, []
+        if created is not None:
+            transaction.log.createLogDirectoriesIfNotExists()
+            metadata = transaction.action(_metadata(rows.schema, created))
+            begun.updateMetadataForNewTable(metadata)
         elif shaped and not _has_columns(begun, rows.schema):
-            before = json.loads(held.snapshot.metadata().json())["metaData"]
-            told = {**before, "schemaString": spark_schema(rows.schema).json()}
-            begun.updateMetadataForTableOverwrite(held.action({"metaData": told}))
+            before = json.loads(transaction.snapshot.metadata().json())["metaData"]
+            shape = {**before, "schemaString": spark_schema(rows.schema).json()}
+            begun.updateMetadataForTableOverwrite(transaction.action({"metaData": shape}))
             if may_be_clustered(delta_table(path, version)):
-                # By columns that the table may have no longer; a query's overwrite ends it, too.
-                actions = [held.action({"domainMetadata": NOT_CLUSTERED})]
+                # Its columns may be dropped here; a query's overwrite ends the clustering, too.
+                actions = [transaction.action({"domainMetadata": NOT_CLUSTERED})]
         file = _written(path, _as_stored(rows, _fields(begun))) if rows.num_rows else None
-        if anew and made is None:
-            actions += [one.removeWithTimestamp(_now(), True) for one in _listed(held, listed)]
+        if replaces and created is None:
+            files = _files(transaction, listed)
+            actions += [add.removeWithTimestamp(_now(), True) for add in files]
         txn = {"appId": app_id, "version": txn_version, "lastUpdated": _now()}
-        actions.append(held.action({"txn": txn}))
+        actions.append(transaction.action({"txn": txn}))
         if file is not None:
-            actions.append(held.action({"add": _added(file, rows.num_rows)}))
-        modes = java_class(held.jvm, "org.apache.spark.sql.SaveMode")
-        mode = modes.Overwrite if anew else modes.Append
-        held.commit(actions, held.operation("Write", mode, *[held.none] * _MORE_OF_WRITE))
+            actions.append(transaction.action({"add": _added(file, rows.num_rows)}))
+        modes = java_class(transaction.jvm, "org.apache.spark.sql.SaveMode")
+        mode = modes.Overwrite if replaces else modes.Append
+        unset = [transaction.none] * _FURTHER_ARGUMENTS
+        transaction.commit(actions, transaction.operation("Write", mode, *unset))
 
 
-_MORE_OF_WRITE: Final = 8
-"""What else an operation called WRITE may tell of itself."""
+_FURTHER_ARGUMENTS: Final = 8
+"""Number of optional arguments of the operation WRITE after its mode."""
 
 
-def _listed(held: _Transaction, listed: list[Mapping[str, Any]] | None) -> Iterator[Any]:
-    """The files of a table: where its log told them, without a query."""
+def _files(transaction: _Transaction, listed: list[Mapping[str, Any]] | None) -> Iterator[Any]:
+    """Yield Java's actions of the table's files, by a query only if they are not `listed`."""
     if listed is not None:
-        yield from (held.action({"add": one}) for one in listed)
+        yield from (transaction.action({"add": file}) for file in listed)
         return
-    files = held.snapshot.getAllFiles(False)
+    files = transaction.snapshot.getAllFiles(False)
     yield from (files.apply(number) for number in range(files.size()))
 
 
@@ -217,43 +224,43 @@ def _metadata(schema: pa.Schema, properties: Mapping[str, str]) -> Mapping[str, 
 
 
 def _added(file: LakePath, rows: int) -> Mapping[str, Any]:
-    told = file.stat()
+    facts = file.stat()
     return {
         "path": file.name,
         "partitionValues": {},
-        "size": told.st_size,
-        "modificationTime": int(told.st_mtime * 1000),
+        "size": facts.st_size,
+        "modificationTime": int(facts.st_mtime * 1000),
         "dataChange": True,
         "stats": json.dumps({"numRecords": rows}),
     }
 
 
 def _fields(begun: Any) -> list[Field]:
-    """The table's columns behind a transaction."""
+    """Return the table's columns after a transaction."""
     return Schema.from_json(begun.metadata().schemaString()).fields
 
 
 def _has_columns(begun: Any, schema: pa.Schema) -> bool:
-    """Whether those are the table's columns, in this order."""
-    have = [(field.name, field.type) for field in _fields(begun)]
-    return have == [(field.name, field.type) for field in Schema.from_arrow(schema).fields]
+    """Return whether the table has these columns, in this order."""
+    present = [(field.name, field.type) for field in _fields(begun)]
+    return present == [(field.name, field.type) for field in Schema.from_arrow(schema).fields]
 
 
 def _as_stored(rows: pa.Table, fields: Sequence[Field]) -> pa.Table:
-    """Under the names and numbers that the table's files know columns by."""
+    """Return the rows with the physical names and ids of the table's columns."""
     metadata = {field.name: field.metadata for field in fields}
     stored = []
     for field in rows.schema:
-        told = metadata[field.name]
-        if PHYSICAL_NAME in told:
-            number = {"PARQUET:field_id": str(told[_ID])}
-            field = field.with_name(told[PHYSICAL_NAME]).with_metadata(number)
+        mapping = metadata[field.name]
+        if PHYSICAL_NAME in mapping:
+            number = {"PARQUET:field_id": str(mapping[_ID])}
+            field = field.with_name(mapping[PHYSICAL_NAME]).with_metadata(number)
         stored.append(field)
     return pa.Table.from_arrays(rows.columns, schema=pa.schema(stored))
 
 
 def _written(path: LakePath, rows: pa.Table) -> LakePath:
-    """A durable file of the rows; nothing stays of one that could not be written."""
+    """Write the rows to a durable file; nothing stays of one that could not be written."""
     with lake_errors(path):
         make_durable_folder(path)
         file = path / f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"

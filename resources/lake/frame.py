@@ -1,8 +1,8 @@
-"""A changelog as one relation: its files for whatever Spark session a reader has, its generations
-by delta-rs or by Spark.
+"""A changelog as one relation: the files of a delivery by Spark, its generations by delta-rs or
+Spark.
 
-Spark is given files and their columns, so nothing is listed, inferred or taken for a partition, and
-no Delta extension is needed. Which files is not decided here.
+For a delivery, Spark gets the files and their columns. So it lists and infers nothing, takes no
+folder for a partition, and needs no Delta extension. `pipeline.changes.delivered` says which files.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 
 
 def changes_frame(session: SparkSession, lake: LakePath, table: DeliveredTable) -> DataFrame:
-    """The row images of the files in no particular order; NULL where a file lacks a column.
+    """Return the row images of a delivery in no particular order, NULL in columns that a file
+    lacks.
 
-    Files whose columns are the table's, or some of them, are read together.
+    Files whose columns have the table's names and types are read together.
     """
     plain: list[DeliveredPart] = []
     frames: list[DataFrame] = []
@@ -48,12 +49,12 @@ def changes_frame(session: SparkSession, lake: LakePath, table: DeliveredTable) 
 
 
 def together(frames: Sequence[DataFrame]) -> DataFrame:
-    """The rows of frames that have the same columns; there is at least one."""
+    """Return the rows of frames with the same columns; there is at least one frame."""
     return reduce(lambda rows, more: rows.unionByName(more), frames)
 
 
 def _fits(table: DeliveredTable, number: int) -> bool:
-    """Whether the part has no column under another name or type than the table."""
+    """Return whether all columns of a part have the table's names and types."""
     schema = table.parts[number].schema
     return all(
         source is None or (source == column.name and schema.field(source).type == column.type)
@@ -63,7 +64,7 @@ def _fits(table: DeliveredTable, number: int) -> bool:
 
 
 def shared(rows: DataFrame, columns: Sequence[SharedColumn], number: int) -> DataFrame:
-    """The rows of source `number` under columns that several share; NULL in those that it lacks."""
+    """Return the rows of source `number` under the shared columns, NULL in those that it lacks."""
     from pyspark.sql import functions as f
 
     chosen = []
@@ -98,7 +99,7 @@ def spark_type(kind: pa.DataType) -> DataType:
 
 @dataclass(frozen=True, slots=True)
 class PublishedGeneration:
-    """A generation with a Delta table: its number, absolute folder, columns and version."""
+    """A generation that has a Delta table: its number, absolute folder, columns and version."""
 
     number: int
     path: LakePath
@@ -109,21 +110,21 @@ class PublishedGeneration:
 def published_generations(
     lake: LakePath, source: str, table: TableName, newest: int
 ) -> tuple[PublishedGeneration, ...]:
-    """Those up to `newest` that have rows, oldest first."""
-    found = []
+    """Return the generations up to `newest` that have rows, oldest first."""
+    generations = []
     for number in range(1, newest + 1):
         path = lake / changelog_path(source, table, number)
         version = newest_version(path)
         if version is not None:
             schema = mirror_schema(path, version)
-            found.append(PublishedGeneration(number, path, schema, version))
-    return tuple(found)
+            generations.append(PublishedGeneration(number, path, schema, version))
+    return tuple(generations)
 
 
 def read_generations(
     generations: Sequence[PublishedGeneration], columns: Sequence[SharedColumn]
 ) -> pa.Table:
-    """All changes in the order of `_sequence`, under `columns`, which have a source for each
+    """Return all changes in the order of `_sequence`, under `columns`, which have a source for each
     of `generations`."""
     if not generations:
         return pa.schema([(column.name, column.type) for column in columns]).empty_table()
@@ -141,7 +142,7 @@ def generations_frame(
     generations: Sequence[PublishedGeneration],
     columns: Sequence[SharedColumn],
 ) -> DataFrame:
-    """The same as a DataFrame of a session that knows Delta, in no particular order."""
+    """Return all changes as a DataFrame of a session with Delta, in no particular order."""
     frames: list[DataFrame] = []
     for number, generation in enumerate(generations):
         reader = session.read.format("delta").option("versionAsOf", generation.delta_version)

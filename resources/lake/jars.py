@@ -1,8 +1,7 @@
-"""Delta's jars, and those of the object stores: which ones, whether they are there, and fetching
-them at set-up.
+"""The jars of Delta and of object stores: their lists, their presence, and downloading them.
 
-`lockstep setup` brings exactly the jars of `jars.lock`, and when asked to those of `jars-s3.lock`,
-whose SHA-256 must match, into the environment. A run only looks whether they are there.
+`lockstep setup` downloads exactly the jars of `jars.lock` into the environment, and those of
+`jars-s3.lock` if asked to; their SHA-256 must match. A run only checks that they exist.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ DELTA: Final = "jars.lock"
 S3: Final = "jars-s3.lock"
 
 SETUP: Final = {DELTA: "`lockstep setup`", S3: "`lockstep setup --with s3`"}
-"""What brings the jars of a list."""
+"""The command that downloads the jars of a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,42 +39,40 @@ class Jar:
 
 
 def locked_jars(*locks: str) -> tuple[Jar, ...]:
-    """Those of these lists, or of all."""
-    found = []
+    """Return the jars of these lists, or of all."""
+    jars = []
     for lock in locks or (DELTA, S3):
         text = files("resources.lake").joinpath(lock).read_text(encoding="utf-8")
         lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
-        found += [Jar(*fields) for fields in lines]
-    return tuple(found)
+        jars += [Jar(*fields) for fields in lines]
+    return tuple(jars)
 
 
 def jars_folder(prefix: str) -> Path:
-    """Where set-up puts the jars inside a virtual environment (`sys.prefix`)."""
+    """Return the folder of the jars inside a virtual environment (`sys.prefix`)."""
     return Path(prefix) / "share" / "lockstep" / "jars"
 
 
 def class_path(folder: Path, lock: str = DELTA) -> tuple[Path, ...]:
-    """The jars of a list in `folder`; `SetupIncomplete` if one is not there."""
+    """Return the paths of a list's jars in `folder`; `SetupIncomplete` if one is missing."""
     paths = tuple(folder / jar.file_name for jar in locked_jars(lock))
     missing = [path.name for path in paths if not path.is_file()]
     if missing:
         raise SetupIncomplete(
-            f"Java's jars are not set up: {missing[0]} is missing", hint=SETUP[lock]
+            f"Java's jars are not set up: {missing[0]} is missing", hint=f"run {SETUP[lock]}"
         )
     return paths
 
 
 def unsound(folder: Path, jars: Iterable[Jar]) -> list[Jar]:
-    """Jars that are missing from `folder` or have another content than locked."""
+    """Return the jars that are missing from `folder` or differ from their locked content."""
     return [jar for jar in jars if _digest(folder / jar.file_name) != jar.sha256]
 
 
 def bring_jars(folder: Path, *locks: str, java: Path, settings: Path | None = None) -> list[Jar]:
-    """Fetch what of these lists is missing or damaged in `folder`; the jars fetched.
-
-    Each jar is checked, then moved into place whole. `settings` is an Ivy settings
-    file for machines that reach Maven Central through a mirror of their own.
-    """
+    """Download the jars of these lists that are missing or damaged in `folder`; return them. Each
+    jar is checked, then moved to `folder` as a whole. `settings` is an Ivy settings file for
+    machines that reach Maven Central through a mirror."""
     wanted = unsound(folder, locked_jars(*locks))
     if not wanted:
         return []
@@ -83,11 +80,11 @@ def bring_jars(folder: Path, *locks: str, java: Path, settings: Path | None = No
     with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as scratch:
         fetched = Path(scratch)
         _resolve(wanted, fetched, java, settings)
-        wrong = unsound(fetched, wanted)
-        if wrong:
+        damaged = unsound(fetched, wanted)
+        if damaged:
             raise SetupIncomplete(
-                f"{wrong[0].file_name} was not fetched with the content locked for it",
-                hint="check what answers for Maven Central here, then `lockstep setup` again",
+                f"{damaged[0].file_name} was downloaded with other content than is locked for it",
+                hint="check what answers for Maven Central here, then run `lockstep setup` again",
             )
         for jar in wanted:
             (fetched / jar.file_name).replace(folder / jar.file_name)
@@ -95,7 +92,7 @@ def bring_jars(folder: Path, *locks: str, java: Path, settings: Path | None = No
 
 
 def _resolve(jars: Iterable[Jar], target: Path, java: Path, settings: Path | None) -> None:
-    """Ivy, from pyspark's own jars, retrieves `jars` and nothing they depend on."""
+    """Download `jars`, without their dependencies, by Ivy from pyspark's own jars."""
     ivy_file = target / "ivy.xml"
     ivy_file.write_text(_ivy_module(jars), encoding="utf-8")
     own = files("resources.lake").joinpath("ivysettings.xml")
@@ -110,9 +107,9 @@ def _resolve(jars: Iterable[Jar], target: Path, java: Path, settings: Path | Non
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
         raise SetupIncomplete(
-            "Java's jars could not be fetched from Maven Central",
-            hint="check the network, then `lockstep setup` again; a mirror of Maven Central: "
-            "`lockstep setup --ivy-settings FILE`",
+            "Java's jars could not be downloaded from Maven Central",
+            hint="check the network, then run `lockstep setup` again; for a mirror of Maven "
+            "Central, run `lockstep setup --ivy-settings FILE`",
         )
 
 

@@ -1,11 +1,11 @@
-"""Java, which Spark needs and pip cannot bring: finding it, and its class-data archive.
+"""Java, which Spark needs and pip cannot install: finding it, and its class-data archive.
 
-Nothing here imports pyspark, so a preflight can ask without paying for it.
+Nothing here imports pyspark, so a preflight check is fast.
 
-Java maps the archive instead of loading and checking some 20,000 classes one by one
-(JEP 350, "Dynamic CDS Archives"). It holds for one build of Java and one class path, whose
-jars Java compares by size and time, so its name is made of all that; where it is absent or does
-not fit, Java starts without it.
+Java maps the archive instead of loading and verifying some 20,000 classes one by one (JEP 350,
+"Dynamic CDS Archives"). The archive is valid for one build of Java and one class path, whose jars
+Java compares by size and time, so its name is a hash of all that. Without a valid archive Java
+starts all the same.
 """
 
 from __future__ import annotations
@@ -45,26 +45,24 @@ class Java:
 
 
 def java_or_refuse(environment: Mapping[str, str]) -> Java:
-    """The Java that Spark will use: JAVA_HOME's, else the one on PATH.
-
-    `JavaMissing` when there is none, when it does not run, or when it is too old.
-    """
+    """Return the Java that Spark will use: JAVA_HOME's, otherwise the one on PATH. `JavaMissing` if
+    there is none, if it does not run, or if it is too old."""
     home = environment.get("JAVA_HOME")
     if home:
         program = Path(home) / "bin" / "java"
         if not program.is_file():
             raise JavaMissing(f"JAVA_HOME is {home}, but there is no bin/java in it", hint=CURE)
     else:
-        found = shutil.which("java", path=environment.get("PATH", ""))
-        if found is None:
+        on_path = shutil.which("java", path=environment.get("PATH", ""))
+        if on_path is None:
             raise JavaMissing("Spark needs Java, and no java is on PATH", hint=CURE)
-        program = Path(found)
-    return _judged(program, program.stat().st_mtime_ns)
+        program = Path(on_path)
+    return _usable(program, program.stat().st_mtime_ns)
 
 
 @cache
-def _judged(program: Path, _changed: int) -> Java:
-    """Asked once a process for each program as it is."""
+def _usable(program: Path, _changed: int) -> Java:
+    """Return the program as a usable Java; each program is asked once until it changes."""
     try:
         answer = subprocess.run(
             [str(program), "-version"], capture_output=True, text=True, check=True, timeout=30
@@ -74,7 +72,7 @@ def _judged(program: Path, _changed: int) -> Java:
     description = (answer.stderr + answer.stdout).strip()
     version = _VERSION.search(description)
     if version is None:
-        raise JavaMissing(f"{program} does not say its version", hint=CURE)
+        raise JavaMissing(f"{program} does not print its version", hint=CURE)
     major = int(version["major"])
     if major < OLDEST:
         raise JavaMissing(f"{program} is Java {major}; Spark needs {OLDEST} or newer", hint=CURE)
@@ -82,24 +80,22 @@ def _judged(program: Path, _changed: int) -> Java:
 
 
 def archive_path(jars: Path, class_path: Sequence[Path], java: Java) -> Path:
-    """The archive that belongs to this Java and these jars, whether it exists or not."""
-    told = "\n".join([java.description, *map(_jar, class_path)])
-    return jars.parent / f"classes-{hashlib.sha256(told.encode()).hexdigest()[:16]}.jsa"
+    """Return the path of the archive of this Java and these jars, whether or not it exists."""
+    identity = "\n".join([java.description, *map(_jar, class_path)])
+    return jars.parent / f"classes-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
 
 
 def _jar(path: Path) -> str:
     if not path.is_file():
         return str(path)
-    found = path.stat()
-    return f"{path} {found.st_size} {int(found.st_mtime)}"
+    facts = path.stat()
+    return f"{path} {facts.st_size} {int(facts.st_mtime)}"
 
 
 def make_archive(jars: Path, class_path: Sequence[Path], java: Java) -> bool:
-    """Make the archive unless it is there; whether one was made.
-
-    A Spark of its own writes and merges a small table, then leaves behind the classes it
-    used. Failing costs nothing but the speed, so it is no error.
-    """
+    """Create the archive unless it exists; return whether one was created. A separate Spark writes
+    and merges a small table, and dumps the classes that it used when it ends. A failure is no
+    error, since it only costs speed."""
     target = archive_path(jars, class_path, java)
     if target.is_file():
         return False

@@ -1,9 +1,9 @@
-"""Spark's and Delta's errors by name: one first line, never a stack trace or a value.
+"""Spark's and Delta's exceptions as errors of ours: one line, never a stack trace or a row's value.
 
-A race becomes `CommitConflict`; what storage or the machine cannot do, and a Spark that is
-stopped, `LakeUnavailable`; whatever else Spark says of one table's plan, rows or files
-`MirrorRefused`. Of an analysis, which looks at names alone, the first line is told; of
-anything that met rows, Spark's name of the error alone.
+A lost race becomes `CommitConflict`. Failures of storage or machine, and a Spark that is stopped,
+become `LakeUnavailable`. Any other error, about the plan, rows or files of one table, becomes
+`MirrorRefused`. The message of an analysis error, which has names only, is repeated; of an error
+that can contain rows, only Spark's condition is.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _MACHINE = (
     "shutdown",
     "unable to create native thread",
 )
-"""Words of a Spark that is being stopped, or of a machine without room for it."""
+"""Words in messages of a Spark that is being stopped, or of a machine without memory for it."""
 
 _MACHINES = ("CANNOT_ACQUIRE_MEMORY", "SPARK_JOB_CANCELLED", "UNABLE_TO_ACQUIRE_MEMORY")
 """Conditions of the same kind."""
@@ -80,10 +80,10 @@ _STOPPED = (
     "NoSuchMethodError",
     "UnsatisfiedLinkError",
 )
-"""Errors of a Spark that is being stopped, and of one whose jars do not fit."""
+"""Classes of errors of a Spark that is being stopped, or whose jars do not match."""
 
 _FILES = ("DELTA_", "FAILED_READ_FILE")
-"""Conditions that are about a mirror's files, whatever is below them."""
+"""Beginnings of conditions that concern a mirror's files, whatever their cause is."""
 
 _TABLES = (
     "java.lang.",
@@ -98,23 +98,23 @@ _TABLES = (
     "org.apache.spark.sql.",
     "io.delta.",
 )
-"""Packages whose errors come of one table's plan, rows or files."""
+"""Packages whose errors are about one table's plan, rows or files."""
 
 _MEMORY = 'give Spark more memory ("spark.driver.memory" under [spark]), then run again'
 
 
 @dataclass(frozen=True, slots=True)
 class JavaError:
-    """One exception of a Java chain of causes. `condition` is Spark's name of the error
-    ("error class"), which holds no values."""
+    """One exception of a Java chain of causes. `condition` is Spark's name of the error ("error
+    condition"), which contains no values."""
 
     name: str
     message: str
     condition: str | None = None
 
 
-def named(path: LakePath, chain: Sequence[JavaError]) -> LockstepError | TableError:
-    """What a chain of Java exceptions, outermost first, means for the write at `path`."""
+def error_of(path: LakePath, chain: Sequence[JavaError]) -> LockstepError | TableError:
+    """Return the error of ours for a chain of Java exceptions, outermost first, about `path`."""
     for error in chain:
         if error.name.rpartition(".")[2] in _CONFLICTS:
             return conflict(path)
@@ -129,13 +129,13 @@ def named(path: LakePath, chain: Sequence[JavaError]) -> LockstepError | TableEr
         if error.name.endswith("OutOfMemoryError"):
             return LakeUnavailable(f"Spark ran out of memory writing {path}", hint=_MEMORY)
     last = chain[-1] if chain else JavaError("an unknown error", "")
-    said = last.condition or first_line(last.message) or last.name
+    reason = last.condition or first_line(last.message) or last.name
     files = any((error.condition or "").startswith(_FILES) for error in chain)
     tables = files or last.name.startswith(_TABLES)
     if not tables or any(_of_the_machine(error) for error in chain):
-        return LakeUnavailable(f"Spark could not write {path}: {said}", hint="run again")
-    told = _of_the_table(chain)
-    return MirrorRefused(f"Spark refused its mirror: {told}", hint="rewrite the mirror")
+        return LakeUnavailable(f"Spark could not write {path}: {reason}", hint="run again")
+    reason = _of_the_table(chain)
+    return MirrorRefused(f"Spark refused its mirror: {reason}", hint="rewrite the mirror")
 
 
 def _of_the_machine(error: JavaError) -> bool:
@@ -147,26 +147,28 @@ def _of_the_machine(error: JavaError) -> bool:
 
 
 def _of_the_table(chain: Sequence[JavaError]) -> str:
-    """In Spark's words, without a row's value."""
+    """Return the reason in Spark's words, without a row's value."""
     for error in chain:
         if error.name.endswith("AnalysisException"):
             return first_line(error.message) or error.name
-    named_ = [error.condition for error in chain if error.condition is not None]
-    return ": ".join(dict.fromkeys([*named_, chain[-1].name.rpartition(".")[2]]))
+    conditions = [error.condition for error in chain if error.condition is not None]
+    return ": ".join(dict.fromkeys([*conditions, chain[-1].name.rpartition(".")[2]]))
 
 
 def conflict(path: LakePath) -> CommitConflict:
     return CommitConflict(
-        f"Somebody else committed to {path} first",
+        f"Another writer committed to {path} first",
         hint="run again; if it happens every time, stop the other writer",
     )
 
 
-def leave_telling_to_us() -> None:
-    """PySpark prints each refusal with Java's stack, and its client for Spark Connect logs it,
-    where the error that is raised tells it. The client has that switched off unless somebody asks
-    for it; a host's own configuration of logging, as Dagster's, switches it on. py4j logs to the
-    root logger, with a traceback, that a Java is gone."""
+def silence_pyspark() -> None:
+    """Switch off logging of errors that we report ourselves.
+
+    PySpark prints each error with Java's stack. Its client for Spark Connect logs it, too, if a
+    host such as Dagster configures logging; SPARK_CONNECT_LOG_LEVEL leaves that on. py4j logs to
+    the root logger, with a traceback, that a Java process has ended.
+    """
     from pyspark.logger import PySparkLogger
 
     logging.getLogger().addFilter(_is_not_py4js)
@@ -183,7 +185,7 @@ def _is_not_py4js(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def spark_errors(path: LakePath) -> Iterator[None]:
-    """Whatever Spark raises inside becomes an error of ours about `path`."""
+    """Turn whatever Spark raises inside into an error of ours about `path`."""
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
     from pyspark.errors.exceptions.captured import CapturedException
@@ -191,17 +193,17 @@ def spark_errors(path: LakePath) -> Iterator[None]:
     try:
         yield
     except Py4JJavaError as error:
-        raise named(path, _chain(error.java_exception)) from error
+        raise error_of(path, _chain(error.java_exception)) from error
     except CapturedException as error:
-        raise named(path, _chain(error._origin)) from error
+        raise error_of(path, _chain(error._origin)) from error
     except PySparkException as error:
-        raise named(path, _told(error)) from error
+        raise error_of(path, _chain_of_server(error)) from error
     except (Py4JError, OSError) as error:
         raise LakeUnavailable(f"Spark stopped while writing {path}", hint=_MEMORY) from error
 
 
-def _told(error: PySparkException) -> list[JavaError]:
-    """What a server's exceptions were; of one that did not answer, PySpark's own."""
+def _chain_of_server(error: PySparkException) -> list[JavaError]:
+    """Return the exceptions of a Spark Connect server; PySpark's own if it did not answer."""
     condition = error.getCondition()
     trace = getattr(error, "getStackTrace", lambda: None)()
     if not trace:
@@ -211,14 +213,14 @@ def _told(error: PySparkException) -> list[JavaError]:
     for line in causes:
         if line.startswith(_CAUSED):
             name, _, message = line.removeprefix(_CAUSED).partition(": ")
-            told = _CONDITION.match(message)
-            chain.append(JavaError(name, message, told[1] if told else None))
+            match = _CONDITION.match(message)
+            chain.append(JavaError(name, message, match[1] if match else None))
     return chain
 
 
 _CAUSED = "Caused by: "
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] ")
-"""Spark puts it in front of its sentence."""
+"""The condition at the beginning of a message of Spark."""
 
 
 def _chain(outermost: JavaObject | None) -> list[JavaError]:
@@ -230,7 +232,7 @@ def _chain(outermost: JavaObject | None) -> list[JavaError]:
         condition = None
         name = str(cause.getClass().getName())
         if name.startswith(("org.apache.spark", "io.delta")):
-            # Not every Spark exception has conditions, and Java objects here claim any method.
+            # Not every exception of Spark has a condition, and py4j's objects claim any method.
             with suppress(Py4JError):
                 condition = str(cause.getCondition())
         chain.append(JavaError(name, str(cause.getMessage() or ""), condition))

@@ -1,12 +1,11 @@
-"""The Java process that Spark runs in, which pyspark starts with Spark's own `spark-submit`.
+"""The Java process of Spark, which pyspark starts by Spark's own `spark-submit`.
 
+pyspark keeps one Java per Python process and has no public way to replace it. So Java lives as long
+as the Python process, and a Spark that is stopped leaves it to the next one. It does not outlive
+the process, however that ends, since its standard input is a pipe from the process.
 
-pyspark keeps one Java for each Python process and has no public way to replace it, so this one
-lives as long as the Python process: a Spark that is stopped leaves it to the next one. It does not
-outlive the process, however that ends: its standard input is a pipe from us.
-
-Its folder goes with the process (`staging`), and with one that was killed as soon as the next one
-starts: Java ends with its process.
+Its folder is removed with the process; the folder of a killed process is removed when the next one
+starts (`staging.held_folder`).
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ if TYPE_CHECKING:
 
 
 _PYSPARK_SETS: Final = {"SPARK_AUTH_SOCKET_TIMEOUT": "15", "SPARK_BUFFER_SIZE": "65536"}
-"""Variables that a SparkContext sets, with the values that pyspark takes where they are missing."""
+"""Variables that a SparkContext sets, with pyspark's defaults."""
 
 _LAST_JARS: Final = "SPARK_DIST_CLASSPATH"
-"""The variable whose jars `spark-submit` puts after all others on Java's class path."""
+"""The variable with jars that `spark-submit` puts last on Java's class path."""
 
 
 class JavaOfProcess:
@@ -45,9 +44,12 @@ class JavaOfProcess:
     def start(
         self, settings_in: Callable[[Path], SparkSettings]
     ) -> tuple[JavaGateway, SparkSettings]:
-        """Java, started unless it runs already, and the settings of a Spark in it, which are made
-        for Java's own folder. Java keeps those that it was started with. `LakeUnavailable` with
-        Java's last words where it does not start, or has ended."""
+        """Start Java unless it runs; return it with the settings of a Spark in it.
+
+        `settings_in` makes the settings for Java's folder; a running Java keeps those that it was
+        started with. `LakeUnavailable` with the last line that Java printed if it does not start,
+        or has ended.
+        """
         from py4j.protocol import Py4JError
         from pyspark import SparkConf
         from pyspark.errors import PySparkException
@@ -61,7 +63,7 @@ class JavaOfProcess:
             conf = SparkConf(loadDefaults=False).setAll(list(settings.launch().items()))
             with log_of(settings).open("wb") as log:
                 try:
-                    # A process group of its own: Ctrl-C in a terminal is for Python alone.
+                    # A process group of its own, so that Ctrl-C in a terminal reaches only Python.
                     popen = {"stdout": log, "stderr": log, "process_group": 0}
                     start: Callable[..., JavaGateway] = launch_gateway
                     self._gateway = start(conf, popen)
@@ -72,12 +74,12 @@ class JavaOfProcess:
         return self._gateway, settings
 
     def end(self, patience: float = 0) -> None:
-        """End Java, and remove its folder. `patience`: seconds in which it may end by itself."""
+        """End Java and remove its folder. `patience`: seconds for which it may end by itself."""
         from py4j.protocol import Py4JError
 
         if self._gateway is not None:
             process = self._gateway.proc
-            # A Java process that is gone already cannot be told to stop.
+            # The Java process may have ended already.
             with suppress(Py4JError, OSError):
                 self._gateway.shutdown()
             with suppress(OSError):
@@ -97,23 +99,25 @@ JAVA: Final = JavaOfProcess()
 
 
 def spark_home() -> Path:
-    """The folder of the installed pyspark, which is not imported."""
-    found = find_spec("pyspark")
-    assert found is not None
-    assert found.origin is not None
-    return Path(found.origin).parent
+    """Return the folder of the installed pyspark, without importing it."""
+    spec = find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
 
 
 def settle_environment(
     environment: MutableMapping[str, str], last_jars: Sequence[Path] = ()
 ) -> None:
-    """Define the variables that a start of Spark reads and sets. delta-rs reads all of the
-    environment whenever it opens a table, and no lock guards it: a variable that another thread
-    adds or deletes at that moment may move the list that is read, and the process dies. A new value
-    of a variable that is there moves nothing. So this is called before there is such a thread.
+    """Define the environment variables that a start of Spark reads and sets.
 
-    `last_jars` come after all others: the class-data archive holds for a class path that begins as
-    its own did."""
+    This is called before there is another thread. delta-rs reads the whole environment whenever it
+    opens a table, without a lock: if another thread adds or deletes a variable at that moment, the
+    list can move in memory and the process crashes. Changing an existing variable is harmless.
+
+    `last_jars` come after all others, since the class-data archive is valid for class paths that
+    begin as its own.
+    """
     for name, value in _PYSPARK_SETS.items():
         environment.setdefault(name, value)
     # Another Spark that the machine has is not the one that pyspark was installed with.
@@ -124,12 +128,12 @@ def settle_environment(
 
 
 def log_of(settings: SparkSettings) -> Path:
-    """The file of whatever Java prints."""
+    """Return the file of everything that Java prints."""
     return settings.scratch / "spark.log"
 
 
 def not_started(settings: SparkSettings) -> LakeUnavailable:
-    """The error of a Spark that did not start."""
+    """Return the error of a Spark that did not start."""
     return LakeUnavailable(
         f"Spark did not start: {_last_words(log_of(settings))}",
         hint=where_to_look(settings.user),
@@ -137,12 +141,12 @@ def not_started(settings: SparkSettings) -> LakeUnavailable:
 
 
 def _last_words(log: Path) -> str:
-    said = log.read_text(errors="replace") if log.is_file() else ""
-    lines = [line.strip() for line in said.splitlines()]
-    telling = [line for line in lines if line and not line.startswith(("at ", "WARNING"))]
-    return telling[-1][:300] if telling else "its Java process ended without a word"
+    text = log.read_text(errors="replace") if log.is_file() else ""
+    lines = [line.strip() for line in text.splitlines()]
+    messages = [line for line in lines if line and not line.startswith(("at ", "WARNING"))]
+    return messages[-1][:300] if messages else "its Java process ended without a message"
 
 
 def make_scratch() -> HeldFolder:
-    """A folder for a Spark of this process, among the machine's temporary files."""
+    """Create a folder for a Spark of this process among the machine's temporary files."""
     return held_folder(Path(tempfile.gettempdir()), "lockstep-spark-")

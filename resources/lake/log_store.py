@@ -1,6 +1,6 @@
-"""The log stores, which are Java, in a jar that is part of the package.
+"""Our Delta log stores, written in Java, in a jar of this package.
 
-It is made by `tests/lake/build_log_store.py`; at which version a commit is to be made is `pin`.
+`tests/lake/build_log_store.py` builds the jar; `pin` tells the log store which commit may be made.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ JAR: Final = Path(__file__).with_name("lockstep-log-store.jar")
 
 
 def log_store_jar() -> Path:
-    """The jar; `SetupIncomplete` where the package came without it."""
+    """Return the jar's path; `SetupIncomplete` if the package lacks it."""
     if not JAR.is_file():
         raise SetupIncomplete(
             f"{JAR.name} is missing from the package", hint="install Lockstep again"
@@ -35,8 +35,8 @@ def log_store_jar() -> Path:
 
 
 def require_log_store(session: SparkSession, lake: LakePath | None = None) -> None:
-    """`LakeUnavailable` unless it is our classes that Delta writes logs with, on this machine and
-    where the lake is: any other would commit wherever it can."""
+    """Raise `LakeUnavailable` unless Delta writes logs with our classes, on this machine and in the
+    lake: any other would commit a late write at the next free version."""
     _require(session, "/", CLASS)
     if isinstance(lake, ObjectPath):
         _require(session, f"{lake.bucket.url}/", OBJECTS)
@@ -47,12 +47,12 @@ def _require(session: SparkSession, root: str, wanted: str) -> None:
     store = stores.apply(java_session(session))
     path, system = hadoop_path(session, root)
     chosen = store.getDelegate(system.makeQualified(path))
-    found = chosen.logStoreImpl() if hasattr(chosen, "logStoreImpl") else chosen
-    name = str(found.getClass().getName())
+    implementation = chosen.logStoreImpl() if hasattr(chosen, "logStoreImpl") else chosen
+    name = str(implementation.getClass().getName())
     if name != wanted:
         raise LakeUnavailable(
             f"Spark would write the tables' logs with {name}, which does not stop a late run from "
             "committing",
-            hint="take everything about log stores and file systems out of [spark] in "
+            hint="remove all settings of log stores and file systems from [spark] in "
             "lockstep.toml, then run again",
         )

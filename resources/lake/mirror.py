@@ -1,4 +1,4 @@
-"""Mirrors: Delta tables equal to the source's, written by Spark."""
+"""`pipeline.ports.mirrors` in the lake: Delta tables equal to the source's, written by Spark."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ from resources.lake.altering import carry_out, enable, recorded_steps, refuse_na
 from resources.lake.clustering import statement_to_cluster, statement_to_let_go
 from resources.lake.columns import VECTORS, mirror_schema, refuse_other_columns, spelling
 from resources.lake.cutting import cut
-from resources.lake.delta_log import commits_back, ends_at, look, newest_version, recorded, table_id
+from resources.lake.delta_log import commits_back, ends_at, look, newest_version, recorded
 from resources.lake.direct import commit_rows
 from resources.lake.java_errors import spark_errors
 from resources.lake.paths import LakePath, ObjectPath
-from resources.lake.pin import Head, behind, head_of
-from resources.lake.scan import needs_spark, scanned, staged_rows
-from resources.lake.sizes import shown_by, size_in, size_of
+from resources.lake.pin import Head, head_of, pinned_errors
+from resources.lake.scan import needs_spark, scan, staged_rows
+from resources.lake.sizes import size_of, size_of_files, visible_size
 from resources.lake.small import in_memory, rows_of_write
 from resources.lake.spark import APP_ID, TXN_VERSION, USER_METADATA, Spark, one_session, stamped
 from resources.lake.staging import Staging
@@ -70,25 +70,25 @@ if TYPE_CHECKING:
 
 
 _UNCONSTRAINED: Final = {"spark.sql.constraintPropagation.enabled": "false"}
-"""What Spark infers of each column of a plan from all others takes it minutes for a thousand
-columns, and leaves out no file and no row of a write of ours."""
+"""With a thousand columns, Spark takes minutes to infer constraints of each column of a plan from
+all others, and they save no file and no row in our writes."""
 
 
 _FOR_SPARK = frozenset({"deletionVectors", "columnMapping", "typeWidening"})
-"""What no table has that any reader reads."""
+"""Features that a table which every reader can read does not have."""
 
 _ASKED_AT_ONCE = 16
-"""Mirrors of a store: an answer takes some milliseconds, and a source may have thousands."""
+"""Mirrors for which a store is asked at the same time: an answer takes milliseconds, and a source
+can have thousands of mirrors."""
 
 
 class SparkMirrors:
-    """`pipeline.ports.Mirrors` in the lake.
+    """`pipeline.ports.Mirrors` below `lake`.
 
-    `staging` is a folder for folded changes; it need not survive the machine. `files`: the lake of
-    the files that writes name, where mirrors are made in another place. `few`: up to which
-    size rows are few (`changes.strategy`), and `in_memory` whether those are put together here,
-    where they can be, rather than by a query. `keep`: how long each version of a mirror that is
-    created here stays readable.
+    `staging` is a folder for folded changes, which need not survive the machine. `files`: the lake
+    of the files that writes name, if mirrors are written to another place. `few`: the size up to
+    which rows are few (`changes.strategy`); `in_memory`: whether those are computed in this process
+    if they can be. `keep`: how long each version of a mirror created here stays readable.
     """
 
     def __init__(
@@ -125,11 +125,13 @@ class SparkMirrors:
 
     def recorded(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
         with self._about(mirror) as path:
-            found = recorded(path, app_id, txn_version)
-            if found is None:
+            table = opened_table(path)
+            commit = None if table is None else recorded(path, table, app_id, txn_version)
+            if table is None or commit is None:
                 return None
-            said = found.user_metadata or ""
-            return MirrorCommit(found.delta_version, said, table_id=table_id(path))
+            identity = str(table.metadata().id)
+            words = commit.user_metadata or ""
+            return MirrorCommit(commit.delta_version, words, table_id=identity)
 
     def version(self, mirror: str) -> int | None:
         with self._about(mirror) as path:
@@ -153,9 +155,9 @@ class SparkMirrors:
     def size(self, mirror: str, version: int) -> MirrorSize | None:
         try:
             path = self._lake / mirror
-            return shown_by(path, delta_table(path, version))
+            return visible_size(path, delta_table(path, version))
         except (BaseError, DeltaError, pa.ArrowException, OSError):
-            return None  # a figure for a page is no reason to stop a run
+            return None  # it is only displayed, so no reason to stop a run
 
     def moved(self, looked: Mapping[str, int]) -> frozenset[str]:
         ends: Iterable[bool]
@@ -164,7 +166,7 @@ class SparkMirrors:
                 ends = [*pool.map(self._ends_at, looked, looked.values())]
         else:
             ends = map(self._ends_at, looked, looked.values())
-        return frozenset(mirror for mirror, there in zip(looked, ends, strict=True) if not there)
+        return frozenset(mirror for mirror, same in zip(looked, ends, strict=True) if not same)
 
     def _ends_at(self, mirror: str, version: int) -> bool:
         with self._about(mirror) as path:
@@ -194,12 +196,12 @@ class SparkMirrors:
             if needs_spark(path, delta_table(path, version)):
                 yield from self._rows_by_spark(mirror, columns, version)
             else:
-                yield from scanned(path, columns, version, near)
+                yield from scan(path, columns, version, near)
 
     def _rows_by_spark(
         self, mirror: str, columns: Sequence[str], version: int
     ) -> Iterator[pa.RecordBatch]:
-        """By way of staged files: delta-rs reads no table whose columns were widened."""
+        """Yield the rows through staged files, for a table that delta-rs does not read."""
         path = self._lake / mirror
         few = self._has_few(delta_table(path, version))
         with one_session(self._spark, few=few) as session, self._staging.folder() as folder:
@@ -225,22 +227,26 @@ class SparkMirrors:
         with one_session(self._spark, few=chosen.few) as session:
             try:
                 if head.exists and isinstance(write, Replace | Recount):
-                    told = restamped(target.user_metadata, WriteKind.ALTER)
-                    said = {USER_METADATA: told}
-                    with self._about(target.mirror), behind(path, head), stamped(session, said):
+                    # An overwrite adds no table features that its columns need.
+                    said = {USER_METADATA: restamped(target.user_metadata, WriteKind.ALTER)}
+                    with (
+                        self._about(target.mirror),
+                        pinned_errors(path, head),
+                        stamped(session, said),
+                    ):
                         enabled = enable(session, path, target.schema, head)
                     head = self._planned_on(target.mirror, held) if enabled else head
-                with self._about(target.mirror), behind(path, head):
+                with self._about(target.mirror), pinned_errors(path, head):
                     self._apply(session, write, head, chosen)
             except CommitConflict:
-                # The other writer may have been an earlier try of this very write.
+                # The other commit may be that of an earlier try of this write.
                 if self._done(target) is None:
                     raise
             if target.cluster is not None:
-                # After the write, since a query that overwrites the rows ends it.
+                # After the write, since a query that overwrites the rows ends the clustering.
                 with self._about(target.mirror) as path:
-                    change = statement_to_cluster(path, target.cluster)
-                self._alter(session, target.mirror, change, target.user_metadata, held)
+                    statement = statement_to_cluster(path, target.cluster)
+                self._alter(session, target.mirror, statement, target.user_metadata, held)
         done = self._done(target)
         if done is None:
             raise ForeignCommit(
@@ -253,24 +259,24 @@ class SparkMirrors:
         return replace(done, scale=chosen.reason)
 
     def _alter(
-        self, session: SparkSession, mirror: str, statement: str | None, told: str, held: Held
+        self, session: SparkSession, mirror: str, statement: str | None, words: str, held: Held
     ) -> None:
-        """Change by which columns the mirror is clustered, in a commit that says it belongs to the
-        write that said `told`."""
+        """Execute the statement that clusters the mirror, if there is one; its commit says that it
+        belongs to the write whose userMetadata is `words`."""
         if statement is None:
             return
         head = self._planned_on(mirror, held)
-        said = {**head.pin(), USER_METADATA: restamped(told, WriteKind.ALTER)}
-        with self._about(mirror) as path, behind(path, head), stamped(session, said):
+        said = {**head.pin(), USER_METADATA: restamped(words, WriteKind.ALTER)}
+        with self._about(mirror) as path, pinned_errors(path, head), stamped(session, said):
             session.sql(statement)
 
     def _done(self, target: MirrorTarget) -> MirrorCommit | None:
-        """The commit of an earlier try, or of the one at hand."""
+        """Return the commit of this try, or of an earlier one; None if there is none."""
         done = self.recorded(target.mirror, target.app_id, target.txn_version)
         return None if done is None else _ours(target, done)
 
     def _scale(self, path: LakePath, table: DeltaTable | None, write: MirrorWrite) -> Scale:
-        brought = size_in(file_named(self._files, name) for name in staged(write))
+        brought = size_of_files(file_named(self._files, name) for name in staged(write))
         for rows in copied(write):
             size = size_of(delta_table(file_named(self._files, rows.path), rows.version))
             brought = None if brought is None or size is None else brought + size
@@ -310,29 +316,28 @@ class SparkMirrors:
             done = ours(steps)
         if None in done:
             with self._about(mirror):
-                there = delta_table(table)
-                few = self._has_few(there)
-            refuse_names(there, steps)
+                opened = delta_table(table)
+                few = self._has_few(opened)
+            refuse_names(opened, steps)
             with one_session(self._spark, few=few) as session:
                 for number, step in enumerate(steps, start=1):
                     if ours(steps)[number - 1] is not None:
                         continue
                     if isinstance(step, DropColumns):
-                        change = statement_to_let_go(table, step.names)
-                        self._alter(session, mirror, change, told, held)
+                        statement = statement_to_let_go(table, step.names)
+                        self._alter(session, mirror, statement, told, held)
                     head = self._planned_on(mirror, held)
                     if ours(steps)[number - 1] is None:
                         said = words(step, number, told, app_id=app_id, txn_version=txn_version)
                         self._step(session, mirror, step, said, app_id, txn_version, head)
             done = ours(steps)
-        return tuple(_there(table, commit) for commit in done)
+        return tuple(_existing(table, commit) for commit in done)
 
     def restore(self, mirror: str, version: int, said: str, held: Held = unasked) -> int:
         head = self._planned_on(mirror, held)
         with self._about(mirror) as path, one_session(self._spark, few=True) as session:
-            # Files are looked for, not the version's age.
-            told = {**head.pin(), USER_METADATA: said, BY_AGE: "false"}
-            with behind(path, head), stamped(session, told):
+            stamps = {**head.pin(), USER_METADATA: said, BY_AGE: "false"}
+            with pinned_errors(path, head), stamped(session, stamps):
                 session.sql(f"RESTORE TABLE delta.{quoted(str(path))} TO VERSION AS OF {version}")
             return head.version + 1
 
@@ -363,14 +368,14 @@ class SparkMirrors:
             **_UNCONSTRAINED,
         }
         with stamped(session, stamps):
-            made = None if head.exists else properties(target, self._keep)
-            spell = spelling(made or delta_table(path).metadata().configuration)
+            created = None if head.exists else properties(target, self._keep)
+            spell = spelling(created or delta_table(path).metadata().configuration)
             if not chosen.in_memory:
-                commit(session, write, path, self._staging, made, spell)
+                commit(session, write, path, self._staging, created, spell)
                 return
             rows = rows_of_write(path, write, head.version, self._read)
             rows = rows.rename_columns(list(map(spell, rows.column_names)))
-            anew, shaped = not isinstance(write, Append), isinstance(write, Replace | Recount)
+            replaces, shaped = not isinstance(write, Append), isinstance(write, Replace | Recount)
             if self._spark.java:
                 commit_rows(
                     session,
@@ -378,12 +383,20 @@ class SparkMirrors:
                     rows,
                     version=head.version,
                     recorded=(target.app_id, target.txn_version),
-                    anew=anew,
+                    replaces=replaces,
                     shaped=shaped,
-                    made=made,
+                    created=created,
                 )
             else:
-                write_rows(session, path, rows, self._staging, anew=anew, shaped=shaped, made=made)
+                write_rows(
+                    session,
+                    path,
+                    rows,
+                    self._staging,
+                    replaces=replaces,
+                    shaped=shaped,
+                    created=created,
+                )
 
     def _step(
         self,
@@ -395,19 +408,20 @@ class SparkMirrors:
         txn_version: int,
         head: Head,
     ) -> None:
-        with self._about(mirror) as table, behind(table, head):
+        with self._about(mirror) as table, pinned_errors(table, head):
             carry_out(session, table, step, said, head, app_id=app_id, txn_version=txn_version)
 
     def _planned_on(self, mirror: str, held: Held) -> Head:
-        """What the next commit is planned on: read before the holder is asked, so that whoever
-        takes over from here on commits behind it first, or finds ours."""
+        """Return the head that the next commit is planned on. It is read before the holder is
+        asked. Whoever takes over after that either commits first, so that our commit is refused, or
+        finds our commit."""
         with self._about(mirror) as path:
             head = head_of(path)
         held()
         return head
 
     def _make_durable(self, mirror: str) -> None:
-        """The names of a new mirror's folders; its log makes durable what is in it."""
+        """Make the names of a new mirror's folders durable; our log store did so for its log."""
         folder = self._lake / mirror / "_delta_log"
         with lake_errors(folder):
             while folder != self._lake:
@@ -416,13 +430,13 @@ class SparkMirrors:
 
     @contextmanager
     def _about(self, mirror: str) -> Iterator[LakePath]:
-        """The mirror's folder, for what concerns that mirror alone."""
+        """Give the mirror's folder; errors inside concern that mirror only."""
         path = self._lake / mirror
         with mirror_errors(self._lake, path):
             yield path
 
 
-def _there(table: LakePath, commit: MirrorCommit | None) -> MirrorCommit:
+def _existing(table: LakePath, commit: MirrorCommit | None) -> MirrorCommit:
     if commit is None:
         raise ForeignCommit(
             f"A change of {table}'s columns ended without its record in the log",

@@ -1,14 +1,14 @@
-"""Paths of the lake: files of this machine, or objects of a store under the words of `pathlib`.
+"""Paths of the lake: files of this machine, or objects of a store with the methods of `pathlib`.
 
-Each word becomes a request of `obstore`, which is the client that delta-rs has inside, and is
-counted. What is durable is said in `storage`.
+Each method makes counted requests through `obstore`, the client that delta-rs contains too.
+`storage` says when a file or an object is durable.
 
-A folder is a prefix of keys and nothing by itself: there is none to make, and an empty one is
-gone; the empty objects that Hadoop marks folders with are passed over, for no file of the lake is
-empty. An object is there whole or not at all, and a reader sees it from the answer on (S3 is
-consistent since 2020, Google's and Azure's stores always were). Nothing is listed where a key is
-known. Errors: FileNotFoundError as `pathlib` has it; all others are obstore's own, which
-`storage.lake_errors` knows.
+A folder is a prefix of keys: it need not be created, and does not exist without objects. Hadoop
+marks folders with empty objects, which are skipped, since no file of the lake is empty. An object
+exists whole or not at all, and readers see it as soon as the store has answered (S3 is consistent
+since 2020, Google's and Azure's stores always were). Nothing is listed if the key is known. A
+missing object is a FileNotFoundError, as in `pathlib`; all other errors are obstore's own, which
+`storage.lake_errors` translates.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
 
 
 PART_BYTES: Final = 10 << 20
-"""An upload that grows beyond this goes in parts of this size."""
+"""A larger upload is split into parts of this size."""
 
 PARTS_AT_ONCE: Final = 4
-"""Parts under way: with the one that is filled, 50 MiB of memory a file."""
+"""Parts that are uploaded at the same time: with the one being filled, 50 MiB of memory a file."""
 
 READ_BYTES: Final = 1 << 20
-"""Asked for at a time where less is wanted."""
+"""Smallest range that is requested of an object."""
 
 PAGE: Final = 1000
-"""Keys that a store lists, or deletes, in one request."""
+"""Number of keys that a store lists, or deletes, in one request."""
 
 
 @dataclass(slots=True)
 class RequestCount:
-    """Requests that this process made, any thread. One that the client repeats counts once."""
+    """Requests of all threads of this process. A request that the client repeats counts once."""
 
     made: int = 0
     _turn: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -54,17 +54,17 @@ class RequestCount:
             self.made += requests
 
     def add_pages(self, keys: int) -> None:
-        """For so many keys; of none, too, a store has to be asked."""
+        """Count the requests for so many keys; even for none, a store must be asked."""
         self.add(max(1, -(-keys // PAGE)))
 
 
 class ObjectReader(io.RawIOBase):
-    """An object as Python's readers take it, read where it is asked for."""
+    """An object as a raw stream of Python, which requests the ranges that are read."""
 
     def __init__(self, store: ObjectStore, key: str, size: int, count: RequestCount) -> None:
         self._store, self._key, self._size, self._count = store, key, size, count
         self._at = 0
-        self._held, self._begins = memoryview(b""), 0
+        self._buffer, self._begins = memoryview(b""), 0
 
     def readable(self) -> bool:
         return True
@@ -77,13 +77,13 @@ class ObjectReader(io.RawIOBase):
         if wanted <= 0:
             return 0
         skipped = self._at - self._begins
-        if not 0 <= skipped < len(self._held):
+        if not 0 <= skipped < len(self._buffer):
             self._fetch(wanted)
             skipped = 0
-        found = self._held[skipped : skipped + wanted]
-        buffer[: len(found)] = found
-        self._at += len(found)
-        return len(found)
+        content = self._buffer[skipped : skipped + wanted]
+        buffer[: len(content)] = content
+        self._at += len(content)
+        return len(content)
 
     def _fetch(self, wanted: int) -> None:
         import obstore
@@ -91,7 +91,7 @@ class ObjectReader(io.RawIOBase):
         self._count.add()
         end = min(self._size, self._at + max(wanted, READ_BYTES))
         content = obstore.get_range(self._store, self._key, start=self._at, end=end)
-        self._held, self._begins = memoryview(content), self._at
+        self._buffer, self._begins = memoryview(content), self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
@@ -103,8 +103,8 @@ class ObjectReader(io.RawIOBase):
 
 
 class ObjectWriter:
-    """Takes the content of an object, which is there once this is closed: in one request, or in
-    parts, which are begun and put together by one each."""
+    """Uploads an object, which exists once this is closed: in one request, or in parts, with one
+    request to begin and one to complete them."""
 
     def __init__(self, store: ObjectStore, key: str, count: RequestCount) -> None:
         import obstore
@@ -126,11 +126,11 @@ class ObjectWriter:
 
 AGENT: Final = "lockstep-lake"
 DELTA_AGENT: Final = "lockstep-delta-rs"
-"""How our client, and delta-rs, name themselves to a store, for its log of accesses."""
+"""User agents of our client and of delta-rs, for a store's access log."""
 
 
 class ByteSink(Protocol):
-    """What takes bytes one after the other."""
+    """A file or an upload that is written from beginning to end."""
 
     def write(self, data: bytes | memoryview, /) -> int | None: ...
 
@@ -139,7 +139,7 @@ class ByteSink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ObjectFacts:
-    """What a store tells of an object: bytes, and seconds since 1970 of its last writing."""
+    """An object's size in bytes, and its last modification in seconds since 1970."""
 
     st_size: int
     st_mtime: float
@@ -147,8 +147,8 @@ class ObjectFacts:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A bucket, or what a store calls so. `url` has no `/` at its end; `options` are those that
-    it was opened with, which delta-rs takes as well; `count`: of what the paths in it ask."""
+    """A bucket, or a store's equivalent, with the number of requests made through its paths. `url`
+    has no `/` at its end; `options` are those that it was opened with, for delta-rs too."""
 
     url: str
     store: ObjectStore
@@ -170,7 +170,7 @@ class ObjectPath:
         return ObjectPath(self.bucket, f"{self.key}/{below}" if self.key else below)
 
     def named(self, url: str) -> ObjectPath:
-        """The object of this bucket that a URL names."""
+        """Return the object of this bucket that a URL names."""
         return ObjectPath(self.bucket, url.removeprefix(f"{self.bucket.url}/"))
 
     @property
@@ -183,7 +183,7 @@ class ObjectPath:
 
     @property
     def options(self) -> dict[str, str]:
-        """What delta-rs is opened with: commits are conditional writes."""
+        """The options of delta-rs: its commits are conditional writes."""
         return {"conditional_put": "etag", "user_agent": DELTA_AGENT, **self.bucket.options}
 
     def absolute(self) -> ObjectPath:
@@ -199,15 +199,15 @@ class ObjectPath:
         return self.parent / (self.name.rpartition(".")[0] + suffix)
 
     def relative_to(self, folder: ObjectPath) -> str:
-        """The key below a folder."""
+        """Return the key below a folder."""
         return self.key.removeprefix(folder.key).lstrip("/")
 
     def stat(self) -> ObjectFacts:
         import obstore
 
         self.bucket.count.add()
-        told = obstore.head(self.bucket.store, self.key)
-        return ObjectFacts(told["size"], told["last_modified"].timestamp())
+        facts = obstore.head(self.bucket.store, self.key)
+        return ObjectFacts(facts["size"], facts["last_modified"].timestamp())
 
     def is_file(self) -> bool:
         try:
@@ -217,11 +217,11 @@ class ObjectPath:
         return True
 
     def exists(self) -> bool:
-        """Whether there is such an object, or one below it."""
+        """Return whether this object exists, or one below it."""
         return self.is_file() or self.is_dir()
 
     def is_dir(self) -> bool:
-        """Whether there is an object below it; nothing is below a bucket that is not there."""
+        """Return whether an object exists below; False for a bucket that does not exist."""
         return next(self.rglob(), None) is not None
 
     def read_bytes(self) -> bytes:
@@ -234,25 +234,25 @@ class ObjectPath:
         return self.read_bytes().decode(encoding)
 
     def open(self) -> io.BufferedReader:
-        """Its content, read where it is asked for."""
+        """Return a reader of the content that requests the ranges it is asked for."""
         size = self.stat().st_size
         reader = ObjectReader(self.bucket.store, self.key, size, self.bucket.count)
         return io.BufferedReader(reader)
 
     def create(self) -> ByteSink:
-        """Takes the content of an object, which is there once this is closed."""
+        """Begin an upload of the object, which exists once the result is closed."""
         return ObjectWriter(self.bucket.store, self.key, self.bucket.count)
 
     def write_bytes(self, content: bytes) -> None:
-        """The object is this from the answer on."""
+        """Write or overwrite the object in one request."""
         import obstore
 
         self.bucket.count.add()
         obstore.put(self.bucket.store, self.key, content, use_multipart=False)
 
     def create_once(self, content: bytes) -> bool:
-        """Whether this made the object: False where there was one, which stays. `BaseError` of the
-        client where the store says that there is one, and there is none."""
+        """Create the object; return False if it exists, without changing it. `BaseError` of the
+        client if the store answers that it exists although it does not."""
         import obstore
         from obstore.exceptions import AlreadyExistsError
 
@@ -260,27 +260,27 @@ class ObjectPath:
         try:
             obstore.put(self.bucket.store, self.key, content, mode="create", use_multipart=False)
         except AlreadyExistsError:
-            if not self.is_file():  # the store said 409 for another request, and there was none
+            if not self.is_file():  # the store answered 409 for a concurrent request that failed
                 raise
             return False
         return True
 
     def unlink(self, missing_ok: bool = False) -> None:
-        """Deleting what is not there is no error of a store's; `missing_ok` is always so."""
+        """Delete the object. Stores report no missing one, so `missing_ok` has no effect."""
         import obstore
 
         self.bucket.count.add()
         obstore.delete(self.bucket.store, self.key)
 
     def replace(self, target: ObjectPath) -> None:
-        """A copy, then a deletion: who is killed between the two leaves both."""
+        """Rename by a copy and a deletion; a process that is killed in between leaves both."""
         import obstore
 
         self.bucket.count.add(2)
         obstore.rename(self.bucket.store, self.key, target.key)
 
     def unlink_below(self, names: Iterable[str]) -> None:
-        """Delete the objects of these names below; of those that are not there nothing is said."""
+        """Delete the objects of these names below; missing ones are no error."""
         self._delete([(self / name).key for name in names])
 
     def rmtree(self) -> None:
@@ -288,8 +288,8 @@ class ObjectPath:
         self._delete([path.key for path in self.rglob()])
 
     def remove_table(self) -> None:
-        """Delete a Delta table: what readers begin with, its checkpoints, before its commits,
-        oldest first, so that what is left in between is no table rather than an older one."""
+        """Delete a Delta table: first the checkpoints, with which readers begin, then the commits
+        from the oldest on, so that a partial deletion leaves no table rather than an older one."""
         log = [path.key for path in (self / "_delta_log").rglob()]
         self._delete([key for key in log if "checkpoint" in key])
         self._delete([key for key in log if "checkpoint" not in key])
@@ -303,18 +303,18 @@ class ObjectPath:
             obstore.delete(self.bucket.store, keys)
 
     def iterdir(self) -> Iterator[ObjectPath]:
-        """What is directly below, folders first."""
+        """Yield what is directly below, folders first."""
         import obstore
 
-        told = obstore.list_with_delimiter(self.bucket.store, self.key or None)
-        self.bucket.count.add_pages(len(told["objects"]) + len(told["common_prefixes"]))
-        for prefix in told["common_prefixes"]:
+        listing = obstore.list_with_delimiter(self.bucket.store, self.key or None)
+        self.bucket.count.add_pages(len(listing["objects"]) + len(listing["common_prefixes"]))
+        for prefix in listing["common_prefixes"]:
             yield ObjectPath(self.bucket, prefix.rstrip("/"))
-        for found in filter(_is_file, told["objects"]):
-            yield ObjectPath(self.bucket, found["path"])
+        for meta in filter(_is_file, listing["objects"]):
+            yield ObjectPath(self.bucket, meta["path"])
 
     def glob(self, pattern: str) -> Iterator[ObjectPath]:
-        """Objects below whose key fits; each `*` stands for one name or a part of it."""
+        """Yield objects below whose key matches; `*` stands for one name or a part of it."""
         first, *rest = pattern.split("/")
         if rest and "*" not in first:
             yield from (self / first).glob("/".join(rest))
@@ -325,35 +325,35 @@ class ObjectPath:
                 yield path
 
     def from_name(self, name: str) -> Iterator[ObjectPath]:
-        """Everything below whose key comes behind that of `name` here, in the order of keys."""
+        """Yield everything below whose key is greater than that of `name` here, in key order."""
         return self.rglob(f"{self.key}/{name}")
 
-    def rglob(self, behind: str | None = None) -> Iterator[ObjectPath]:
-        """Everything below, at any depth, in the order of keys, or what comes behind a key."""
-        for found in self._below(behind):
-            yield ObjectPath(self.bucket, found["path"])
+    def rglob(self, after: str | None = None) -> Iterator[ObjectPath]:
+        """Yield everything below, at any depth, in key order; `after`: only greater keys."""
+        for meta in self._below(after):
+            yield ObjectPath(self.bucket, meta["path"])
 
     def facts_below(self) -> Iterator[tuple[str, ObjectFacts]]:
-        """The key below this one, and the facts, of everything below."""
-        for found in self._below():
-            facts = ObjectFacts(found["size"], found["last_modified"].timestamp())
-            yield ObjectPath(self.bucket, found["path"]).relative_to(self), facts
+        """Yield everything below: its key below this one, and its facts."""
+        for meta in self._below():
+            facts = ObjectFacts(meta["size"], meta["last_modified"].timestamp())
+            yield ObjectPath(self.bucket, meta["path"]).relative_to(self), facts
 
-    def _below(self, behind: str | None = None) -> Iterator[ObjectMeta]:
+    def _below(self, after: str | None = None) -> Iterator[ObjectMeta]:
         import obstore
 
         prefix = f"{self.key}/" if self.key else None
         self.bucket.count.add()
         for number, page in enumerate(
-            obstore.list(self.bucket.store, prefix, offset=behind, chunk_size=PAGE)
+            obstore.list(self.bucket.store, prefix, offset=after, chunk_size=PAGE)
         ):
             self.bucket.count.add(number > 0)
             yield from filter(_is_file, page)
 
 
-def _is_file(found: ObjectMeta) -> bool:
-    """Whether an object is no mark of a folder, which Hadoop makes of nothing and leaves."""
-    return found["size"] > 0
+def _is_file(meta: ObjectMeta) -> bool:
+    """Return whether an object is a file; Hadoop marks folders with empty objects."""
+    return meta["size"] > 0
 
 
 LakePath: TypeAlias = Path | ObjectPath
@@ -363,12 +363,12 @@ _URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
 def is_url(text: str) -> bool:
-    """Whether that names an object store rather than a folder."""
+    """Return whether a path names an object store rather than a folder."""
     return _URL.match(text) is not None
 
 
 def lake_path(text: str, folder: Path, options: Mapping[str, str]) -> LakePath:
-    """Where the lake is: a URL, or a folder, relative to another; `options` as for
+    """Return the lake's place: a URL, or a path relative to `folder`; `options` as for
     `object_path`."""
     if is_url(text):
         return object_path(text, options)
@@ -376,17 +376,17 @@ def lake_path(text: str, folder: Path, options: Mapping[str, str]) -> LakePath:
 
 
 def object_path(url: str, options: Mapping[str, str]) -> ObjectPath:
-    """The prefix that a URL names. `options`: names and values of the `object_store` crate
-    (`endpoint`, `region`, `access_key_id`, …). ValueError for what cannot be a store's."""
+    """Return the prefix that a URL names. `options`: names and values of the `object_store` crate
+    (`endpoint`, `region`, `access_key_id`, …). `ValueError` for what no store accepts."""
     from obstore.exceptions import BaseError
     from obstore.store import from_url
 
     parts = urlsplit(url)
     root = f"{parts.scheme}://{parts.netloc}"
     client = {"user_agent": AGENT, "allow_http": options.get("allow_http") == "true"}
-    told = {key: value for key, value in options.items() if key != "allow_http"}
+    config = {key: value for key, value in options.items() if key != "allow_http"}
     try:
-        store = from_url(root, config=told, client_options=client)  # type: ignore[call-overload]
+        store = from_url(root, config=config, client_options=client)  # type: ignore[call-overload]
     except BaseError as error:
         raise ValueError(str(error).splitlines()[0].rpartition("error: ")[2]) from error
     return ObjectPath(Bucket(root, store, MappingProxyType(dict(options))), parts.path.strip("/"))

@@ -1,11 +1,11 @@
-"""Commits of Spark's, bound to the version that they were planned for.
+"""The pin of a Spark commit to the version that it was planned on.
 
-Belongs here: what is planned on (a table's head), and telling it to the log store, which refuses
-every other commit (`PinnedLogStore.java`, `log_store`). Does not: whether the source is still
-ours, which whoever plans asks between reading the head and committing (`mirror`).
+A write reads the table's head, then asks whether it still holds the source (`mirror`), and commits
+with settings by which our log store refuses any commit but the next one (`PinnedLogStore.java`,
+`log_store`).
 
-Delta alone would try the next version when one is taken, so that whoever slept through a takeover
-could commit behind those who took over, what they undid among it.
+Delta alone would try the next version when one is taken. Then a run that slept through a takeover
+could still commit after those that took over, and bring back what they undid.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ PARENT: Final = "spark.lockstep.commit.parent"
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The newest commit of a table: its version and its file's SHA-256; -1 and none where there
-    is no table. Tables that followed each other in one folder have different ones."""
+    """A table's newest commit: its version and its file's SHA-256; -1 and None without a table. The
+    digest distinguishes tables that were created in one folder one after the other."""
 
     version: int
     digest: str | None
@@ -39,13 +39,14 @@ class Head:
         return self.version >= 0
 
     def pin(self) -> dict[str, str]:
-        """The session's settings under which nothing but the next commit can be made."""
+        """Return the session's settings under which only the next commit can be made."""
         parent = {} if self.digest is None else {PARENT: self.digest}
         return {VERSION: str(self.version + 1), **parent}
 
 
 def head_of(table: LakePath) -> Head:
-    """As it is now; what is planned on it goes by its log and by no stray checksum file."""
+    """Return the table's present head. A stray checksum file is deleted, so that Spark plans by the
+    log."""
     version = newest_version(table)
     if version is None:
         return Head(-1, None)
@@ -57,10 +58,10 @@ def head_of(table: LakePath) -> Head:
 
 
 @contextmanager
-def behind(table: LakePath, head: Head) -> Iterator[None]:
-    """What Spark raises inside becomes an error of ours about `table`: `CommitConflict`, whatever
-    it says, where `head` is not the head any more; a column that somebody else added already is
-    no fault of the table's."""
+def pinned_errors(table: LakePath, head: Head) -> Iterator[None]:
+    """Turn what Spark raises inside into an error of ours about `table`. It is `CommitConflict`,
+    whatever Spark says, if `head` is no longer the head: that a column exists already, for example,
+    is then the other writer's doing."""
     try:
         with spark_errors(table):
             yield

@@ -1,7 +1,7 @@
-"""A start of Spark that leaves a class-data archive behind; run by `archive` alone.
+"""A start of Spark that creates the class-data archive; `java.make_archive` runs it.
 
-`python -m resources.lake.rehearsal SCRATCH ARCHIVE` creates, appends to and merges into
-a small mirror, which loads the classes every run needs; Java writes them down as it ends.
+`python -m resources.lake.rehearsal SCRATCH ARCHIVE` creates, appends to and merges into a small
+mirror, which loads the classes that every run needs; Java dumps them when it ends.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _COLUMNS = pa.schema(
 )
 
 _LEAVING = 600
-"""Seconds in which Java writes the archive as it ends; on a busy machine, minutes."""
+"""Seconds for Java to dump the archive when it ends; on a busy machine it takes minutes."""
 
 
 def rehearse(scratch: Path, archive: Path) -> None:
-    """Write a mirror in `scratch` the way runs do; Java leaves `archive`."""
+    """Write a mirror in `scratch` as runs do; when Java ends, it creates `archive`."""
     conf = {"spark.driver.extraJavaOptions": f'"-XX:ArchiveClassesAtExit={archive}"'}
     spark = SparkProcess(conf, archive=False, on_warning=print)
     for few in (NOTHING, FEW):

@@ -1,4 +1,4 @@
-"""The way into the lake: opens its adapters over one folder and one Spark."""
+"""Opening the lake: all its adapters, over one folder or prefix and one Spark."""
 
 from __future__ import annotations
 
@@ -28,9 +28,12 @@ from resources.lake.upkeep import SparkUpkeep
 
 @dataclass(frozen=True, slots=True)
 class LakeRoom:
-    """An open lake; `requests_since_now` begins to count those to its store, `prove`
-    tries its Spark with a small table and says which one it is (`trial`), `catalog` is one of
-    Spark's by its name, `close` ends it if it was started."""
+    """An open lake.
+
+    `requests_since_now` begins to count the requests to its store; `prove` tries its Spark with a
+    small table and returns Spark's name (`trial`); `catalog` gives one of Spark's catalogs by name;
+    `close` ends Spark if it was started.
+    """
 
     segments: ParquetSegments
     spool: FileSpool
@@ -53,34 +56,33 @@ def open_lake(
     on_warning: Callable[[str], None],
     keep: timedelta = KEEP,
 ) -> LakeRoom:
-    """Open the lake in a folder or under a prefix, which need not exist yet; starts nothing.
+    """Open the lake in a folder or under a prefix, which need not exist yet; nothing is started.
 
-    `staging` is a folder for what need not survive the machine: folded changes, and row
-    events of transactions larger than memory. `spark_conf` is the `[spark]` table.
-    `keep` is how long each version of a mirror stays readable.
-    `on_warning` takes a sentence a person should see; it may be called from a thread.
-    `ConfigurationError` for a `[spark]` table that names none.
+    `staging` is a folder for what need not survive the machine: folded changes, and row events of
+    transactions larger than memory. `spark_conf` is the `[spark]` table. `keep` is how long each
+    version of a mirror stays readable. `on_warning` takes a sentence for a person; any thread can
+    call it. `ConfigurationError` for a `[spark]` table with a wrong `remote`.
     """
     lake = lake_path.absolute() if isinstance(lake_path, Path) else lake_path
-    passing = Path(staging).absolute()
+    staged = Path(staging).absolute()
     server = server_of(spark_conf)
     spark: Spark
     if server is None:
-        spark = SparkProcess(spark_conf, lake=lake, staging=passing, on_warning=on_warning)
+        spark = SparkProcess(spark_conf, lake=lake, staging=staged, on_warning=on_warning)
     else:
-        spark = RemoteSpark(server, spark_conf, lake=lake, staging=passing)
+        spark = RemoteSpark(server, spark_conf, lake=lake, staging=staged)
 
     def prove() -> str:
-        require_kept(spark, lake, passing)
+        require_kept(spark, lake, staged)
         return spark.named()
 
     return LakeRoom(
         segments=ParquetSegments(lake, spark=spark),
-        spool=FileSpool(lake, passing / "spool"),
+        spool=FileSpool(lake, staged / "spool"),
         changelog=DeltaChangelog(lake),
-        mirrors=SparkMirrors(lake, staging=passing, spark=spark, keep=keep),
+        mirrors=SparkMirrors(lake, staging=staged, spark=spark, keep=keep),
         claims=FileClaims(lake),
-        copies=FolderCopies(lake, staging=passing, spark=spark),
+        copies=FolderCopies(lake, staging=staged, spark=spark),
         upkeep=SparkUpkeep(lake, spark=spark, keep=keep),
         requests_since_now=lambda: _requests_since_now(lake, spark),
         catalog=partial(SparkCatalog, spark),
@@ -90,18 +92,20 @@ def open_lake(
 
 
 def _requests_since_now(lake: LakePath, spark: Spark) -> Callable[[], Requests | None]:
-    """Asked later, what this process has asked of the lake's store from now on, by our client and
-    by Spark's; None for a lake in a folder. delta-rs, the third client, tells nobody how often it
-    asks. Each of the three names itself to the store (`AGENT`, `DELTA_AGENT`, Hadoop's own), so
-    that the store's log of accesses can tell them apart. What a client asks a second time, because
-    the store was busy or did not answer, Spark's counts and ours does not."""
+    """Return a function that returns the requests of this process to the lake's store since now, by
+    our client and by Spark's; None for a lake in a folder.
+
+    delta-rs, the third client, does not count its requests. Each client has a user agent of its own
+    (`AGENT`, `DELTA_AGENT`, Hadoop's), by which the store's access log distinguishes them. Requests
+    repeated because the store was busy or did not answer are counted by Spark's client only.
+    """
     if not isinstance(lake, ObjectPath):
         return lambda: None
     count, own, java = lake.bucket.count, lake.bucket.count.made, spark.requests()
 
-    def asked() -> Requests:
+    def since() -> Requests:
         now = spark.requests()
-        told = None if now is None or java is None else max(now - java, 0)
-        return Requests(count.made - own, told)
+        by_spark = None if now is None or java is None else max(now - java, 0)
+        return Requests(count.made - own, by_spark)
 
-    return asked
+    return since

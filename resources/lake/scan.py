@@ -1,7 +1,9 @@
-"""Reading a mirror at a version without Java: delta-rs' own query engine, which honours
-deletion vectors (its plain `count()` and `to_pyarrow` do not). It opens tables with widened
-columns, but reads no rows of them: their files are read here, each under the table's columns, which
-may have other names there (column mapping) or narrower types (type widening), or have come later.
+"""Reading a mirror at a version without Java.
+
+delta-rs' query engine honours deletion vectors (its `count()` and `to_pyarrow_table` do not). It
+opens tables with widened columns, but reads no rows of them. Their files are read here one by one;
+in a file, a column can have another name (column mapping) or a narrower type (type widening), or be
+missing, since it was added later.
 """
 
 from __future__ import annotations
@@ -23,10 +25,10 @@ from resources.lake.paths import LakePath
 from resources.lake.storage import delta_table, lake_errors, parquet_content
 
 
-def scanned(
+def scan(
     path: LakePath, columns: Sequence[str], version: int, near: Near | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """`columns` of all rows at a version, or of those that are `near`, in no particular order."""
+    """Yield `columns` of all rows at a version, or of those `near`, in no particular order."""
     with lake_errors(path):
         table = delta_table(path, version)
         own = column_names(table)
@@ -44,16 +46,17 @@ def scanned(
         except Exception as error:
             if type(error) is not Exception:
                 raise
-            # A file that is gone or damaged has no class of its own there.
+            # delta-rs has no class of its own for a missing or damaged file.
             raise DeltaError(str(error)) from error
 
 
 _MOST = (1 << 63) - 1
-"""The statistics of files tell no greater value of a column of whole numbers."""
+"""The largest value that file statistics can have for a column of integers."""
 
 
 def _within(column: str, spans: Sequence[ValueRange]) -> str:
-    """That the column lies in one of the spans; of numbers that 64 bits do not hold, all do."""
+    """Return the condition that the column is in one of the spans. Numbers beyond 64 bits always
+    are."""
     name = _quoted(column)
     parts = []
     single = []
@@ -78,7 +81,8 @@ def _literal(value: int | str) -> str:
 
 
 def needs_spark(path: LakePath, table: DeltaTable) -> bool:
-    """Whether only Spark reads it: a column was widened, and rows may be marked as deleted."""
+    """Return whether only Spark can read a table: a column was widened, and rows can be marked as
+    deleted."""
     features = table.protocol().reader_features or []
     if "deletionVectors" not in features or not _widened(table):
         return False
@@ -91,14 +95,14 @@ def _widened(table: DeltaTable) -> bool:
 
 
 def rows_at(path: LakePath, version: int, columns: Sequence[str] | None = None) -> pa.Table:
-    """`columns` of all rows at a version, or all that there are, in no particular order."""
-    there = mirror_schema(path, version)
-    schema = there if columns is None else pa.schema([there.field(name) for name in columns])
-    return pa.Table.from_batches(scanned(path, schema.names, version), schema)
+    """Return `columns` of all rows at a version, or all columns, in no particular order."""
+    whole = mirror_schema(path, version)
+    schema = whole if columns is None else pa.schema([whole.field(name) for name in columns])
+    return pa.Table.from_batches(scan(path, schema.names, version), schema)
 
 
 def staged_rows(folder: str, columns: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of a mirror that Spark copied to Parquet files (`writing.copy_rows`)."""
+    """Yield the rows of a mirror that Spark copied to Parquet files (`writing.copy_rows`)."""
     wanted = pa.schema([schema.field(name) for name in columns])
     places = [f"c{at}" for at in range(len(columns))]
     for path in sorted(Path(folder).glob("*.parquet")):
@@ -108,8 +112,7 @@ def staged_rows(folder: str, columns: Sequence[str], schema: pa.Schema) -> Itera
 
 
 def _in_files(path: LakePath, table: DeltaTable, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of `table`, at `path`, in the columns `wanted`, in no particular order. None of
-    them may be marked as deleted."""
+    """Yield the columns `wanted` of a table without deleted rows, in no particular order."""
     metadata = {field.name: field.metadata for field in table.schema().fields}
     own = column_names(table)
     stored = {name: metadata[own[name]].get(PHYSICAL_NAME, own[name]) for name in own}
@@ -118,11 +121,11 @@ def _in_files(path: LakePath, table: DeltaTable, wanted: pa.Schema) -> Iterator[
             lake_errors(path / name),
             pq.ParquetFile(parquet_content(path / name), coerce_int96_timestamp_unit="us") as file,
         ):
-            there = set(file.schema_arrow.names)
-            columns = [stored[field.name] for field in wanted if stored[field.name] in there]
+            names = set(file.schema_arrow.names)
+            columns = [stored[field.name] for field in wanted if stored[field.name] in names]
             for batch in file.iter_batches(columns=columns):
-                found = [_column(batch, stored[field.name], field.type) for field in wanted]
-                yield pa.RecordBatch.from_arrays(found, schema=wanted)
+                arrays = [_column(batch, stored[field.name], field.type) for field in wanted]
+                yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
 
 def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:

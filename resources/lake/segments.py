@@ -1,9 +1,9 @@
-"""Segments: Parquet files that are durable before the ledger hears of them.
+"""Segments: Parquet files of row images, which are durable before the ledger records them.
 
-Written by pyarrow, no Java. Microsecond timestamps, no INT96, no unsigned integers, zstd:
-what Spark, delta-rs and DuckDB read alike. Whether files are what the ledger recorded is said here,
-too. Which changes go into a segment is decided in `pipeline.runs.capturing.segment_builder`; adding
-the files to a Delta table is `changelog`.
+pyarrow writes them, without Java: microsecond timestamps, no INT96, no unsigned integers, zstd,
+which Spark, delta-rs and DuckDB read alike. `damaged_files` compares them with what the ledger
+recorded. `pipeline.runs.capturing.segment_builder` decides which changes go into a segment;
+`changelog` adds the files to a Delta table.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ if TYPE_CHECKING:
 
 
 FILE_BYTES = 512 * 1024**2
-"""A file is closed once it has grown to this size."""
+"""A file of this size is closed, and the next one begun."""
 AHEAD = 2
-"""Writes that may wait for the thread that writes."""
+"""Most writes that wait for the writing thread."""
 PIECE_ROWS = 4 * GROUP_ROWS
 PIECE_BYTES = 32 << 20
-"""What is read at once, before compression, unless a single row group is more."""
+"""Most rows and uncompressed bytes that are read at once, unless a single row group has more."""
 _NAME = re.compile(r"batch-(\d{12,})-v\d+-\d{5}(-updated)?(-logged|-partial)?\.parquet")
 
 
 class ParquetSegments:
-    """`pipeline.ports.SegmentStore` in the lake; `spark` is asked for uploads in parts."""
+    """`pipeline.ports.SegmentStore` in the lake; `spark` gives up unfinished uploads."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class ParquetSegments:
         wanted = None if columns is None else list(columns)
         for file in files:
             path = self._lake / folder / file.path
-            # By itself: a dataset would take `=XX` in folder names for partitions.
+            # Not as a dataset, which would take `=XX` in the names of folders for partitions.
             with lake_errors(path), pq.ParquetFile(parquet_content(path)) as content:
                 for groups in _together(content.metadata):
                     yield content.read_row_groups(groups, columns=wanted)
@@ -135,10 +135,10 @@ class ParquetSegments:
     def _unlink(self, folder: str, pattern: str) -> int:
         below = self._lake / folder
         with lake_errors(below):
-            found: list[LakePath] = [*below.glob(pattern)]
-            for path in found:
+            paths: list[LakePath] = [*below.glob(pattern)]
+            for path in paths:
                 path.unlink()
-        return len(found)
+        return len(paths)
 
     def bring(self, origin: str, folder: str, files: Iterable[SegmentFile]) -> None:
         below, into = self._lake / origin, self._lake / folder
@@ -180,6 +180,7 @@ class ParquetSegments:
 
 
 def _together(file: pq.FileMetaData) -> Iterator[list[int]]:
+    """Yield the row groups of a file that are read at once."""
     groups: list[int] = []
     rows = size = 0
     for number in range(file.num_row_groups):
@@ -202,11 +203,13 @@ def _unpacked(path: LakePath) -> int:
 
 
 def _give_up_uploads(session: SparkSession, below: ObjectPath) -> None:
-    """Give up the uploads in parts, of all objects below a prefix, that nobody finished. Whoever is
-    killed inside of one leaves its parts, which are in no listing and on every bill. The store's
-    Python client has no request for that, Hadoop's has. A store that does not let itself be asked
-    for them keeps them, and so does one that only a Spark elsewhere could ask. Nobody may be
-    writing there."""
+    """Abort all unfinished multipart uploads of objects below a prefix, to which nobody may be
+    writing.
+
+    A process that was killed during such an upload leaves its parts, which no listing shows and
+    every bill contains. Hadoop's client can abort uploads, obstore cannot. They stay in a store
+    that refuses to list them, and in one that only the Spark of another machine could ask.
+    """
     from py4j.protocol import Py4JJavaError
 
     with suppress(Py4JJavaError):
@@ -216,30 +219,30 @@ def _give_up_uploads(session: SparkSession, below: ObjectPath) -> None:
 
 
 def damaged_files(folder: LakePath, files: Iterable[SegmentFile]) -> list[str]:
-    """What is wrong with files that should be in `folder`, a sentence each. Of a file whose
-    checksum nobody knows, the size counts."""
-    found = []
+    """Return a sentence for each damaged or missing file of those that should be in `folder`. If a
+    file's checksum was never recorded, only its size is compared."""
+    damages = []
     for file in files:
         path = folder / file.path
         with lake_errors(path):
-            wrong = _wrong(path, file)
-        if wrong is not None:
-            found.append(f"{path} {wrong}")
-    return found
+            damage = _damage(path, file)
+        if damage is not None:
+            damages.append(f"{path} {damage}")
+    return damages
 
 
 def refuse_damaged(folder: LakePath, files: Iterable[SegmentFile]) -> None:
-    """`SegmentsLost` if a file is missing or is not what the ledger recorded."""
-    wrong = damaged_files(folder, files)
-    if wrong:
+    """Raise `SegmentsLost` if a file is missing or is not what the ledger recorded."""
+    damages = damaged_files(folder, files)
+    if damages:
         raise SegmentsLost(
-            wrong[0],
+            damages[0],
             hint="restore the file from a copy of the lake, or run again: a batch of which nothing "
             "is merged is captured again",
         )
 
 
-def _wrong(path: LakePath, file: SegmentFile) -> str | None:
+def _damage(path: LakePath, file: SegmentFile) -> str | None:
     try:
         size = path.stat().st_size
     except FileNotFoundError:
@@ -252,11 +255,11 @@ def _wrong(path: LakePath, file: SegmentFile) -> str | None:
 
 
 class ParquetSegmentWriter:
-    """`pipeline.ports.SegmentWriter`: files that roll over, written by another thread. Their names
-    are a `stem`, their number, and a `mark` of what they have.
+    """`pipeline.ports.SegmentWriter`: files of limited size, written by another thread. Their names
+    are a `stem`, a number, and a `mark` of the columns that they have.
 
-    Encoding takes as long as decoding and holds no lock of Python's, so the two run side by
-    side. At most `AHEAD` writes wait; whatever went wrong is raised by the next call.
+    Encoding takes as long as decoding and releases Python's global lock, so the two run in
+    parallel. At most `AHEAD` writes wait; an error of the thread is raised by the next call.
     """
 
     def __init__(
@@ -273,7 +276,7 @@ class ParquetSegmentWriter:
         self._schema = schema
         self._file_bytes = file_bytes
         self._pool = pool
-        self._coming: deque[Future[None]] = deque()
+        self._waiting: deque[Future[None]] = deque()
         self._current: _OpenFile | None = None
         self._finished: list[SegmentFile] = []
 
@@ -281,7 +284,7 @@ class ParquetSegmentWriter:
         if not changes.num_rows:
             return
         self._wait(AHEAD)
-        self._coming.append(self._pool.submit(self._write, changes))
+        self._waiting.append(self._pool.submit(self._write, changes))
 
     def cut(self) -> int:
         self._wait(0)
@@ -290,9 +293,9 @@ class ParquetSegmentWriter:
         return len(self._finished)
 
     def drop(self, files: int) -> None:
-        # What is dropped may be what failed to be written.
-        wait(self._coming)
-        self._coming.clear()
+        # Errors of these writes are ignored, since the files are dropped.
+        wait(self._waiting)
+        self._waiting.clear()
         gone, self._finished = self._finished[files:], self._finished[:files]
         with lake_errors(self._folder):
             if self._current is not None:
@@ -308,9 +311,9 @@ class ParquetSegmentWriter:
         return tuple(self._finished)
 
     def _wait(self, most: int) -> None:
-        """Until no more writes than that are under way."""
-        while len(self._coming) > most:
-            self._coming.popleft().result()
+        """Wait until at most so many writes are unfinished."""
+        while len(self._waiting) > most:
+            self._waiting.popleft().result()
 
     def _write(self, table: pa.Table) -> None:
         with lake_errors(self._folder):
@@ -364,7 +367,8 @@ class _OpenFile:
         self._images += table.num_rows
 
     def abandon(self) -> None:
-        """Close and delete, without writing the end, which a full disk would not take."""
+        """Close and delete the file, without writing its footer, for which a full disk has no
+        room."""
         self._sink.forget()
         with suppress(OSError, pa.ArrowException):
             self._writer.close()
@@ -377,7 +381,7 @@ class _OpenFile:
 
 
 class _HashingSink:
-    """A file that knows its size and SHA-256 without being read again."""
+    """A file that computes its size and SHA-256 while it is written."""
 
     def __init__(self, path: LakePath) -> None:
         self._path = path
@@ -403,7 +407,7 @@ class _HashingSink:
         return self.size
 
     def flush(self) -> None:
-        """Nothing waits in here: every write went to the operating system."""
+        """Do nothing: every write went to the operating system."""
 
     @property
     def closed(self) -> bool:
@@ -414,12 +418,12 @@ class _HashingSink:
         self._file.close()
 
     def forget(self) -> None:
-        """Close; what is written from now on goes nowhere."""
+        """Close the file and ignore everything written from now on."""
         self._forgotten = True
         self._file.close()
 
     def seal(self) -> tuple[int, str]:
-        """Make the content durable and close; (size, SHA-256 in hex)."""
+        """Make the content durable and close the file; return its size and SHA-256 in hex."""
         self._closed = True
         make_durable(self._path, self._file, self.size)
         return self.size, self._hash.hexdigest()
@@ -427,15 +431,18 @@ class _HashingSink:
 
 _SAMPLE_ROWS = 8192
 _FEW = 16
-"""A dictionary is worth its while where so many rows share a value, on average."""
+"""Average number of rows with the same value from which on a dictionary pays."""
 
 
 def _encodings(rows: pa.Table) -> tuple[list[str], list[str]]:
-    """Columns with a dictionary, and columns written as differences, of a file that begins with
-    these rows. A dictionary makes a column of few values small and fast, and one of many values
-    slow: it is built, outgrown and thrown away (three times the seconds and the bytes for a table
-    of numbers). Numbers that are no dictionary's business are written as differences
-    (DELTA_BINARY_PACKED), which Spark, delta-rs and DuckDB read."""
+    """Return the columns with a dictionary, and those written as differences, of a file that begins
+    with these rows.
+
+    A dictionary makes a column of few values small and fast. For many values it is built, outgrown
+    and discarded, which takes three times the seconds and bytes for a table of numbers. Numbers
+    without a dictionary are written as differences (DELTA_BINARY_PACKED), which Spark, delta-rs and
+    DuckDB read.
+    """
     dictionary, delta = [], []
     sample = rows.slice(0, _SAMPLE_ROWS)
     for column in sample.schema:

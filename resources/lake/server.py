@@ -1,4 +1,4 @@
-"""Where a Spark elsewhere is: what `[spark] remote` and `token` say. Pure."""
+"""The address of a Spark Connect server: `remote` and `token` under `[spark]`. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from uuid import UUID
 from pipeline.errors import ConfigurationError
 
 KEYS: Final = ("remote", "token")
-"""What `[spark]` holds besides settings of Spark's own."""
+"""Keys of `[spark]` that are not Spark's."""
 
 DEFAULT_PORT: Final = 15002
 
@@ -28,7 +28,7 @@ _HINT: Final = "correct remote under [spark] in lockstep.toml, as in sc://spark.
 
 @dataclass(frozen=True, slots=True)
 class SparkServer:
-    """A server of Spark Connect. `more` are parameters of its URL, each with `;` in front."""
+    """A Spark Connect server. `more` are parameters of its URL, each after a `;`."""
 
     host: str
     port: int
@@ -44,7 +44,7 @@ class SparkServer:
 
     @property
     def here(self) -> bool:
-        """Whether it is on this machine, by a name or an address that is no other's."""
+        """True if its address is a loopback address, which is always this machine's."""
         if self.host == "localhost":
             return True
         try:
@@ -53,8 +53,9 @@ class SparkServer:
             return False
 
     def url(self, session: UUID) -> str:
-        """Of one session, as PySpark takes it, the token included: without TLS that goes to
-        `localhost` alone. All sessions are of one user, so that one account may end another's."""
+        """Return PySpark's URL of one session, including the token. Without TLS, PySpark sends a
+        token to `localhost` only. All sessions have the same user, so that one account can end
+        another one's."""
         host = "localhost" if self.here and self.token is not None else self.host
         more = f"{self.more};session_id={session}"
         if f";{_USER}=" not in more.lower():
@@ -65,18 +66,18 @@ class SparkServer:
 
 
 def server_of(user: Mapping[str, str]) -> SparkServer | None:
-    """The server that the `[spark]` table names; None for a Spark of this machine."""
+    """Return the server that the `[spark]` table names; None for a Spark of this machine."""
     remote, token = user.get("remote"), user.get("token")
     if remote is None:
         if token is not None:
             raise ConfigurationError(
-                "[spark] has a token, and no remote that it is for",
+                "[spark] has a token, but no remote that it is for",
                 hint='add remote = "sc://127.0.0.1:15002" to [spark], or take token out',
             )
         return None
     match = _URL.fullmatch(remote)
     if match is None:
-        # Its parameters may hold a secret: what is there is not told.
+        # Its parameters may hold a secret, so the message does not repeat it.
         raise ConfigurationError("remote under [spark] is no address of Spark Connect", hint=_HINT)
     if ";session_id=" in match["more"].lower():
         raise ConfigurationError(
@@ -90,14 +91,14 @@ def server_of(user: Mapping[str, str]) -> SparkServer | None:
         )
     if _DATABRICKS in match["host"].lower():
         raise ConfigurationError(
-            f"{match['host']} is Databricks, whose Delta takes no log store of ours: a late run "
-            "could commit there",
-            hint="let Spark run on this machine (take remote out of [spark]), or use a Spark "
-            "server of yours: docs/deploy.md#where-spark-runs",
+            f"{match['host']} is Databricks, whose Delta does not accept our log store, so a late "
+            "run could commit there",
+            hint="take remote out of [spark] to run Spark on this machine, or use a Spark server "
+            "of your own: docs/deploy.md#where-spark-runs",
         )
     if "spark.master" in user:
         raise ConfigurationError(
             '[spark] has both remote and "spark.master"',
-            hint='take "spark.master" out: it is for whoever starts the server',
+            hint='take "spark.master" out; set it where the server is started',
         )
     return SparkServer(match["host"], int(match["port"] or DEFAULT_PORT), match["more"], token)

@@ -1,8 +1,7 @@
-"""Spark Connect's server on this machine, out of the same environment as runs (`lockstep spark
-serve`).
+"""Spark Connect's server on this machine, in the same environment as runs (`lockstep spark serve`).
 
-The process becomes Java's: who started it stops it, by whatever signal, and there is no second one
-to look after. Its settings are in a file that this account alone may read.
+This process is replaced by Java, so that whoever started it stops it by any signal, and no second
+process must be supervised. Its settings are in a file that only this account can read.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ _SPARK_ITSELF: Final = "spark-internal"
 
 
 def server_to_start(user: Mapping[str, str]) -> SparkServer:
-    """What `[spark]` says of it; `ConfigurationError` unless it is for this machine alone, and asks
-    who comes for a token: whoever gets a session may do there what this account may."""
+    """Return the server that `[spark]` names. `ConfigurationError` unless it listens on this
+    machine only, and requires a token: whoever gets a session has the rights of this account."""
     server = server_of(user)
     if server is None:
         raise ConfigurationError(
@@ -40,34 +39,32 @@ def server_to_start(user: Mapping[str, str]) -> SparkServer:
         )
     if not server.here:
         raise ConfigurationError(
-            f"{server} is another machine",
+            f"{server} is on another machine",
             hint="set remote under [spark] to sc://127.0.0.1:15002, or start Spark there: "
             "docs/deploy.md#where-spark-runs",
         )
     if server.token is None:
         raise ConfigurationError(
             f"{server} would serve every account of this machine with the rights of this one",
-            hint="`openssl rand -hex 32 > spark.token && chmod 600 spark.token`, then add "
+            hint="run `openssl rand -hex 32 > spark.token && chmod 600 spark.token`, then add "
             'token = "file:spark.token" to [spark] in lockstep.toml',
         )
     return server
 
 
 def require_free(server: SparkServer) -> None:
-    """`ConfigurationError` where somebody listens there already."""
+    """Raise `ConfigurationError` if a process listens at the server's port already."""
     with suppress(OSError), socket.create_connection(("127.0.0.1", server.port), 5):
         raise ConfigurationError(
-            f"Something listens at port {server.port} already",
-            hint="if it is this very server, there is nothing to do; else choose another port in "
-            "remote under [spark]",
+            f"A process listens at port {server.port} already",
+            hint="do nothing if it is this server; otherwise choose another port in remote under "
+            "[spark]",
         )
 
 
 def become_server(user: Mapping[str, str], lake: LakePath, scratch: Path) -> NoReturn:
-    """Replace this process by the server; `scratch` is a folder that nobody else uses, emptied.
-
-    `JavaMissing`, `SetupIncomplete`, or `ConfigurationError` where there can be none.
-    """
+    """Replace this process by the server; `scratch` is a folder of its own, which is emptied.
+    `JavaMissing`, `SetupIncomplete` or `ConfigurationError` if it cannot start."""
     server = server_to_start(user)
     java_or_refuse(os.environ)
     _, more = jars_for(lake)
@@ -94,23 +91,24 @@ def become_server(user: Mapping[str, str], lake: LakePath, scratch: Path) -> NoR
     try:
         os.execve(submit, command, environment)  # noqa: S606 - it becomes the server
     except OSError as error:
-        raise SetupIncomplete(f"{submit} does not start", hint="it needs bash") from error
+        hint = "install bash, which it needs"
+        raise SetupIncomplete(f"{submit} does not start", hint=hint) from error
 
 
 def _hold(lock: Path, server: SparkServer) -> None:
-    """Until Java ends, which inherits the open file."""
+    """Hold the lock until Java ends, which inherits the open file."""
     make_private(lock.parent)
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         raise ConfigurationError(
-            f"A server for {server} is running already, or starting", hint="there is nothing to do"
+            f"A server for {server} is already running or starting", hint="use that one"
         ) from error
     os.set_inheritable(descriptor, True)
 
 
 def _properties(settings: Mapping[str, str]) -> str:
-    """As Java reads them."""
+    """Return settings in the format of Java's properties files."""
     escaped = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r"})
     return "".join(f"{key}={value.translate(escaped)}\n" for key, value in settings.items())

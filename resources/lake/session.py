@@ -1,7 +1,7 @@
 """Spark in a Java process of this machine: started in the background, waited for, and stopped.
 
-What runs in it is `mirror`; what it is configured with is `settings`; the Java process is `launch`.
-pyspark is imported by the background thread, never before.
+`settings` has its configuration, `launch` its Java process. pyspark is imported by the background
+thread, never earlier.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from uuid import UUID
 from resources.lake.jars import S3, class_path, jars_folder, locked_jars
 from resources.lake.java import archive_path, java_or_refuse
 from resources.lake.java_classes import hadoop_path, java_class, java_of
-from resources.lake.java_errors import leave_telling_to_us
+from resources.lake.java_errors import silence_pyspark
 from resources.lake.launch import JAVA, not_started, settle_environment
 from resources.lake.log_store import log_store_jar, require_log_store
 from resources.lake.paths import LakePath, ObjectPath
-from resources.lake.s3a import store_settings
-from resources.lake.settings import SparkSettings, is_local
-from resources.lake.starting import Starting
-from resources.lake.visible import require_visible
+from resources.lake.settings import SparkSettings, is_local, store_settings
+from resources.lake.spark import Starting
+from resources.lake.trial import require_visible
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -36,19 +35,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A running Spark: its first session, and what dies with it, such as the sessions that nobody
-    uses at the moment (`spark.one_session`)."""
+    """A running Spark: its first session, and its unused sessions (`spark.one_session`)."""
 
     session: SparkSession
     idle: Mapping[bool, list[SparkSession]] = field(default_factory=lambda: {False: [], True: []})
 
 
 class SparkProcess:
-    """`Spark` on this machine, for as long as this object is open; at most one a Python process.
+    """`Spark` on this machine, until it is stopped; at most one per Python process.
 
-    `user` is the `[spark]` table; `lake` where mirrors are, and `staging` what waits for them:
-    tasks of other machines must see both; `archive` whether to start from the class-data archive;
-    `on_warning` takes a sentence a person should see, from the starting thread.
+    `user` is the `[spark]` table; `lake` has the mirrors and `staging` what is written to them:
+    tasks on other machines must see both. `archive`: whether to start from the class-data archive.
+    `on_warning` takes a sentence for a person, from the starting thread.
     """
 
     java = True
@@ -84,12 +82,11 @@ class SparkProcess:
         self._start.begin()
 
     def end_statements(self, client: UUID) -> None:
-        """They ended with who asked for them."""
+        """Do nothing: a dead process' statements ended with its Java."""
 
     def session(self, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
-        """Waits for the start. `JavaMissing`, `SetupIncomplete`, or `LakeUnavailable` with
-        the last words of the Java process.
-        """
+        """Return a new session; waits for the start. `JavaMissing`, `SetupIncomplete`, or
+        `LakeUnavailable` with the last line that the Java process printed."""
         session = self._start.wait().session.newSession()
         for name, value in settings.items():
             if name not in self._user:
@@ -106,8 +103,7 @@ class SparkProcess:
         return 0 if started is None else _requests_of_java(started.session, self._lake)
 
     def stop(self) -> None:
-        """End Spark; nothing if it never started. A start that nobody waited for is not waited for
-        here either."""
+        """End Spark if it was started, without waiting for a start that is still going on."""
         self._start.end()
 
     def _launch(self) -> Started:
@@ -138,15 +134,15 @@ class SparkProcess:
 
 
 def jars_for(lake: LakePath | None) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """The jars of each start, and those that this lake needs besides."""
+    """Return the jars of every start, and further ones that this lake needs."""
     folder = jars_folder(sys.prefix)
     last = class_path(folder, S3) if isinstance(lake, ObjectPath) else ()
     return (*class_path(folder), log_store_jar()), last
 
 
 def settle_for(lake: LakePath | None) -> None:
-    """Define what a start of Spark for this lake reads and sets in the environment, before there is
-    a thread that reads it (`settle_environment`)."""
+    """Define the environment variables of a start of Spark for this lake, before any thread reads
+    the environment (`settle_environment`)."""
     locked = locked_jars(S3) if isinstance(lake, ObjectPath) else ()
     folder = jars_folder(sys.prefix)
     settle_environment(os.environ, [folder / jar.file_name for jar in locked])
@@ -155,7 +151,7 @@ def settle_for(lake: LakePath | None) -> None:
 def settings_in(
     scratch: Path, user: Mapping[str, str], lake: LakePath | None, log_bytes: int = 0
 ) -> SparkSettings:
-    """What a Spark is started with whose own files are in `scratch`."""
+    """Return the settings of a Spark whose own files are in `scratch`."""
     jars, last = jars_for(lake)
     archive = archive_path(jars_folder(sys.prefix), jars, java_or_refuse(os.environ))
     log4j = scratch / "log4j2.properties"
@@ -168,8 +164,8 @@ def settings_in(
         scratch=scratch,
         cores=os.cpu_count() or 1,
         memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        store=store_settings(lake) if isinstance(lake, ObjectPath) else {},
-        behind=last,
+        store=store_settings(lake),
+        last_jars=last,
         log_bytes=log_bytes,
     )
 
@@ -180,7 +176,7 @@ def _connect(gateway: JavaGateway, settings: SparkSettings, lake: LakePath | Non
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    leave_telling_to_us()
+    silence_pyspark()
     conf = SparkConf(loadDefaults=False).setAll(list(settings.all().items()))
     try:
         session = SparkSession(SparkContext(gateway=gateway, conf=conf))
@@ -193,18 +189,18 @@ def _connect(gateway: JavaGateway, settings: SparkSettings, lake: LakePath | Non
 def _end(started: Started) -> None:
     from py4j.protocol import Py4JError
 
-    # A Java process that is gone already cannot be told to stop.
+    # The Java process may have ended already.
     with suppress(Py4JError, OSError):
         started.session.stop()
 
 
 _COUNTER: Final = "store_io_request"
-"""What S3A calls a request to the store, repeated ones included."""
+"""S3A's counter of requests to the store, repeated ones included."""
 
 
 def _requests_of_java(session: SparkSession, lake: ObjectPath) -> int | None:
-    """By the Java of this machine, since it started; None where its client does not count, or it
-    is gone: what needs it finds that out."""
+    """Return the requests of this machine's Java since it started; None if its client does not
+    count them, or if Java has ended, which its next user will report."""
     from py4j.protocol import Py4JError
 
     try:
@@ -212,8 +208,8 @@ def _requests_of_java(session: SparkSession, lake: ObjectPath) -> int | None:
         statistics = java_class(
             java_of(session), "org.apache.hadoop.fs.statistics.IOStatisticsSupport"
         )
-        told = statistics.retrieveIOStatistics(client)
-        counted = None if told is None else told.counters().get(_COUNTER)
+        values = statistics.retrieveIOStatistics(client)
+        requests = None if values is None else values.counters().get(_COUNTER)
     except (Py4JError, OSError):
         return None
-    return None if counted is None else int(counted)
+    return None if requests is None else int(requests)

@@ -1,7 +1,7 @@
-"""What Spark is started with: our defaults, the user's `[spark]` table, and the merge of
-both. Pure; the process that uses it is `session`.
+"""Spark's configuration: our defaults, the lake's object store, and the user's `[spark]` table.
+Pure.
 
-The comments' figures were measured on two cores.
+Figures in comments were measured on two cores.
 """
 
 from __future__ import annotations
@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
 
 from resources.lake import log_store
+from resources.lake.paths import LakePath, ObjectPath
 
 _GIB = 1024**3
 
@@ -25,34 +28,33 @@ JOINED = {
     "spark.jars": ",",
     "spark.sql.extensions": ",",
 }
-"""Keys where the user's value is added to ours: without ours there is no Delta."""
+"""Keys whose value is ours followed by the user's, with a separator: Delta needs ours."""
 
 _ONE_PROCESS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # It listens for tasks that it would have elsewhere, and what comes there is deserialized: any
-    # account of the machine could run code as this one. The secret is made by Spark itself, and
-    # known in its process alone.
+    # Spark listens for executors and deserializes what it receives, so any account of the machine
+    # could run code as this one. With this, Spark requires a secret that only its process has.
     "spark.authenticate": "true",
-    # Hadoop's own class starts a command for each file that it makes (`LocalFiles.java`).
+    # Hadoop's own class starts a command for each file that it creates (`LocalFiles.java`).
     "spark.hadoop.fs.file.impl": "lockstep.delta.LocalFiles",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "lockstep.delta.LocalFiles$Context",
 }
 
 _LAUNCH = ("spark.master", "spark.driver.", "spark.jars")
-"""Keys the launcher must see before there is a Java process. All others are handed over
-inside it: a command line is visible to every user of the machine."""
+"""Keys that are needed on Java's command line, which every user of the machine can see; all others
+are passed to the running process."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """Everything a Spark process needs to know.
+    """Everything that determines the configuration of a Spark process.
 
-    `user` is the `[spark]` table. `class_path` are Delta's jars and ours, `archive` the class-data
-    archive if there is one, `behind` jars behind all others: the archive holds for a class path
-    that begins as its own did. `scratch` is a folder that this process alone uses and that
-    goes away with it; `store` what Hadoop is told of the lake's object store. `log_bytes`: from how
-    much of the log it will write, as far as that is known.
+    `user` is the `[spark]` table. `class_path` are Delta's jars and ours; `last_jars` come after
+    all others, since the class-data archive, if there is one, is valid for class paths that begin
+    as its own. `scratch` is a folder of this process, removed with it; `store` are Hadoop's
+    settings of the lake's object store. `log_bytes`: the size of the log that will be written, as
+    far as known.
     """
 
     user: Mapping[str, str]
@@ -63,11 +65,11 @@ class SparkSettings:
     cores: int
     memory: int
     store: Mapping[str, str] = field(default_factory=dict, repr=False)
-    behind: Sequence[Path] = ()
+    last_jars: Sequence[Path] = ()
     log_bytes: int = 0
 
     def all(self) -> dict[str, str]:
-        """Spark's configuration, complete."""
+        """Return Spark's complete configuration."""
         merged = self._defaults() | dict(self.user)
         for key, separator in JOINED.items():
             if key in self.user and self._defaults().get(key):
@@ -75,13 +77,13 @@ class SparkSettings:
         return merged
 
     def launch(self) -> dict[str, str]:
-        """The part of `all` that goes on the command line."""
+        """Return the part of `all` for Java's command line."""
         return {key: value for key, value in self.all().items() if key.startswith(_LAUNCH)}
 
     def _defaults(self) -> dict[str, str]:
-        jars = (*self.class_path, *self.behind)
+        jars = (*self.class_path, *self.last_jars)
         return {
-            # Executors fetch the jars of the driver, which listens where they reach it.
+            # Executors elsewhere fetch the jars from the driver.
             **(_ONE_PROCESS if is_local(self.user) else {"spark.jars": _uris(jars)}),
             "spark.app.name": "lockstep",
             "spark.master": "local[*]",
@@ -102,38 +104,37 @@ class SparkSettings:
             "spark.sql.shuffle.partitions": str(self.cores),
             "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(self.cores),
             "spark.databricks.delta.snapshotPartitions": str(self.cores),
-            # Plans of ours are small and their sizes known: planning again between stages
-            # costs more than it gains (0.2 s of processor time for each small table).
+            # Our plans are small and their sizes known, so planning again between stages costs
+            # more than it gains (0.2 s of processor time for each small table).
             "spark.sql.adaptive.enabled": "false",
-            # Each query's plan in words, for a page that is not served.
+            # The plan of each query is formatted for the web UI, which is off.
             "spark.sql.ui.explainMode": "simple",
-            # Staged Parquet is never changed while it is read, so reading it twice is safe
-            # and cheaper than copying it first.
+            # Staged Parquet does not change while it is read, so reading it twice is safe, and
+            # cheaper than copying it first.
             "spark.databricks.delta.merge.materializeSource": "none",
         }
 
     def _java_options(self) -> str:
-        # Most runs end before Java's second compiler has paid for itself. Without it, start
-        # and the first two writes take 8.4 s of processor time instead of 17. A user who adds
-        # -XX:TieredStopAtLevel has the last word. A server of few changes a minute has spent
-        # more on the second compiler after sixty runs than it has saved.
+        # Most runs end before Java's second compiler (C2) pays. Without it, the start and the first
+        # two writes take 8.4 s of processor time instead of 17. Even a server with few changes a
+        # minute has spent more on it after sixty runs than it has saved. A user's
+        # -XX:TieredStopAtLevel comes later and wins.
         options = [
             f"-XX:TieredStopAtLevel={4 if self.log_bytes >= SECOND_COMPILER_PAYS else 1}",
-            # With one compiler Java keeps room for 48 MB of its code. Writes to many tables make
-            # more, which it throws away and makes again: a quarter of all that they take.
+            # With one compiler, Java's code cache has 48 MB. Writes to many tables need more, so
+            # code would be discarded and compiled again: a quarter of their processor time.
             "-XX:ReservedCodeCacheSize=240m",
             "-XX:+UseParallelGC",
-            # Else the collector gives room to new objects as long as the heap has some: 2.7 GB
-            # resident over a hundred small tables instead of 1.1, in the same time.
+            # Otherwise the young generation grows as long as the heap has room: 2.7 GB resident
+            # after a hundred small tables instead of 1.1, in the same time.
             "-XX:MaxNewSize=400m",
-            # In another zone Delta puts each log together again to check its checksum file.
+            # In another zone Delta reads each log again to validate its checksum file.
             "-Duser.timezone=UTC",
             f'"-Dlog4j2.configurationFile={self.log4j.as_uri()}"',
             f'"-Djava.io.tmpdir={self.scratch}"',
         ]
         if self.archive is not None:
-            # An archive that does not fit this Java is passed over; -Xlog:disable keeps
-            # Java from saying so.
+            # Java ignores an archive that is not valid for it, silently with -Xlog:disable.
             options += [f'"-XX:SharedArchiveFile={self.archive}"', "-Xlog:disable"]
         return " ".join(options)
 
@@ -143,21 +144,77 @@ def _uris(paths: Sequence[Path]) -> str:
 
 
 def driver_memory(machine: int) -> int:
-    """Bytes of heap: a quarter of the machine's memory, from 1 GiB to 8 GiB."""
+    """Return the heap size in bytes: a quarter of the machine's memory, from 1 GiB to 8 GiB."""
     return max(_GIB, min(8 * _GIB, machine // 4))
 
 
 def is_local(user: Mapping[str, str]) -> bool:
-    """Whether all of Spark's tasks are in its own Java process; `user` is the `[spark]` table."""
+    """Return whether Spark runs all tasks in its own Java process; `user` is the `[spark]`
+    table."""
     master = user.get("spark.master", "local")
     return master == "local" or master.startswith("local[")
 
 
 def where_to_look(user: Mapping[str, str]) -> str:
-    """The cure where Spark does not start: a cluster's executors say why in its own logs."""
+    """Return the hint for a Spark that does not start; a cluster has the executors' logs."""
     if is_local(user):
-        return "see the [spark] table of lockstep.toml and the memory that is free, then run again"
+        return "check the [spark] table of lockstep.toml and the free memory, then run again"
     return (
-        f"see what the cluster at {user['spark.master']} says of its executors, and the [spark] "
-        "table of lockstep.toml (docs/deploy.md#where-spark-runs); then run again"
+        f"check what the cluster at {user['spark.master']} logs about its executors, and the "
+        "[spark] table of lockstep.toml (docs/deploy.md#where-spark-runs); then run again"
     )
+
+
+# -- object stores ----------------------------------------------------------------------------
+
+SCHEMES: Final = ("s3", "s3a")
+
+HADOOP: Final = "3.5.0"
+"""The version of Hadoop in pyspark, and of S3A in jars-s3.lock."""
+
+_CLASS: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+SAME: Final = {
+    "endpoint": "endpoint",
+    "region": "endpoint.region",
+    "access_key_id": "access.key",
+    "secret_access_key": "secret.key",
+    "session_token": "session.token",
+}
+"""Options of the lake → Hadoop's names for them, below `fs.s3a.`."""
+_AUTH: Final = "org.apache.hadoop.fs.s3a"
+
+
+def store_settings(lake: LakePath | None) -> dict[str, str]:
+    """Return Hadoop's settings of the lake's object store, from its options; empty unless it speaks
+    S3.
+
+    Only S3 was tested. Hadoop's connectors for `gs://` and `abfss://` are not set up by us; whoever
+    adds them to `[spark]` (`spark.jars`) also adds their settings.
+    """
+    if not isinstance(lake, ObjectPath) or urlsplit(lake.bucket.url).scheme not in SCHEMES:
+        return {}
+    options = lake.bucket.options
+    settings = {SAME[name]: value for name, value in options.items() if name in SAME}
+    settings["path.style.access"] = (
+        "false" if options.get("virtual_hosted_style_request") == "true" else "true"
+    )
+    settings["connection.ssl.enabled"] = (
+        "false" if options.get("endpoint", "").startswith("http:") else "true"
+    )
+    provider = _provider(options)
+    if provider is not None:
+        settings["aws.credentials.provider"] = provider
+    names = {f"spark.hadoop.fs.s3a.{name}": value for name, value in settings.items()}
+    return {f"spark.hadoop.fs.{scheme}.impl": _CLASS for scheme in SCHEMES} | names
+
+
+def _provider(options: Mapping[str, str]) -> str | None:
+    """Return the class that provides credentials; None: S3A finds those of the environment
+    itself."""
+    if options.get("skip_signature") == "true":
+        return f"{_AUTH}.AnonymousAWSCredentialsProvider"
+    if "session_token" in options:
+        return f"{_AUTH}.TemporaryAWSCredentialsProvider"
+    if "access_key_id" in options:
+        return f"{_AUTH}.SimpleAWSCredentialsProvider"
+    return None

@@ -1,4 +1,4 @@
-"""How many rows and bytes a mirror and staged files have, without reading them."""
+"""Numbers of rows and bytes of mirrors and of staged files, without reading them."""
 
 from __future__ import annotations
 
@@ -18,24 +18,23 @@ from resources.lake.paths import LakePath
 from resources.lake.storage import parquet_content
 
 _COUNTED = 5_000_000
-"""Rows up to which deletion vectors are read to count what they leave out."""
+"""Most rows of a table whose deletion vectors are read to count its deleted rows."""
 
 
-def size_in(files: Iterable[LakePath]) -> Size | None:
-    """Of Parquet files; None where one cannot be read, which whoever reads them all will
-    say."""
-    found = Size(0, 0)
+def size_of_files(files: Iterable[LakePath]) -> Size | None:
+    """Return the size of Parquet files; None if one is unreadable, which the write will report."""
+    total = Size(0, 0)
     try:
         for file in files:
-            found += Size(pq.read_metadata(parquet_content(file)).num_rows, file.stat().st_size)
+            total += Size(pq.read_metadata(parquet_content(file)).num_rows, file.stat().st_size)
     except (pa.ArrowException, BaseError, OSError):
         return None
-    return found
+    return total
 
 
 def files_of(table: DeltaTable) -> tuple[int | None, list[int]]:
-    """Rows of a table's files, deleted ones among them, None where the log does not tell; and the
-    bytes of each file."""
+    """Return the rows of a table's files, deleted ones included, None if the log does not tell; and
+    the bytes of each file."""
     actions = pa.table(table.get_add_actions(flatten=True))
     if not actions.num_rows:
         return 0, []
@@ -44,7 +43,7 @@ def files_of(table: DeltaTable) -> tuple[int | None, list[int]]:
 
 
 def size_of(table: DeltaTable) -> Size | None:
-    """Of a table's files, deleted rows among it; None where they do not tell."""
+    """Return the size of a table's files, deleted rows included; None if the log does not tell."""
     try:
         rows, sizes = files_of(table)
     except (DeltaError, pa.ArrowException):
@@ -52,8 +51,8 @@ def size_of(table: DeltaTable) -> Size | None:
     return None if rows is None else Size(rows, sum(sizes))
 
 
-def shown_by(path: LakePath, table: DeltaTable) -> MirrorSize | None:
-    """What a reader of the table's version sees."""
+def visible_size(path: LakePath, table: DeltaTable) -> MirrorSize | None:
+    """Return the rows that a reader of the table's version sees, and the size of its files."""
     rows, sizes = files_of(table)
     if rows is None:
         return None
@@ -62,14 +61,17 @@ def shown_by(path: LakePath, table: DeltaTable) -> MirrorSize | None:
 
 
 def deleted_rows(path: LakePath, table: DeltaTable, rows: int | None) -> int | None:
-    """How many of the `rows` of the files at `path` are marked as deleted; None where the checksum
-    file beside the version does not count them, and the deletion vectors cannot be read, as those
-    of a widened table, or would take long. OSError is not caught."""
+    """Return how many of the `rows` of the files at `path` are marked as deleted.
+
+    None if the version's checksum file does not count them, and the deletion vectors cannot be
+    read, as those of a widened table, or are too large to count. `OSError` of the checksum file is
+    not caught.
+    """
     if rows == 0 or "deletionVectors" not in (table.protocol().reader_features or ()):
         return 0
-    told = checksum_of(path, table.version()).get("numDeletedRecordsOpt")
-    if isinstance(told, int):
-        return told
+    count = checksum_of(path, table.version()).get("numDeletedRecordsOpt")
+    if isinstance(count, int):
+        return count
     if rows is None or rows > _COUNTED:
         return None
     try:

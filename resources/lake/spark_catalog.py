@@ -1,7 +1,7 @@
-"""A catalog of Spark's, by its name: `pipeline.ports.catalog`.
+"""`pipeline.ports.catalog` for a catalog of Spark, by its name.
 
-Delta keeps a table's properties, comment and columns in its log, which runs alone write to: an
-entry is a name and a place here, and has no marks. Nothing here commits to a table.
+Delta keeps a table's properties, comment and columns in its log, to which only runs may write. So
+an entry consists of a name and a location, and has no marks. Nothing here commits to a table.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ _NONE: Final = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "DELTA_TABLE_NOT_
 
 
 class SparkCatalog:
-    """`catalog` is a name that the Spark of runs knows; `locate` gives the URL of a path of the
-    lake."""
+    """`Catalog` named `catalog` in the Spark of runs; `locate` gives the URL of a lake path."""
 
     marks = False
     columns = False
@@ -39,22 +38,22 @@ class SparkCatalog:
     def refuses(self, name: EntryName) -> str | None:
         if _NAME.fullmatch(name.schema) and _NAME.fullmatch(name.table):
             return None
-        return "Spark's catalogs take names of letters from a to z, digits and _ alone"
+        return "a name in a catalog of Spark consists of the letters a to z, digits and _"
 
     def require_ready(self) -> str:
-        found = self._sql(f"show schemas in {quoted(self._catalog)}")
-        return f"{self.identity} answers; it has {len(found)} schemas"
+        schemas = self._sql(f"show schemas in {quoted(self._catalog)}")
+        return f"{self.identity} answers; it has {len(schemas)} schemas"
 
     def find(self, name: EntryName) -> Found | None:
         rows = self._rows(f"describe table extended {self._full(name)}")
         if rows is None:
             return None
-        told = {row[0]: row[1] for row in rows}
-        delta = str(told.get("Provider", "")).lower() == "delta"
-        return Found(told.get("Location") if delta else None)
+        properties = {row[0]: row[1] for row in rows}
+        delta = str(properties.get("Provider", "")).lower() == "delta"
+        return Found(properties.get("Location") if delta else None)
 
     def put(self, entry: Entry, known: EntryName | None) -> None:
-        """A catalog of Spark's cannot be relied on to rename."""
+        """Drop and create the entry, since not every catalog of Spark can rename one."""
         if known is not None:
             self.drop(known)
         schema = f"{quoted(self._catalog)}.{quoted(entry.name.schema)}"
@@ -69,13 +68,13 @@ class SparkCatalog:
         return ".".join(map(quoted, (self._catalog, name.schema, name.table)))
 
     def _sql(self, statement: str) -> list[Any]:
-        found = self._rows(statement)
-        if found is None:
-            raise self._refused(f"{self._catalog} is not there")
-        return found
+        rows = self._rows(statement)
+        if rows is None:
+            raise self._refused(f"{self._catalog} does not exist")
+        return rows
 
     def _rows(self, statement: str) -> list[Any] | None:
-        """What it answers; None where it speaks of a table that is not there."""
+        """Return the rows of a statement; None if its table or schema does not exist."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
@@ -88,12 +87,12 @@ class SparkCatalog:
                 raise self._refused(str(error)) from error
             except (Py4JError, OSError) as error:
                 raise CatalogUnavailable(
-                    f"{self.identity} does not answer, for its Spark does not",
-                    hint="the next run goes on; `lockstep catalog --yes` tries again",
+                    f"{self.identity} does not answer, since its Spark does not",
+                    hint="run `lockstep catalog --yes`, or wait for the next run",
                 ) from error
 
-    def _refused(self, told: str) -> CatalogRefused:
+    def _refused(self, message: str) -> CatalogRefused:
         return CatalogRefused(
-            f"{self.identity} refuses: {first_line(told)[:200]}",
-            hint="see what [spark] says of it; `lockstep catalog --yes` tries again",
+            f"{self.identity} refuses: {first_line(message)[:200]}",
+            hint="check its settings under [spark]; `lockstep catalog --yes` tries again",
         )

@@ -1,24 +1,23 @@
-"""The spool on disk: where row events wait that fit no memory, or whose end is not yet read.
+"""The spool: encrypted files of row events that are too large for memory, or whose transaction has
+not ended yet. Their content is written by `pipeline.binlog.transactions.spill`.
 
-What is in them is `pipeline.binlog.transactions.spill`.
-
-Two kinds of files. A scratch file has no name, so the operating system takes it back with
+There are two kinds of files. A scratch file has no name, so the operating system deletes it with
 the process, however that ends. A prepared file is
-`<lake>/<source>/_prepared/batch-<batch, 12 digits>-<number, 5 digits>.events`; a source's
-databases never begin with `_` there (`pipeline.changes.layout`). In an object store it is
-written to a scratch file, and uploaded when it is sealed; to be read, it is brought back to one.
+`<lake>/<source>/_prepared/batch-<batch, 12 digits>-<number, 5 digits>.events`; folders of databases
+never begin with `_` (`pipeline.changes.layout`). In an object store it is written to a scratch
+file, and uploaded when it is sealed; to be read, it is copied to a scratch file.
 
-What is in a file is encrypted with AES-256-GCM, under a random key of its own. A scratch file's key
-is never stored; that of a prepared file is kept by the ledger, wrapped (RFC 3394, AES key wrap) by
-a key that is derived from the privacy key, where there is one. A file is a sequence of pieces:
+The content is encrypted with AES-256-GCM, under a random key for each file. The key of a scratch
+file is never stored. That of a prepared file is in the ledger; if there is a privacy key, it is
+wrapped (RFC 3394, AES key wrap) by a key derived from that. A file is a sequence of pieces:
 
-    length      4 bytes, little-endian: of what is encrypted, 1 MiB at most
-    ciphertext  so many bytes
+    length      4 bytes, little-endian, at most 1 MiB
+    ciphertext  `length` bytes
     tag         16 bytes
 
-The nonce is the piece's index, 12 bytes, little-endian; each is written once. The tag also proves
-the file's name and whether the piece is the last one. That is empty, and written when the file is
-sealed: pieces that are missing, exchanged or from elsewhere are noticed.
+The nonce is the piece's index, 12 bytes, little-endian; no index is used twice. The tag also
+authenticates the file's name and whether the piece is the last one, which is empty and written when
+the file is sealed. So missing, exchanged and foreign pieces are detected.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ from resources.lake.storage import lake_errors, make_durable, make_durable_folde
 from resources.private import make_private
 
 _PIECE_BYTES: Final = 1 << 20
-"""What is written is collected to this size before it is encrypted, unless it is read before."""
+"""Written bytes are encrypted once there are so many of them, or when they are read."""
 
 _LENGTH: Final = struct.Struct("<I")
 _TAG_BYTES: Final = 16
@@ -62,9 +61,9 @@ _NAME = re.compile(r"batch-\d{12,}-\d{5,}\.events")
 class FileSpool:
     """`pipeline.ports.Spool` in the lake.
 
-    `scratch` is a folder of this machine for files that need not survive the process; it is made
-    at the first one, for this account alone. `wrapping`: 32 bytes that keys of prepared files are
-    wrapped by; None leaves them as they are.
+    `scratch` is a folder of this machine for files that need not survive the process; it is created
+    with the first one, accessible to this account only. `wrapping`: 32 bytes by which the keys of
+    prepared files are wrapped; None leaves them unwrapped.
     """
 
     def __init__(self, lake: LakePath, scratch: Path, wrapping: bytes | None = None) -> None:
@@ -73,7 +72,7 @@ class FileSpool:
         self._wrapping = wrapping
 
     def wrapped_by(self, key: PrivacyKey | None) -> FileSpool:
-        """The same spool, with keys of prepared files wrapped by that key."""
+        """Return the same spool with keys of prepared files wrapped by the privacy key."""
         wrapping = None if key is None else key.derived("keys of prepared files")
         return FileSpool(self._lake, self._scratch, wrapping)
 
@@ -81,7 +80,7 @@ class FileSpool:
         return DiskEventFile(self._unnamed(), self._scratch)
 
     def _unnamed(self) -> int:
-        """The descriptor of a scratch file."""
+        """Create a scratch file and return its descriptor."""
         with lake_errors(self._scratch):
             make_private(self._scratch)
             with tempfile.TemporaryFile(dir=self._scratch, buffering=0) as file:
@@ -99,7 +98,7 @@ class FileSpool:
         return DiskEventFile(descriptor, path, named=True)
 
     def seal(self, file: EventFile) -> WaitingFile:
-        """`WaitingFile.path` is relative to the source's folder `_prepared`."""
+        """Seal a file; `WaitingFile.path` is relative to the source's folder `_prepared`."""
         if not isinstance(file, DiskEventFile):
             raise TypeError(f"{file!r} is no file of this spool")
         sealed = file.seal()
@@ -114,7 +113,7 @@ class FileSpool:
         with lake_errors(path):
             try:
                 if isinstance(path, ObjectPath):
-                    descriptor = self._brought(path)
+                    descriptor = self._downloaded(path)
                 else:
                     descriptor = os.open(path, os.O_RDONLY)
             except FileNotFoundError as error:
@@ -128,8 +127,8 @@ class FileSpool:
         return opened
 
     def _unwrapped(self, file: WaitingFile) -> bytes:
-        """The key that a file is encrypted with. One that was sealed while the settings had no
-        privacy key is not wrapped."""
+        """Return the key by which a file is encrypted; it is not wrapped if the settings had no
+        privacy key when the file was sealed."""
         if len(file.key) == _KEY_BITS // 8:
             return file.key
         try:
@@ -139,13 +138,13 @@ class FileSpool:
             pass
         raise ConfigurationError(
             f"A prepared XA transaction waits in {file.path}, whose key is wrapped by another "
-            "privacy key than the settings have.",
-            hint="give the key under [privacy] that the transaction was read with; replace it "
-            "once XA RECOVER lists nothing at the server and a run has read that",
+            "privacy key than that of the settings.",
+            hint="set the key under [privacy] with which the transaction was read; replace it once "
+            "XA RECOVER lists nothing at the server and a run has read up to there",
         )
 
-    def _brought(self, path: ObjectPath) -> int:
-        """The descriptor of a scratch file with an object's content."""
+    def _downloaded(self, path: ObjectPath) -> int:
+        """Copy an object to a scratch file and return its descriptor."""
         with path.open() as content:
             descriptor = self._unnamed()
             with open(descriptor, "wb", closefd=False) as copy:
@@ -157,8 +156,8 @@ class FileSpool:
         removed = 0
         folder = self._folder(source)
         with lake_errors(folder):
-            found: list[LakePath] = [*folder.glob(f"batch-{batch:012d}-*.events")]
-            for path in found:
+            paths: list[LakePath] = [*folder.glob(f"batch-{batch:012d}-*.events")]
+            for path in paths:
                 if _NAME.fullmatch(path.name):
                     path.unlink()
                     removed += 1
@@ -174,11 +173,9 @@ class FileSpool:
 
 
 class DiskEventFile:
-    """`pipeline.ports.EventFile` over a descriptor, which goes when this object does.
-
-    `path` is the file's, or of a file without a name the folder. `size`: bytes that were written,
-    those that wait to be encrypted included. `key` is given of a file that was sealed.
-    """
+    """`pipeline.ports.EventFile` over a descriptor, which is closed with this object. `path` is the
+    file's; for a scratch file, its folder. `size`: bytes written, including those not encrypted
+    yet. `key`: that of a sealed file, which is only read."""
 
     def __init__(
         self, descriptor: int, path: LakePath, *, named: bool = False, key: bytes | None = None
@@ -194,7 +191,7 @@ class DiskEventFile:
         self._waiting = bytearray()
         self._begins: list[int] = []
         self._places: list[int] = []
-        """Of each piece: where what it encrypts begins, and where its ciphertext does."""
+        """For each piece, the offset of its plaintext in the content, and of its ciphertext."""
         self._stored = 0
         self._decrypted: tuple[int, bytes] = (-1, b"")
 
@@ -225,14 +222,14 @@ class DiskEventFile:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def close(self) -> None:
-        """Repeating it changes nothing."""
+        """Close the file; closing it again has no effect."""
         self._release()
         self._descriptor = -1
         self._waiting.clear()
         self._decrypted = (-1, b"")
 
     def seal(self) -> WaitingFile:
-        """Make the content durable and close."""
+        """Make the content durable and close the file."""
         if self._digest is None:
             raise ValueError(f"{self.path} is not a prepared file being written")
         with lake_errors(self.path):
@@ -253,7 +250,7 @@ class DiskEventFile:
         make_durable(path, sink, self._stored)
 
     def check(self, file: WaitingFile) -> None:
-        """Find the pieces of a sealed file; `SegmentsLost` if it is not what was sealed."""
+        """Find the pieces of a sealed file; `SegmentsLost` if it is not as it was sealed."""
         with lake_errors(self.path):
             with open(self._descriptor, "rb", buffering=0, closefd=False) as content:
                 if hashlib.file_digest(content, "sha256").hexdigest() != file.sha256:
@@ -284,11 +281,11 @@ class DiskEventFile:
         """Encrypt and write the next piece."""
         index, begin = len(self._begins), self._begins[-1] if self._begins else 0
         begin += self._length(index - 1) if index else 0
-        sealed = self._cipher.encrypt(_nonce(index), data, self._proven(last=last))
+        sealed = self._cipher.encrypt(_nonce(index), data, self._authenticated(last=last))
         stored = _LENGTH.pack(len(data)) + sealed
         if self._digest is not None:
             self._digest.update(stored)
-        # Before it is written: whatever comes of that, this nonce is never used again.
+        # Noted before it is written: even if writing fails, this nonce must never be used again.
         self._begins.append(begin)
         self._places.append(self._stored + _LENGTH.size)
         self._stored += len(stored)
@@ -297,33 +294,34 @@ class DiskEventFile:
             done += os.write(self._descriptor, memoryview(stored)[done:])
 
     def _piece(self, index: int, *, last: bool = False) -> bytes:
-        """What a piece encrypts; the newest one is kept, for the reads that follow."""
+        """Return a piece decrypted; the last one is kept for the reads that follow."""
         if self._decrypted[0] != index:
             sealed = self._stored_bytes(self._places[index], self._length(index) + _TAG_BYTES)
             try:
-                data = self._cipher.decrypt(_nonce(index), sealed, self._proven(last=last))
+                data = self._cipher.decrypt(_nonce(index), sealed, self._authenticated(last=last))
             except InvalidTag as error:
                 raise _lost(self.path, "is not what was written to it") from error
             self._decrypted = (index, data)
         return self._decrypted[1]
 
     def _length(self, index: int) -> int:
-        """Bytes that a piece encrypts."""
+        """Return the number of bytes that a piece encrypts."""
         following = self._places[index + 1 : index + 2]
         end = following[0] - _LENGTH.size if following else self._stored
         return end - self._places[index] - _TAG_BYTES
 
-    def _proven(self, *, last: bool) -> bytes:
+    def _authenticated(self, *, last: bool) -> bytes:
+        """Return the associated data of a piece's tag."""
         return self._name + bytes([last])
 
     def _stored_bytes(self, at: int, count: int) -> bytes:
-        found = os.pread(self._descriptor, count, at)
-        while len(found) < count:
-            more = os.pread(self._descriptor, count - len(found), at + len(found))
+        content = os.pread(self._descriptor, count, at)
+        while len(content) < count:
+            more = os.pread(self._descriptor, count - len(content), at + len(content))
             if not more:
                 raise _lost(self.path, "was cut off while it was read")
-            found += more
-        return found
+            content += more
+        return content
 
 
 def _nonce(index: int) -> bytes:
@@ -333,5 +331,5 @@ def _nonce(index: int) -> bytes:
 def _lost(path: LakePath, what: str) -> SegmentsLost:
     return SegmentsLost(
         f"Row events that waited in a file are lost: {path} {what}",
-        hint="nothing was recorded; restore the file from a copy of the lake, then run again",
+        hint="restore the file from a copy of the lake, then run again; nothing was recorded",
     )

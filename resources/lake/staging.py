@@ -1,7 +1,7 @@
-"""Staged files: what Spark reads of ours, and what it reads more than once.
+"""Staged files: what Spark reads from us, and intermediate results that it reads more than once.
 
-Each process has a folder of its own below the staging folder, and a lock beside it for as long as
-it lives. Whoever stages first removes the folders whose lock nobody holds.
+Each process has a folder of its own below the staging folder, and holds a lock beside it as long as
+it lives. A process that begins to stage removes the folders whose lock nobody holds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LOCKED: Final = ".lock"
 
 
 class Staging:
-    """The staged files of this process; its folder is made when it is needed."""
+    """The staged files of this process; its folder is created when it is needed."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -38,8 +38,8 @@ class Staging:
         self._ended: Callable[[], object] = lambda: None
 
     def stage(self, name: str, rows: pa.Table) -> str:
-        """A Parquet file of these rows; its absolute path. Nothing stays of one that could not
-        be written."""
+        """Write the rows to a Parquet file and return its absolute path; nothing stays of one that
+        could not be written."""
         with lake_errors(self._folder):
             readable = "".join(c if c.isalnum() and c.isascii() else "-" for c in name)
             descriptor, path = tempfile.mkstemp(
@@ -66,7 +66,7 @@ class Staging:
 
     @contextmanager
     def folder(self) -> Iterator[str]:
-        """A folder for files of Spark's that goes when it is done with."""
+        """Give a folder for files of Spark's, which is removed at the end of the context."""
         with lake_errors(self._folder):
             folder = tempfile.mkdtemp(prefix="folder-", dir=self._of_process())
         try:
@@ -75,7 +75,7 @@ class Staging:
             shutil.rmtree(folder, ignore_errors=True)
 
     def end(self) -> None:
-        """All that was staged goes now; repeating it changes nothing."""
+        """Remove everything that was staged; repeating it has no effect."""
         with self._turn:
             self._ended()
             self._own = None
@@ -92,20 +92,20 @@ class Staging:
 
 @dataclass(frozen=True, slots=True)
 class HeldFolder:
-    """A folder for this process alone. `held` is the descriptor of its lock, a file beside it that
-    no process holds any more once this one is dead."""
+    """A folder of this process. `held` is the descriptor of its lock, a file beside it, which the
+    operating system releases when the process ends."""
 
     folder: Path
     held: int
 
     def end(self) -> None:
-        """Remove it; what cannot be removed is left to the next process."""
+        """Remove the folder; what cannot be removed is left to the next process."""
         _remove(self.folder.with_name(self.folder.name + _LOCKED))
         os.close(self.held)
 
 
 def held_folder(among: Path, prefix: str) -> HeldFolder:
-    """A new one below `among`, where those of dead processes go."""
+    """Create a folder below `among`, and remove those of dead processes there."""
     for lock in among.glob(f"{prefix}*{_LOCKED}"):
         _remove_left(lock)
     while True:
@@ -113,14 +113,14 @@ def held_folder(among: Path, prefix: str) -> HeldFolder:
         fcntl.flock(held, fcntl.LOCK_EX)
         if os.fstat(held).st_nlink:
             break
-        os.close(held)  # somebody cleared it away before it was held
+        os.close(held)  # another process removed it before it was locked
     folder = Path(name.removesuffix(_LOCKED))
     folder.mkdir(mode=0o700)
     return HeldFolder(folder, held)
 
 
 def _remove_left(lock: Path) -> None:
-    """Remove the folder of a process that is gone. Another account's is never ours."""
+    """Remove a folder unless its process lives, or it is another account's."""
     try:
         held = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
@@ -136,7 +136,7 @@ def _remove_left(lock: Path) -> None:
 
 
 def _remove(lock: Path) -> None:
-    """The folder, then its lock; the lock stays where the folder does."""
+    """Remove a folder, then its lock; if the folder stays, so does the lock."""
     folder = Path(str(lock).removesuffix(_LOCKED))
     shutil.rmtree(folder, ignore_errors=True)
     if not folder.exists():

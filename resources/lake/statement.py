@@ -1,7 +1,7 @@
-"""The texts of a mirror's statements. Pure.
+"""The texts of SQL statements on a mirror. Pure.
 
-Identifiers are quoted by doubling backticks (Spark SQL reference, "Identifiers"); names
-come from the source's log, so none is ever put into a statement unquoted.
+Identifiers are quoted by doubling backticks (Spark SQL reference, "Identifiers"). Names come from
+the source's log, so each is quoted in every statement.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pipeline.ports.mirror_writes import (
 from pipeline.schema.types import sql_type
 
 COMPLETE = "complete"
-"""What a row of a MERGE's source is that no image speaks of: columns of a row that is there."""
+"""The `_change_type` of a row in a MERGE's source that has no image, but columns read by key."""
 
 _GONE = "s.`_change_type` = 'delete'"
 _PRESENT = "s.`_change_type` <> 'delete'"
@@ -48,15 +48,14 @@ def merge_statement(
     soft: bool = False,
     completed: Sequence[str] = (),
 ) -> str:
-    """MERGE of folded changes into a mirror.
+    """Return the MERGE of folded changes into a mirror.
 
     `mirror` is its absolute path, `source` the name of a view with `_change_type` and
-    `source_columns`, which are `columns` in the same order as the changes spell them.
-    `bounds` are (key column, least, greatest) as literals; they let Delta pass over files.
-    `keeps`: a column → the view's boolean that says whether the mirror's value stays.
-    `soft`: a deleted row stays as its last image shows it, and `_deleted_at` is the view's
-    `_committed_at`; it is NULL for every other. `completed`: all that a "complete" brings,
-    to rows that there are.
+    `source_columns`, which are `columns` in the same order, as the changes spell them. `bounds` are
+    (key column, least, greatest) as literals, by which Delta skips files. `keeps`: a column → the
+    view's boolean that says whether the mirror's value stays. `soft`: a deleted row stays as its
+    last image shows it, with the view's `_committed_at` in `_deleted_at`, which is NULL in all
+    other rows. `completed`: the columns that a "complete" row brings to an existing row.
     """
     spelled = dict(zip(columns, source_columns, strict=True))
     on = [f"t.{quoted(c)} = s.{quoted(spelled[c])}" for c in key]
@@ -71,8 +70,8 @@ def merge_statement(
     present = "" if soft else f" and {_PRESENT}"
     complete = ""
     if completed:
-        told = ", ".join(f"t.{quoted(c)} = s.{quoted(spelled[c])}" for c in completed)
-        complete = f"when matched and {_COMPLETES} then update set {told}\n"
+        setting = ", ".join(f"t.{quoted(c)} = s.{quoted(spelled[c])}" for c in completed)
+        complete = f"when matched and {_COMPLETES} then update set {setting}\n"
         present += f" and not ({_COMPLETES})"
     return (
         f"merge into delta.{quoted(mirror)} as t using {quoted(source)} as s\n"
@@ -99,8 +98,8 @@ def _updated(
 def count_statement(
     *, mirror: str, source: str, columns: Sequence[str], source_columns: Sequence[str]
 ) -> str:
-    """MERGE into a mirror without a key: every copy of an image that `source` calls a
-    "delete" goes, and its other rows come."""
+    """Return the MERGE into a mirror without a key: all copies of each "delete" in `source` go, and
+    its other rows are inserted."""
     pairs = list(zip(columns, source_columns, strict=True))
     on = [_GONE, *(f"t.{quoted(c)} <=> s.{quoted(spelled)}" for c, spelled in pairs)]
     return (
@@ -117,8 +116,8 @@ def step_statement(
     step: SetProperties | DropColumns | RenameColumn | WidenColumn | AddColumns,
     spell: Callable[[str], str],
 ) -> str:
-    """The ALTER of a step; `mirror` is the table's absolute path, which spells its columns by
-    `spell`."""
+    """Return the ALTER of a step; `mirror` is the absolute path of the table, which spells its
+    columns by `spell`."""
     table = f"delta.{quoted(mirror)}"
 
     def own(name: str) -> str:
@@ -126,8 +125,8 @@ def step_statement(
 
     match step:
         case SetProperties(properties):
-            told = ", ".join(f"'{name}' = '{value}'" for name, value in properties)
-            return f"alter table {table} set tblproperties ({told})"
+            setting = ", ".join(f"'{name}' = '{value}'" for name, value in properties)
+            return f"alter table {table} set tblproperties ({setting})"
         case DropColumns(names):
             return f"alter table {table} drop columns ({', '.join(map(own, names))})"
         case RenameColumn(name, to):
@@ -141,23 +140,23 @@ def step_statement(
 
 
 def literal(value: pa.Scalar) -> str:
-    """A value as Spark reads it: text as the hex of its UTF-8, so that no escaping matters."""
+    """Return a value as a literal of Spark SQL; text as hex of its UTF-8, to need no escapes."""
     kind = value.type
     if not value.is_valid:
-        told = "null"
+        text = "null"
     elif pa.types.is_string(kind):
-        told = f"X'{value.as_py().encode().hex()}'"
+        text = f"X'{value.as_py().encode().hex()}'"
     elif pa.types.is_binary(kind):
-        told = f"X'{value.as_py().hex()}'"
+        text = f"X'{value.as_py().hex()}'"
     elif pa.types.is_date(kind):
-        told = f"'{value.as_py().isoformat()}'"
+        text = f"'{value.as_py().isoformat()}'"
     elif pa.types.is_timestamp(kind):
         zone = "" if kind.tz is None else "+00:00"
-        told = f"'{value.as_py().replace(tzinfo=None).isoformat(' ')}{zone}'"
+        text = f"'{value.as_py().replace(tzinfo=None).isoformat(' ')}{zone}'"
     elif pa.types.is_floating(kind):
-        told = f"'{value.as_py()!r}'"
+        text = f"'{value.as_py()!r}'"
     elif pa.types.is_decimal(kind):
-        told = f"{value.as_py():f}BD"
+        text = f"{value.as_py():f}BD"
     else:
-        told = str(value.as_py()).lower()
-    return f"cast({told} as {sql_type(kind)})"
+        text = str(value.as_py()).lower()
+    return f"cast({text} as {sql_type(kind)})"

@@ -1,8 +1,8 @@
-"""Where the lake lies: a folder of this machine or a prefix of an object store.
+"""The lake's storage, a folder of this machine or a prefix of an object store: errors, durability.
 
-On a file system a file is durable once it was flushed (fsync) and its name once its folder was. In
-an object store both are one answer: the object is there, whole, once its upload was completed;
-then its length is asked for, and whoever publishes it reads it back by its checksum.
+On a file system a file is durable once it was flushed (fsync), and its name once its folder was. In
+an object store both come with one answer: the object exists, whole, once its upload is complete.
+Then its length is asked for, and whoever publishes it reads it back by its checksum.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _CURES = {
     errno.EROFS: ("is mounted read-only", "mount it writable, then run again"),
     errno.EACCES: ("may not be used by this account", "give this account access, then run again"),
     errno.EPERM: ("may not be used by this account", "give this account access, then run again"),
-    errno.ENOENT: ("is gone", "bring the lake's storage back, then run again"),
+    errno.ENOENT: ("is missing", "bring the lake's storage back, then run again"),
 }
 
-_EVERYBODYS = frozenset(
+_OF_THE_MACHINE = frozenset(
     {
         errno.EDQUOT,
         errno.EIO,
@@ -52,15 +52,15 @@ _EVERYBODYS = frozenset(
         errno.ETIMEDOUT,
     }
 )
-"""What storage or a machine lacks, whichever file it is found out at."""
+"""Errors of the whole storage or machine, whichever file they are raised for."""
 
 _OS_ERROR = re.compile(r"os error (\d+)")
-"""How delta-rs tells an errno."""
+"""An errno in an error message of delta-rs."""
 
 
 @contextmanager
 def lake_errors(path: LakePath) -> Iterator[None]:
-    """Whatever storage or delta-rs raises inside becomes `LakeUnavailable` about `path`."""
+    """Turn whatever the storage or delta-rs raises inside into `LakeUnavailable` about `path`."""
     try:
         yield
     except (BaseError, DeltaError, OSError) as error:
@@ -69,9 +69,8 @@ def lake_errors(path: LakePath) -> Iterator[None]:
 
 @contextmanager
 def mirror_errors(lake: LakePath, path: LakePath) -> Iterator[None]:
-    """What goes wrong inside is the matter of the mirror at `path` alone (`MirrorRefused`),
-    unless the lake is away, full or read-only, or this machine has no room (`LakeUnavailable`).
-    """
+    """Turn errors inside into `MirrorRefused`, which concerns the mirror at `path` only; or into
+    `LakeUnavailable` if the lake is missing, full or read-only, or this machine has no memory."""
     try:
         yield
     except MirrorRefused as error:
@@ -90,11 +89,11 @@ def mirror_errors(lake: LakePath, path: LakePath) -> Iterator[None]:
 def _about_mirror(
     lake: LakePath, path: LakePath, error: Exception
 ) -> LakeUnavailable | MirrorRefused:
-    told = _OS_ERROR.search(str(error))
-    number = int(told[1]) if told else None
+    match = _OS_ERROR.search(str(error))
+    number = int(match[1]) if match else None
     if isinstance(error, OSError):
         number = error.errno
-    if number in _EVERYBODYS:
+    if number in _OF_THE_MACHINE:
         return unavailable(path, number, os.strerror(number or 0))
     if isinstance(lake, ObjectPath) and refusal(str(error)) is not None:
         return _refused(path, error)
@@ -104,24 +103,25 @@ def _about_mirror(
     elif isinstance(error, OSError | DeltaError):
         said = _said(error)
     else:
-        said = type(error).__name__  # Arrow's words may have a row's value
+        said = type(error).__name__  # a message of Arrow's can have a value of a row
     return MirrorRefused(f"its mirror {path} cannot be used: {said}", hint="rewrite the mirror")
 
 
 def _require_lake(lake: LakePath, error: Exception) -> None:
-    """`LakeUnavailable` where it is gone: `error`, about one of its tables, is about all then."""
+    """Raise `LakeUnavailable` if the lake is missing: then `error`, raised for one of its tables,
+    concerns them all."""
     with lake_errors(lake):
         if not lake.is_dir():
             raise unavailable(lake, errno.ENOENT, "") from error
 
 
 def _said(error: Exception) -> str:
-    told: str | None = error.strerror if isinstance(error, OSError) else None
-    return told or first_line(str(error)) or type(error).__name__
+    reason: str | None = error.strerror if isinstance(error, OSError) else None
+    return reason or first_line(str(error)) or type(error).__name__
 
 
 def unavailable(path: LakePath, number: int | None, what: str) -> LakeUnavailable:
-    """The refusal for an errno, or for words where there is none."""
+    """Return the error for an errno, or for a description `what` of another failure."""
     state, cure = _CURES.get(number or 0, (f"cannot be used: {what}", "check it, then run again"))
     return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
 
@@ -132,9 +132,9 @@ def first_line(text: str) -> str:
 
 
 def _refused(path: LakePath, error: Exception) -> LakeUnavailable:
-    told = refusal(f"{type(error).__name__} {error}") if isinstance(path, ObjectPath) else None
-    if told is not None:
-        state, cure = told
+    answer = refusal(f"{type(error).__name__} {error}") if isinstance(path, ObjectPath) else None
+    if answer is not None:
+        state, cure = answer
         return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
     number = error.errno if isinstance(error, OSError) else None
     return unavailable(path, number, _said(error))
@@ -145,7 +145,7 @@ def delta_table(path: LakePath, version: int | None = None) -> DeltaTable:
 
 
 def opened_table(path: LakePath) -> DeltaTable | None:
-    """The table there; None where there is none."""
+    """Return the newest version of the table at a path; None if there is no table."""
     try:
         return delta_table(path)
     except TableNotFoundError:
@@ -157,50 +157,50 @@ def delta_options(path: LakePath) -> dict[str, str] | None:
 
 
 def file_named(lake: LakePath, name: str) -> LakePath:
-    """What a write names: a file of the lake, or a staged one of this machine."""
+    """Return the file that a write names: of the lake, or a staged one of this machine."""
     if isinstance(lake, ObjectPath) and is_url(name):
         return lake.named(name)
     return Path(name)
 
 
 def missing_files(folder: LakePath, names: Sequence[str]) -> int:
-    """How many of the files `names`, below a folder, are gone. In a store they are listed, a
-    thousand a request, where each would be a request otherwise."""
+    """Return how many of the files `names`, below a folder, are missing. A store lists a thousand
+    in one request, so several are listed rather than asked for one by one."""
     if isinstance(folder, ObjectPath) and len(names) > 1:
-        there = {path.relative_to(folder) for path in folder.rglob()}
-        return sum(name not in there for name in names)
+        listed = {path.relative_to(folder) for path in folder.rglob()}
+        return sum(name not in listed for name in names)
     return sum(not (folder / name).is_file() for name in names)
 
 
 def parquet_content(path: LakePath) -> Path | IO[bytes]:
-    """What pyarrow reads a file by."""
+    """Return a file in a form that pyarrow reads."""
     return path.open() if isinstance(path, ObjectPath) else path
 
 
 def new_file(path: LakePath) -> ByteSink:
-    """Takes the content of a file; `make_durable` ends it."""
+    """Create a file for writing; `make_durable` completes it."""
     return path.create() if isinstance(path, ObjectPath) else path.open("wb", buffering=0)
 
 
 def make_durable(path: LakePath, content: ByteSink, size: int) -> None:
-    """Close what `new_file` gave: its `size` bytes survive the machine. The name of a file of
-    this machine does once `sync_folder` ran. OSError where a store has another length."""
+    """Close a file of `new_file`, so that its `size` bytes survive a crash of the machine. The
+    file's name does so once `sync_folder` ran, too. `OSError` if a store has another length."""
     if isinstance(path, ObjectPath):
         content.close()
-        found = path.stat().st_size
-        if found != size:
-            raise OSError(errno.EIO, f"has {found} bytes instead of {size}")
+        stored = path.stat().st_size
+        if stored != size:
+            raise OSError(errno.EIO, f"has {stored} bytes instead of {size}")
         return
     os.fsync(content.fileno())  # type: ignore[attr-defined]
     content.close()
 
 
 def write_durably(path: LakePath, content: bytes) -> None:
-    """A small file, whole or not at all, in place of one that is there; in a folder that is."""
+    """Write or replace a small file, whole or not at all, in an existing folder."""
     if isinstance(path, ObjectPath):
         path.write_bytes(content)
         if path.read_bytes() != content:
-            raise OSError(errno.EIO, "was read back with another content")
+            raise OSError(errno.EIO, "was read back with other content")
         return
     draft = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}")
     with draft.open("wb") as file:
@@ -217,7 +217,7 @@ def sha256_of(path: LakePath) -> str:
 
 
 def make_durable_folder(folder: LakePath) -> None:
-    """Create a folder and its parents; each new name is on disk before this returns."""
+    """Create a folder and its parents; each new name is durable when this returns."""
     if isinstance(folder, ObjectPath):
         return
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
@@ -238,12 +238,12 @@ def sync_folder(folder: LakePath) -> None:
 
 
 def delta_tables(folder: LakePath) -> Iterator[LakePath]:
-    """The Delta tables below a folder, at any depth; there is none inside of another."""
+    """Yield the Delta tables below a folder, at any depth; none is inside another."""
     try:
         below: list[LakePath] = [*folder.iterdir()]
     except (FileNotFoundError, NotADirectoryError):
         return
-    # A store keeps the mark of a folder that is empty, which Hadoop makes: it is none.
+    # Hadoop can leave an empty object as the mark of a former folder, hence `is_dir`.
     if any(path.name == "_delta_log" and path.is_dir() for path in below):
         yield folder
         return
@@ -253,27 +253,28 @@ def delta_tables(folder: LakePath) -> Iterator[LakePath]:
 
 
 def files_below(folder: LakePath) -> dict[str, os.stat_result | ObjectFacts]:
-    """Names below a folder, at any depth, and what is known of those files. Left out is what is
-    hidden from Delta: files and folders whose name begins with `_` or `.`, the log among them."""
+    """Return the names below a folder, at any depth, with the facts of those files. What Delta
+    takes for hidden is left out: files and folders whose name begins with `_` or `.`, such as the
+    log."""
     if isinstance(folder, ObjectPath):
         return {
             name: facts
             for name, facts in folder.facts_below()
             if not any(part.startswith(_HIDDEN) for part in name.split("/"))
         }
-    found: dict[str, os.stat_result | ObjectFacts] = {}
+    files: dict[str, os.stat_result | ObjectFacts] = {}
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(_HIDDEN)]
         for path in (Path(place) / name for name in names if not name.startswith(_HIDDEN)):
-            found[path.relative_to(folder).as_posix()] = path.stat()
-    return found
+            files[path.relative_to(folder).as_posix()] = path.stat()
+    return files
 
 
 _HIDDEN = ("_", ".")
 
 
 def remove_folder(folder: LakePath) -> None:
-    """With all that is in it; none there is no error."""
+    """Delete a folder with all its content; a missing one is no error."""
     if isinstance(folder, ObjectPath):
         folder.rmtree()
         return
@@ -282,8 +283,8 @@ def remove_folder(folder: LakePath) -> None:
 
 
 def move_folder(folder: LakePath, target: LakePath) -> None:
-    """With all that is in it, durably. In a store that is a copy of each object, then its
-    deletion: repeating it after an end in between moves the rest."""
+    """Move a folder with all its content, durably. In a store each object is copied, then deleted;
+    after an interruption, repeating it moves the rest."""
     if isinstance(folder, ObjectPath) and isinstance(target, ObjectPath):
         for path in folder.rglob():
             path.replace(target / path.relative_to(folder))
@@ -296,11 +297,9 @@ def move_folder(folder: LakePath, target: LakePath) -> None:
 
 
 def remove_table(folder: LakePath, held: Held) -> None:
-    """A Delta table is gone as a whole, then its files and its folder; none there is no error.
-
-    The folder is opened, then `held` is asked, and what goes is what was opened: a table that
-    somebody makes in its place meanwhile stays.
-    """
+    """Remove a Delta table as a whole, then its files and its folder; a missing one is no error.
+    The folder is opened before `held` is asked, and deleted through its descriptor: a table that
+    another process creates in its place meanwhile stays."""
     if isinstance(folder, ObjectPath):
         held()
         folder.remove_table()

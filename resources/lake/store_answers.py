@@ -1,4 +1,4 @@
-"""What an object store refuses, by the codes of its answers: its state, and the cure."""
+"""Error codes of object stores → the store's state in words, and a hint."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TAKEN: Final = (
     "refuses each commit for another one, and there is none (409)",
     "run again later; if it stays so, ask whoever runs the store about conditional writes",
 )
-"""What is said of a store that answers 409 without end: Amazon S3 asks to try again then."""
+"""For a store that answers each commit with 409, by which Amazon S3 asks to try again."""
 
 _ANSWERS: Final = (
     (
@@ -61,7 +61,6 @@ _ANSWERS: Final = (
 
 
 def refusal(said: str) -> tuple[str, str] | None:
-    """The store's state and the cure, by an error's words; None where they are none of a store
-    that refuses."""
-    fitting = (told for codes, told in _ANSWERS if any(code in said for code in codes))
+    """Return the store's state and a hint for an error message; None if no store refused."""
+    fitting = (answer for codes, answer in _ANSWERS if any(code in said for code in codes))
     return next(fitting, None)

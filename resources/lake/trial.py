@@ -1,18 +1,24 @@
-"""Whether a Spark, and an object store, keep what mirrors stand on, tried in the lake: with a small
-table, and with two small objects.
+"""The trial of a Spark with a small table in the lake, and of an object store with two small
+objects.
 
-A Spark elsewhere may have a Delta without our log store, or an old one. What it writes is read
-here, and what it is asked to commit twice, or late, must not be in the table's log.
+A Spark server can have a Delta without our log store, or with an old one. The trial reads what it
+wrote, and asks it for repeated and late commits, none of which may be in the table's log.
+
+Each start of a Spark whose tasks run elsewhere also proves that they see the same disks as this
+process. Otherwise they would write rows to another disk under the lake's path, and the commit would
+name files that nobody finds. One task that reads and one that writes are tried: all machines of a
+cluster are assumed to be alike.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pipeline.changes.strategy import NOTHING
 from pipeline.errors import ConfigurationError, LockstepError, TableError
@@ -33,17 +39,20 @@ from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.pin import Head, head_of
 from resources.lake.spark import APP_ID, TXN_VERSION, Spark, stamped
 from resources.lake.staging import Staging
-from resources.lake.storage import lake_errors, remove_folder, remove_table
+from resources.lake.storage import lake_errors, parquet_content, remove_folder, remove_table
 from resources.lake.writing import commit
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 _SCHEMA: Final = pa.schema([("id", pa.int64())])
-_PAGE: Final = "docs/deploy.md#where-spark-runs says what a server needs"
+_PAGE: Final = "see docs/deploy.md#where-spark-runs for what a server needs"
 
 
 def require_kept(spark: Spark, lake: LakePath, staging: Path) -> None:
-    """Write, merge and read under the lake's folder; nothing stays. `ConfigurationError` for what
-    it does not keep, and whatever a session ends in (`LockstepError`)."""
-    there = lake.is_dir()
+    """Write, merge and read below the lake's folder; nothing stays. `ConfigurationError` if Spark
+    breaks a promise, and any error of a session (`LockstepError`)."""
+    existed = lake.is_dir()
     spark.session()
     aside = lake / f"_lockstep-trial-{uuid4()}"
     staged = Staging(staging)
@@ -59,32 +68,33 @@ def require_kept(spark: Spark, lake: LakePath, staging: Path) -> None:
         with suppress(LockstepError, OSError):
             remove_table(aside / "t", unasked)
             remove_folder(aside)
-            if not there and isinstance(lake, Path):
+            if not existed and isinstance(lake, Path):
                 lake.rmdir()
         staged.end()
 
 
 def _require_rows(mirrors: SparkMirrors, staged: Staging) -> None:
-    """What was staged is in the table, and nothing else."""
+    """Raise `ConfigurationError` unless the table has what was written, and nothing else."""
     mirrors.write(_write(staged, 1))
     mirrors.write(_write(staged, 2))
-    found = [row for batch in mirrors.rows("t", ["id"], 1) for row in batch["id"].to_pylist()]
-    if sorted(found) != [1, 2]:
+    ids = [row for batch in mirrors.rows("t", ["id"], 1) for row in batch["id"].to_pylist()]
+    if sorted(ids) != [1, 2]:
         raise ConfigurationError("Spark wrote other rows than it was given", hint=_PAGE)
 
 
 def _require_commits_once(
     spark: Spark, mirrors: SparkMirrors, table: LakePath, staged: Staging
 ) -> None:
-    """A transaction that is there is not made again; a plan of yesterday is refused."""
+    """Raise `ConfigurationError` if a recorded transaction is committed again, or a commit is made
+    that was planned on another version."""
     head = head_of(table)
     earlier, other = Head(head.version - 1, head.digest), Head(head.version, "0" * 64)
-    for number, planned_on, what in (
+    for number, planned_on, fault in (
         (2, head, "makes the same commit twice"),
         (3, earlier, "commits at another version than it was told to"),
         (4, other, "commits after another commit than it was told to"),
     ):
-        # Past everything that would notice here that there is nothing to do.
+        # Without `SparkMirrors.write`, which would notice that there is nothing to do.
         write = _write(staged, number)
         recorded = {APP_ID: write.target.app_id, TXN_VERSION: str(write.target.txn_version)}
         session = spark.session()
@@ -96,10 +106,10 @@ def _require_commits_once(
             commit(session, write, table, staged, None, str)
         if newest_version(table) != head.version:
             raise ConfigurationError(
-                f"Spark {what}: a late run could do harm",
+                f"Spark {fault}, so a late run could damage a mirror",
                 hint=f"start it with Lockstep's log store, of this version; {_PAGE}",
             )
-    # It could have, each time.
+    # This proves that the refused commits did not fail for another reason.
     mirrors.write(_write(staged, 5))
 
 
@@ -112,23 +122,71 @@ def _write(staged: Staging, number: int) -> MirrorWrite:
 
 
 def require_conditional_writes(lake: ObjectPath) -> None:
-    """Write, read, list and delete under the lake's prefix. `LakeUnavailable` where that is
-    refused; `ConfigurationError` for a store that lets a second writer overwrite the first: two
-    runs could commit the same version of a table."""
+    """Write, read, list and delete below the lake's prefix. `LakeUnavailable` if the store refuses
+    that. `ConfigurationError` if a second writer can overwrite the first: two runs could commit the
+    same version of a table."""
     path = lake / f"_lockstep-probe-{uuid4()}" / "commit"
     with lake_errors(lake):
         try:
             first, second = path.create_once(b"1"), path.create_once(b"2")
-            found, listed = path.read_bytes(), [one.name for one in path.parent.rglob()]
+            content, listed = path.read_bytes(), [file.name for file in path.parent.rglob()]
         finally:
             path.unlink()
-    if not first or second or found != b"1":
+    if not first or second or content != b"1":
         raise ConfigurationError(
             f"{lake} lets a second writer overwrite the first.",
             hint="use a store with conditional writes (If-None-Match), as Amazon S3 has since 2024",
         )
     if listed != ["commit"]:
         raise ConfigurationError(
-            f"{lake} does not list what was just written.",
+            f"{lake} does not list an object that was just written.",
             hint="use a store whose listings are consistent, as Amazon S3's are since 2020",
         )
+
+
+_MARK = [20]
+
+
+def require_visible(session: SparkSession, lake: LakePath, staging: Path, named: str) -> None:
+    """Raise `ConfigurationError`, with Spark's name `named`, unless it reads a staged file and
+    writes to the lake's folder in one statement; nothing stays."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    probe = lake / f"_lockstep-probe-{uuid4()}"
+    staged = Staging(staging)
+    try:
+        file = staged.stage("probe", pa.table({"n": _MARK}))
+        rows = session.read.schema("n bigint").parquet(file)
+        cause: Exception | None = None
+        try:
+            rows.write.parquet(str(probe))
+        except (PySparkException, Py4JJavaError) as error:
+            cause = error
+        if cause is not None or _written(probe) != _MARK:
+            try:
+                read = [row[0] for row in rows.collect()]
+            except (PySparkException, Py4JJavaError) as error:
+                read, cause = [], error
+            raise _invisible(named, lake if read == _MARK else staging) from cause
+    finally:
+        staged.end()
+        with suppress(OSError):
+            remove_folder(probe)
+
+
+def _written(probe: LakePath) -> list[int]:
+    with lake_errors(probe):
+        files = [*probe.iterdir()] if probe.is_dir() else []
+        tables = [
+            pq.read_table(parquet_content(file)) for file in files if file.name.endswith(".parquet")
+        ]
+        return [number for table in tables for number in table["n"].to_pylist()]
+
+
+def _invisible(named: str, place: LakePath) -> ConfigurationError:
+    return ConfigurationError(
+        f"{named} does not see {place} as this machine does",
+        hint="put it on a disk that both have mounted at this path, accessible to this account: "
+        "see docs/deploy.md#where-spark-runs",
+    )

@@ -1,11 +1,11 @@
-"""Mirrors' files made fewer: `pipeline.ports.upkeep` by Spark, and what is known without it.
+"""`pipeline.ports.upkeep`: OPTIMIZE, REORG and VACUUM of mirrors by Spark, and thinning of logs.
 
-When to do which, and which checkpoints go, is decided in `pipeline.upkeep`.
+`pipeline.upkeep` decides when to do which, and which checkpoints are deleted.
 
-The commits are Delta's own, in Java: delta-rs' OPTIMIZE refuses tables with deletion vectors. They
-are bound to the version they were planned on like any other (`pin`), so that whoever writes to the
-mirror meanwhile wins. delta-rs tells which files VACUUM would delete, but must not delete them: to
-its VACUUM, files of deletion vectors that are in use belong to nobody.
+The commits are made by Delta in Java, since delta-rs' OPTIMIZE refuses tables with deletion
+vectors. Like all commits they are bound to the version that they were planned on (`pin`), so a
+concurrent writer of the mirror wins. delta-rs tells which files VACUUM would delete, but must not
+delete them: its VACUUM also takes files of deletion vectors that are in use.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pipeline.upkeep.decide import Checkpoint, MirrorFiles, Pile, StepKind, Upke
 from resources.lake.delta_log import newest_version, read_commit
 from resources.lake.java_errors import spark_errors
 from resources.lake.paths import LakePath, ObjectPath
-from resources.lake.pin import behind, head_of
+from resources.lake.pin import head_of, pinned_errors
 from resources.lake.sizes import deleted_rows, files_of
 from resources.lake.spark import USER_METADATA, Spark, one_session, stamped
 from resources.lake.statement import quoted
@@ -34,13 +34,13 @@ from resources.lake.storage import delta_table, files_below, lake_errors, mirror
 _DELTA: Final = "spark.databricks.delta"
 _HOUR: Final = timedelta(hours=1)
 _FEW_FILES: Final = 10_000
-"""Up to which a session for few rows vacuums sooner."""
+"""Number of files up to which a session for few rows vacuums faster."""
 _FEW_BYTES: Final = 64 << 20
-"""Up to which a session for few rows does it sooner."""
+"""Size up to which a session for few rows rewrites files faster."""
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
-_UNTOLD: Final = (
-    "its properties keep replaced files or the log for less time than versions are promised, so "
-    "that nothing tells which files are needed: `lockstep check` says how to set them"
+_UNKNOWN: Final = (
+    "its properties keep replaced files or the log for less time than versions are promised, so it "
+    "is unknown which files are needed: `lockstep check` says how to set them"
 )
 
 
@@ -66,7 +66,7 @@ class SparkUpkeep:
             holds = retention is not None and retention.holds(self._keep)
             pile = _unneeded(path, table, self._keep) if holds else Pile()
             free = None if isinstance(path, ObjectPath) else shutil.disk_usage(path).free
-        return MirrorFiles(tuple(sizes), rows, deleted, pile, None if holds else _UNTOLD, free)
+        return MirrorFiles(tuple(sizes), rows, deleted, pile, None if holds else _UNKNOWN, free)
 
     def commit(self, mirror: str, version: int) -> LakeCommit | None:
         path = self._lake / mirror
@@ -78,8 +78,8 @@ class SparkUpkeep:
         head = head_of(path)
         if head.version != above:
             raise CommitConflict(
-                f"Somebody committed to {mirror} before its upkeep did",
-                hint="the next upkeep tries again",
+                f"Another writer committed to {mirror} before its upkeep did",
+                hint="wait for the next upkeep, which tries again",
             )
         statement = f"REORG TABLE delta.{quoted(str(path))} APPLY (PURGE)"
         stamps = {**head.pin(), USER_METADATA: said}
@@ -93,21 +93,20 @@ class SparkUpkeep:
         with (
             one_session(self._spark, few=step.pile.bytes <= _FEW_BYTES) as session,
             mirror_errors(self._lake, path),
-            behind(path, head),
+            pinned_errors(path, head),
             stamped(session, stamps),
         ):
             session.sql(statement).collect()
-        made = newest_version(path)
-        return None if made == above else above + 1
+        return None if newest_version(path) == above else above + 1
 
     def thin_log(self, folder: str, now: datetime, *, delete: bool) -> Pile:
-        return thinned(self._lake / folder, now, delete=delete)
+        return thin_log(self._lake / folder, now, delete=delete)
 
     def vacuum(self, mirror: str) -> Pile:
         path = self._lake / mirror
         before, hours = files_below(path), f"{self._keep / _HOUR:.6f}"
         stamps = {
-            # The time is ours, not a person's.
+            # The check guards against a mistyped time; this one is computed.
             f"{_DELTA}.retentionDurationCheck.enabled": "false",
             f"{_DELTA}.vacuum.logging.enabled": "false",
         }
@@ -122,10 +121,13 @@ class SparkUpkeep:
         return Pile.of([facts.st_size for name, facts in before.items() if name not in after])
 
 
-def thinned(path: LakePath, now: datetime, *, delete: bool) -> Pile:
-    """The checkpoints of a table's log that go, or would: those of one file (Delta protocol,
-    "Checkpoints"). None where there is no table. deltalake's `cleanup_metadata` goes by the age of
-    commits, and keeps all checkpoints of the time for which the log is kept."""
+def thin_log(path: LakePath, now: datetime, *, delete: bool) -> Pile:
+    """Delete superfluous checkpoints of a table's log, or only count them; an empty pile without a
+    table.
+
+    They are checkpoints of one file (Delta protocol, "Checkpoints"). deltalake's `cleanup_metadata`
+    deletes by the age of commits, and keeps all checkpoints for as long as the log is kept.
+    """
     log = path / "_delta_log"
     with lake_errors(path):
         checkpoints = [
@@ -142,10 +144,10 @@ def thinned(path: LakePath, now: datetime, *, delete: bool) -> Pile:
 
 
 def _unneeded(path: LakePath, table: DeltaTable, keep: timedelta) -> Pile:
-    """The table's files of rows that no version needs which was replaced within `keep`, counted in
-    whole hours; files of writes that ended without a commit count once they are as old."""
+    """Return the data files that no version needs which was current within `keep`, in whole hours;
+    files of writes that ended without a commit count once they are as old."""
     hours = -(-keep // _HOUR)
     names = table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
-    there = files_below(path)
-    gone = {unquote(name) for name in names if name.endswith(".parquet")} & there.keys()
-    return Pile.of([there[name].st_size for name in gone])
+    files = files_below(path)
+    unneeded = {unquote(name) for name in names if name.endswith(".parquet")} & files.keys()
+    return Pile.of([files[name].st_size for name in unneeded])

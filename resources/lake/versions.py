@@ -1,4 +1,4 @@
-"""One version of a Delta table, opened to be read, or why it cannot be any more."""
+"""One version of a Delta table, opened for reading, or the reason why it cannot be any more."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 BY_AGE: Final = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
-"""Delta refuses a version by the age of its commit, also one that was the newest until now; here
-its files are looked for."""
+"""The setting by which Delta refuses a version for the age of its commit, even if that was the
+newest one until now. It is switched off: here, the version's files are looked for."""
 
 _HINT: Final = (
     "read as of a later place: `lockstep versions --list`; `keep` under [lake] in lockstep.toml "
@@ -30,8 +30,8 @@ _HINT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class MirrorVersion:
-    """A version of the Delta table in a folder. `table_id`: of that table, None where nobody
-    kept it; `batch`: the last one that the version may show."""
+    """A version of the Delta table in a folder. `table_id` is that table's id, None if it was not
+    recorded; `batch` is the last one that the version can show."""
 
     path: LakePath
     version: int
@@ -40,12 +40,12 @@ class MirrorVersion:
 
 
 def opened(version: MirrorVersion) -> DeltaTable:
-    """`VersionGone` unless it is that version of that table, and all of it is there."""
+    """Open a version. `VersionGone` unless it is of that table, and complete."""
     path, number = version.path, version.version
-    why = lacking(path, number, table_id=version.table_id, batch=version.batch)
-    if why is not None:
+    reason = lacking(path, number, table_id=version.table_id, batch=version.batch)
+    if reason is not None:
         raise VersionGone(
-            f"Version {number} of {path} cannot be read any more: {why}",
+            f"Version {number} of {path} cannot be read any more: {reason}",
             hint=f"{_earliest(version)}{_HINT}",
         )
     return delta_table(path, number)
@@ -54,14 +54,14 @@ def opened(version: MirrorVersion) -> DeltaTable:
 def lacking(
     path: LakePath, version: int, *, table_id: str | None = None, batch: int | None = None
 ) -> str | None:
-    """Why a version of the table there cannot be read; None where all of it is there, and it is
-    of that table and shows nothing behind that batch, if so asked."""
+    """Return why a version of the table at a path cannot be read; None if it can. With `table_id`
+    it must be of that table, with `batch` show no later batch."""
     try:
         table = delta_table(path, version)
         if table_id is not None and str(table.metadata().id) != table_id:
-            return "another table was made in its folder since"
+            return "another table was created in its folder since"
         if batch is not None and _shows(path, version) > batch:
-            return "the lake was set back, and the version was made a second time"
+            return "the lake was set back, and the version was written again"
         lost = missing_files(path, pa.table(table.get_add_actions()).column("path").to_pylist())
     except (DeltaError, OSError) as error:
         return first_line(str(error)) or "its log is gone"
@@ -69,16 +69,16 @@ def lacking(
 
 
 def _shows(path: LakePath, version: int) -> int:
-    """The last batch that the commit says it shows; 0 where it is gone: the version is that of a
-    checkpoint."""
+    """Return the last batch that a version's commit says it shows; 0 if its file is gone and only a
+    checkpoint has the version."""
     commit = read_commit(path, version)
     said = None if commit is None else commit.said
     return 0 if said is None else max(said.get("batches", [0]))
 
 
 def version_rows(version: MirrorVersion) -> pa.Table:
-    """All its rows, in no particular order. `ConfigurationError` where only Spark can read
-    them."""
+    """Return all rows of a version, in no particular order. `ConfigurationError` if only Spark can
+    read them."""
     if needs_spark(version.path, opened(version)):
         raise ConfigurationError(
             f"{version.path} has widened columns and rows marked as deleted: only Spark reads both",
@@ -92,8 +92,8 @@ def version_rows(version: MirrorVersion) -> pa.Table:
 
 
 def version_frame(session: SparkSession, version: MirrorVersion) -> DataFrame:
-    """The same as a DataFrame of a session that knows Delta, whose refusal of old commits is
-    switched off: Spark reads when the DataFrame is used."""
+    """Return all rows of a version as a DataFrame of a session with Delta. The session's refusal of
+    old commits is switched off, since Spark reads only when the DataFrame is used."""
     opened(version)
     session.conf.set(BY_AGE, "false")
     return (
@@ -102,8 +102,8 @@ def version_frame(session: SparkSession, version: MirrorVersion) -> DataFrame:
 
 
 def _earliest(version: MirrorVersion) -> str:
-    """The earliest later place that the mirror can be read as of, in words; nothing where there is
-    none. Versions go oldest first, so it is halved."""
+    """Return a clause that names the earliest later place as of which the mirror can be read; '' if
+    there is none. VACUUM removes the oldest versions first, so a binary search finds it."""
     newest = newest_version(version.path)
     if newest is None or newest <= version.version or lacking(version.path, newest) is not None:
         return ""

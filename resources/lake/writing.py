@@ -1,8 +1,8 @@
-"""What one `MirrorWrite` commits, in Spark.
+"""The one commit of a `MirrorWrite`, by Spark's queries.
 
-In mirrors without a key, rows are told apart by all their values, and copies are counted. -0.0 and
-0.0 are one value to a comparison, so a MERGE removes both; they are counted apart, by their text,
-and put back bit for bit.
+In a mirror without a key, rows are compared by all their values, and copies are counted. -0.0 and
+0.0 are equal in a comparison, so a MERGE removes both. They are counted separately, by their text,
+and the remaining ones are inserted again bit for bit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, assert_never
 import pyarrow as pa
 
 from pipeline.changes.evolution import MAPPING
-from pipeline.changes.layout import DELETED_AT, changelog_names
+from pipeline.changes.layout import DELETED_AT, changelog_names, changelog_spelling
 from pipeline.changes.widening import TypeChange, type_change
 from pipeline.keeping import Retention
 from pipeline.policies import Readers
@@ -64,11 +64,11 @@ from resources.lake.statement import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 
 
 def properties(target: MirrorTarget, keep: timedelta) -> Mapping[str, str]:
-    """What a mirror is created with; `keep`: how long each of its versions stays readable."""
+    """Return the properties of a new mirror; `keep`: how long each version stays readable."""
     for_any = target.readers == Readers.ANY
     mapped = not for_any and any(map(is_refused, target.schema.names))
     return {
@@ -84,66 +84,73 @@ def commit(
     write: MirrorWrite,
     path: LakePath,
     staging: Staging,
-    made: Mapping[str, str] | None,
+    created: Mapping[str, str] | None,
     spell: Spelling,
 ) -> None:
     """Make the write's one commit to the mirror at `path`, which spells its columns by `spell`.
-    `made`: the properties that it is created with; None where it is there."""
-    place = _Place(path, made, spell)
+    `created`: the properties of a new mirror; None if the mirror exists."""
+    place = _Place(path, created, spell)
     match write:
         case Append(target, parts):
             images = images_of(session, parts, target.schema)
-            place.write(_present_rows(images, target), anew=False)
+            place.append(_present_rows(images, target))
         case Merge():
             _merge(session, write, place, staging)
         case Count(target, parts):
             _count(session, target, parts, place, staging)
         case Replace():
-            with _replaced(session, write, path, made is None, staging) as rows:
-                place.write(rows, shaped=True)
+            with _replaced(session, write, path, created is None, staging) as rows:
+                place.replace(rows, shaped=True)
         case Recount(target, parts, snapshot):
             rows = rows_of(session, snapshot, target.schema, path)
-            place.write(_recounted(session, target.schema, parts, rows), shaped=True)
+            place.replace(_recounted(session, target.schema, parts, rows), shaped=True)
         case _:
             assert_never(write)
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where rows go, with the names that the source has for their columns."""
+    """The mirror to which rows are written; a missing one is created by the same commit. Rows are
+    passed with the source's names of columns."""
 
     path: LakePath
-    made: Mapping[str, str] | None
+    created: Mapping[str, str] | None
     spell: Spelling
 
-    def write(self, rows: DataFrame, *, anew: bool = True, shaped: bool = False) -> None:
-        """Add the rows, or have no others from now on (`anew`), with their columns, where they are
-        `shaped`, as the mirror's. One that is not there is created by the same commit."""
-        writer = rows.toDF(*map(self.spell, rows.columns)).write.format("delta")
-        writer = writer.mode("overwrite" if anew else "append")
+    def append(self, rows: DataFrame) -> None:
+        self._writer(rows).mode("append").save(str(self.path))
+
+    def replace(self, rows: DataFrame, *, shaped: bool = False) -> None:
+        """Replace all rows; `shaped`: also the mirror's columns, by those of the rows."""
+        writer = self._writer(rows).mode("overwrite")
         writer = writer.option("overwriteSchema", "true") if shaped else writer
-        writer.options(**(self.made or {})).save(str(self.path))
+        writer.save(str(self.path))
+
+    def _writer(self, rows: DataFrame) -> DataFrameWriter:
+        writer = rows.toDF(*map(self.spell, rows.columns)).write.format("delta")
+        return writer.options(**(self.created or {}))
 
 
 def _merge(session: SparkSession, write: Merge, place: _Place, staging: Staging) -> None:
-    if place.made is None:
-        there = _between(mirror_frame(session, place.path), write)
+    if place.created is None:
+        rows = _between(mirror_frame(session, place.path), write)
     else:
-        there = empty_rows(session, write.target.schema)
-    with looked_up(session, changes_of(session, write), write, there, staging) as changes:
+        rows = empty_rows(session, write.target.schema)
+    with looked_up(session, changes_of(session, write), write, rows, staging) as changes:
         if write.completion is not None:
             changes = completed(session, changes, write, write.completion)
-        if place.made is None and merges(write.target.schema.names):
+        if place.created is None and merges(write.target.schema.names):
             _merge_into(session, changes, write, place)
-        elif place.made is None:
+        elif place.created is None:
             mirror = mirror_frame(session, place.path)
-            place.write(_merged(mirror, changes, write, write.changes, write.completed))
+            place.replace(_merged(mirror, changes, write, write.changes, write.completed))
         else:
             changes = changes.where(f"_change_type <> '{COMPLETE}'")
-            place.write(_present_rows(changes, write.target), anew=False)
+            place.append(_present_rows(changes, write.target))
 
 
 def _between(rows: DataFrame, write: Merge) -> DataFrame:
+    """Return the rows within the write's bounds."""
     for name, least, greatest in write.bounds:
         rows = rows.where(f"{quoted(name)} between {least} and {greatest}")
     return rows
@@ -175,21 +182,21 @@ def _count(
     names = target.schema.names
     columns = changelog_names(names)
     net = _net_changes(images_of(session, parts, target.schema), columns)
-    if place.made is not None:
-        place.write(_named_rows(_repeated(net, columns), names), anew=False)
+    if place.created is not None:
+        place.append(_named_rows(_repeated(net, columns), names))
         return
     mirror = mirror_frame(session, place.path)
-    there = mirror.select(
+    rows = mirror.select(
         *(column(name).alias(spelled) for name, spelled in zip(names, columns, strict=True))
     )
     if not merges(names):
-        place.write(_named_rows(_with_changes(there, net, columns), names))
+        place.replace(_named_rows(_with_changes(rows, net, columns), names))
         return
     with staging.folder() as counted, staging.folder() as folder:
-        # Counted once: the plan behind it is asked for five times.
+        # Stored, since the MERGE would otherwise execute its plan five times.
         net.write.mode("overwrite").parquet(counted)
         net = session.read.schema(net.schema).parquet(counted)
-        source = _merge_source(net, there, columns)
+        source = _merge_source(net, rows, columns)
         source.write.mode("overwrite").parquet(folder)
         source = session.read.schema(source.schema).parquet(folder)
         statement = count_statement(
@@ -215,47 +222,49 @@ def write_rows(
     rows: pa.Table,
     staging: Staging,
     *,
-    anew: bool,
+    replaces: bool,
     shaped: bool,
-    made: Mapping[str, str] | None,
+    created: Mapping[str, str] | None,
 ) -> None:
-    """The one commit of rows that were put together without Spark, where only a query can make it
-    (`direct.commit_rows` elsewhere, which says what `anew`, `shaped` and `made` are)."""
+    """Commit rows that were computed in memory, by a query: for a Spark whose Java is out of reach.
+    Otherwise `direct.commit_rows` does it, with the same parameters."""
     file = staging.stage("few", rows)
     try:
         frame = read_files(session, (file,), rows.schema)
-        anew = shaped or (anew and made is None)
-        _Place(path, made, str).write(frame, anew=anew, shaped=shaped)
+        place = _Place(path, created, str)
+        if shaped or (replaces and created is None):
+            place.replace(frame, shaped=shaped)
+        else:
+            place.append(frame)
     finally:
         staging.unstage(file)
 
 
 def rewrite(session: SparkSession, path: LakePath, step: Rewrite | Fill, spell: Spelling) -> None:
-    """All rows of the mirror once more: under other columns, or with values in some. Delta's
-    UPDATE, which writes as many, takes a column `__condition__` for its own and leaves NULL in
+    """Write all rows of the mirror again, with other columns, or with a value in some. Delta's
+    UPDATE rewrites as many rows, but takes a column `__condition__` for its own and leaves NULL in
     it."""
     rows = mirror_frame(session, path)
     if isinstance(step, Rewrite):
         pairs = zip(step.columns, step.schema, strict=True)
-        chosen = [column_from(one, field.type).alias(field.name) for one, field in pairs]
+        chosen = [column_from(part, field.type).alias(field.name) for part, field in pairs]
     else:
         values = {name: column_from(PartColumn(value=v), v.type) for name, v in step.values}
         chosen = [values.get(name, column(name)).alias(name) for name in rows.columns]
-    _Place(path, None, spell).write(rows.select(*chosen), shaped=isinstance(step, Rewrite))
+    _Place(path, None, spell).replace(rows.select(*chosen), shaped=isinstance(step, Rewrite))
 
 
 def copy_rows(
     session: SparkSession, path: LakePath, columns: Sequence[str], version: int, folder: str
 ) -> None:
-    """A mirror's rows at a version, as Parquet files in `folder`; their columns are called c0, c1
-    and so on."""
+    """Copy a mirror's rows at a version to Parquet files in `folder`, with columns c0, c1, …."""
     rows = mirror_frame(session, path, version)
     chosen = rows.select(*(column(name).alias(f"c{at}") for at, name in enumerate(columns)))
     chosen.write.mode("overwrite").option("compression", "snappy").parquet(folder)
 
 
 def _present_rows(changes: DataFrame, target: MirrorTarget) -> DataFrame:
-    """The rows that folded changes or inserts leave of themselves."""
+    """Return the rows that folded changes or inserts leave in an empty mirror."""
     from pyspark.sql import functions as f
 
     names = target.schema.names
@@ -278,25 +287,28 @@ def _merged(
     mirror: DataFrame,
     changes: DataFrame,
     write: Merge | Replace,
-    told: FoldedChanges,
+    folded: FoldedChanges,
     completed: Sequence[str] = (),
 ) -> DataFrame:
-    """The mirror's rows behind the changes, as `statement.merge_statement` says it, by a join: for
-    rows that no statement changes, and columns that Delta's MERGE takes for its own."""
+    """Return the mirror's rows after the changes, by a join with the result of
+    `statement.merge_statement`.
+
+    For rows that are not in a table yet, and for columns whose names Delta's MERGE reserves.
+    """
     from pyspark.sql import functions as f
 
     target = write.target
     names = target.schema.names
-    spelled = dict(zip(names, changelog_names(names), strict=True))
+    spelled = changelog_spelling(names)
     mark = [DELETED_AT.name] if target.soft else []
-    there, row, own = boxed(mirror, (*names, *mark))
+    rows, row, own = boxed(mirror, (*names, *mark))
     condition = f.lit(True)
     for name in write.key:
         condition &= column(spelled[name]) == own[name]
     kind = f.col("_change_type")
     gone, completes = kind == "delete", kind == COMPLETE
     stays = kind.isNull() | (~(completes & row.isNull()) & (f.lit(target.soft) | ~gone))
-    keeps = keep_marks(target.schema, told)
+    keeps = keep_marks(target.schema, folded)
     columns = []
     for name in names:
         kept = kind.isNull()
@@ -310,16 +322,16 @@ def _merged(
         moment = f.when(gone, f.col("_committed_at"))
         kept = f.when(kind.isNull() | completes, own[name]).otherwise(moment)
         columns.append(kept.alias(name))
-    return changes.join(there, condition, "full_outer").where(stays).select(*columns)
+    return changes.join(rows, condition, "full_outer").where(stays).select(*columns)
 
 
 @contextmanager
 def _replaced(
-    session: SparkSession, write: Replace, path: LakePath, there: bool, staging: Staging
+    session: SparkSession, write: Replace, path: LakePath, exists: bool, staging: Staging
 ) -> Iterator[DataFrame]:
-    """The snapshot's rows, changed, as long as the context lasts; `path`: the mirror's, and whether
-    it is there."""
-    target, before = write.target, path if there else None
+    """Give the rows of the snapshot after the changes, which can be read inside the context. `path`
+    is the mirror's, and `exists` says whether it is there."""
+    target, before = write.target, path if exists else None
     snapshot = rows_of(session, write.snapshot, target.schema, path)
     if not write.changes.files:
         yield _with_gone(session, write, before, _with_mark(snapshot, target), None)
@@ -339,7 +351,8 @@ def _with_gone(
     rows: DataFrame,
     changes: DataFrame | None,
 ) -> DataFrame:
-    """With the mirror's rows of before that stay, though they are gone at the source."""
+    """Return the new rows together with those that stay although they are gone at the source.
+    `before`: the mirror with the earlier rows, None without one; `changes`: those of `rows`."""
     target = write.target
     if write.forgets:
         before = None
@@ -352,9 +365,9 @@ def _with_gone(
     if write.gone.files:
         gone = _merged(gone, changes_of(session, write, write.gone), write, write.gone)
     if changes is not None and not target.soft:
-        # A delete that is not to be ignored, or another key: such a row does not stay.
-        left = _named_rows(changes.where("_change_type = 'delete'"), target.schema.names)
-        gone = _without(gone, left, write.key)
+        # These deletes are not ignored, or the row has another key now: it does not stay.
+        deleted = _named_rows(changes.where("_change_type = 'delete'"), target.schema.names)
+        gone = _without(gone, deleted, write.key)
     return rows.unionByName(_without(gone, rows, write.key))
 
 
@@ -364,18 +377,19 @@ def _recounted(
     parts: Sequence[StagedFiles],
     rows: DataFrame,
 ) -> DataFrame:
-    """The rows of a snapshot, each as often as it is there and the row images leave it."""
+    """Return the rows of a snapshot after the row images of `parts`, copies counted."""
     names = schema.names
     columns = changelog_names(names)
     if not parts:
         return rows
     pairs = zip(names, columns, strict=True)
-    there = rows.select(*(column(name).alias(spelled) for name, spelled in pairs))
+    spelled_rows = rows.select(*(column(name).alias(spelled) for name, spelled in pairs))
     net = _net_changes(images_of(session, parts, schema), columns)
-    return _named_rows(_with_changes(there, net, columns), names)
+    return _named_rows(_with_changes(spelled_rows, net, columns), names)
 
 
 def _with_mark(rows: DataFrame, target: MirrorTarget) -> DataFrame:
+    """Return rows that are not deleted, with `_deleted_at` if the mirror has it."""
     from pyspark.sql import functions as f
 
     if not target.soft:
@@ -384,8 +398,8 @@ def _with_mark(rows: DataFrame, target: MirrorTarget) -> DataFrame:
 
 
 def _left(session: SparkSession, write: Replace, path: LakePath) -> DataFrame:
-    """The mirror's rows, marked as deleted where deletes are "soft"; none where they lack the
-    key."""
+    """Return the mirror's rows, marked as deleted if deletes are "soft"; none if the mirror lacks
+    the key."""
     from pyspark.sql import functions as f
 
     mirror = mirror_frame(session, path)
@@ -404,22 +418,25 @@ def _left(session: SparkSession, write: Replace, path: LakePath) -> DataFrame:
         columns.append(own.alias(field.name))
     if not write.target.soft:
         return mirror.select(*columns)
-    told = None if emptied is None else emptied.value("_committed_at")
-    moment = f.current_timestamp() if told is None else f.expr(literal(told))
+    moment = (
+        f.current_timestamp()
+        if emptied is None
+        else f.expr(literal(emptied.value("_committed_at")))
+    )
     mark = f.coalesce(marked.cast("timestamp"), moment).alias(DELETED_AT.name)
     return mirror.select(*columns, mark)
 
 
 def _staying(path: LakePath, schema: pa.Schema) -> set[str]:
-    """The write's columns that can hold what the mirror has under their names."""
+    """Return the write's columns that can hold the values of the mirror's column of that name."""
     version = newest_version(path)
     assert version is not None, "there is a mirror"
-    have = {folded(field.name): field.type for field in mirror_schema(path, version)}
+    present = {folded(field.name): field.type for field in mirror_schema(path, version)}
     return {
         field.name
         for field in schema
-        if folded(field.name) in have
-        and type_change(have[folded(field.name)], field.type) is not TypeChange.REREAD
+        if folded(field.name) in present
+        and type_change(present[folded(field.name)], field.type) is not TypeChange.REREAD
     }
 
 
@@ -433,13 +450,13 @@ def _without(rows: DataFrame, others: DataFrame, key: tuple[str, ...]) -> DataFr
 
 
 _COUNT = "_sequence"
-"""How often; named like a mark, so that no column is called so."""
+"""The column that counts copies; it has the name of a mark, so that no table's column has it."""
 
 _COMES = (ChangeType.INSERT.value, ChangeType.UPDATE_POSTIMAGE.value)
 
 
 def _net_changes(images: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """How often each row image comes more than it goes (`_sequence`, never 0)."""
+    """Return how many more copies of each row image come than go (`_COUNT`, never 0)."""
     from pyspark.sql import functions as f
 
     sign = f.when(f.col("_change_type").isin(*_COMES), 1).otherwise(-1)
@@ -448,18 +465,15 @@ def _net_changes(images: DataFrame, columns: Sequence[str]) -> DataFrame:
 
 
 def _merge_source(net: DataFrame, mirror: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """What `statement.count_statement` merges: `_change_type` and the columns. `mirror` has
-    its rows under the same names.
-
-    A "delete" takes all copies of an image that goes more often than it comes; the copies
-    that should remain come back as "insert".
-    """
+    """Return the source of `statement.count_statement`: `_change_type` and the columns. A "delete"
+    removes all copies of an image that goes more often than it comes; those that should remain are
+    inserted again. `mirror` has its rows under the same names."""
     from pyspark.sql import functions as f
 
     gone = net.where(f.col(_COUNT) < 0).select(*map(column, columns)).distinct()
-    there = _alike(mirror, gone, columns, "left_semi").withColumn(_COUNT, f.lit(1).cast("bigint"))
+    copies = _alike(mirror, gone, columns, "left_semi").withColumn(_COUNT, f.lit(1).cast("bigint"))
     touched = _alike(net, gone, columns, "left_semi")
-    remain = _counted(there.select(*map(column, touched.columns)).union(touched), columns)
+    remain = _counted(copies.select(*map(column, touched.columns)).union(touched), columns)
     others = _alike(net, gone, columns, "left_anti")
     inserted = _repeated(remain.union(others.select(*map(column, remain.columns))), columns)
     return inserted.withColumn("_change_type", f.lit("insert")).union(
@@ -468,17 +482,17 @@ def _merge_source(net: DataFrame, mirror: DataFrame, columns: Sequence[str]) -> 
 
 
 def _with_changes(rows: DataFrame, net: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Rows (of the same names), each as often as the changes leave it."""
+    """Return the rows after the net changes, copies counted; both have the same names."""
     from pyspark.sql import functions as f
 
-    there = rows.select(*map(column, columns), f.lit(1).cast("bigint").alias(_COUNT))
+    copies = rows.select(*map(column, columns), f.lit(1).cast("bigint").alias(_COUNT))
     return _repeated(
-        _counted(there.union(net.select(*map(column, there.columns))), columns), columns
+        _counted(copies.union(net.select(*map(column, copies.columns))), columns), columns
     )
 
 
 def _repeated(counted: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Each row as often as it is counted; a count below 1 is none: the mirror never had the
+    """Return each row as often as it is counted. A count below 1 is none: the mirror never had the
     row that went."""
     from pyspark.sql import functions as f
 
@@ -488,7 +502,7 @@ def _repeated(counted: DataFrame, columns: Sequence[str]) -> DataFrame:
 
 
 def _counted(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Rows that are the same bit for bit as one, with the sum of their counts."""
+    """Return rows that are equal bit for bit as one, with the sum of their counts."""
     from pyspark.sql import functions as f
 
     floating = [name for name, kind in rows.dtypes if name in columns and _floating(kind)]
@@ -504,7 +518,7 @@ def _floating(kind: str) -> bool:
 
 
 def _alike(rows: DataFrame, images: DataFrame, columns: Sequence[str], how: str) -> DataFrame:
-    """`rows` that are, or are not, among `images` to a comparison that knows NULL."""
+    """Return the rows that are, or are not, among `images`, where NULL equals NULL."""
     from pyspark.sql import functions as f
 
     condition = f.lit(True)

@@ -1,1 +1,1 @@
-"""Unity Catalog: mirrors registered there, by its REST interface."""
+"""Unity Catalog as a catalog of mirrors."""

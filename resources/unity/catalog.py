@@ -1,11 +1,8 @@
-"""A Unity Catalog: `pipeline.ports.catalog`.
+"""`pipeline.ports.catalog` for a Unity Catalog, over its REST interface.
 
-Belongs here: what an entry is there, its names of types, and requests with the token. Does not:
-what is to be in an entry, which type a column has (`pipeline.schema.types`).
-
-Its interface makes, shows and deletes tables, and changes none: an entry that is to say something
-else, or to have another name, is deleted and made anew, and is a table with another id for it.
-Grants to the table itself go with the old one; grants to its schema or catalog stay.
+The interface creates, shows and deletes tables but cannot change one. So an entry that needs other
+content or another name is deleted and created again, and Unity Catalog gives it a new id. Grants on
+the deleted table are lost; grants on its schema or catalog stay.
 """
 
 from __future__ import annotations
@@ -25,8 +22,7 @@ _NAME: Final = re.compile(r"[a-z0-9_@-]{1,255}")
 
 
 class UnityCatalog:
-    """`catalog` is its name at the server of `uri`; `locate` gives the URL of a path of the
-    lake."""
+    """`Catalog` named `catalog` at the server of `uri`; `locate` gives the URL of a lake path."""
 
     marks = True
     columns = True
@@ -43,23 +39,25 @@ class UnityCatalog:
     def refuses(self, name: EntryName) -> str | None:
         if _NAME.fullmatch(name.schema) and _NAME.fullmatch(name.table):
             return None
-        return "a Unity Catalog takes names of letters from a to z, digits, _, - and @ alone"
+        return "a name in a Unity Catalog consists of the letters a to z, digits, _, - and @"
 
     def require_ready(self) -> str:
         if self._rest.get(f"/catalogs/{quote(self._catalog, safe='')}") is None:
             raise ConfigurationError(
                 f"The Unity Catalog at {self._rest} has no catalog {self._catalog}",
-                hint="make it there, or correct name under [catalog]",
+                hint="create it there, or correct name under [catalog]",
             )
         return f"{self.identity} answers"
 
     def find(self, name: EntryName) -> Found | None:
-        found = self._rest.get(f"/tables/{self._full(name)}")
-        if found is None:
+        table = self._rest.get(f"/tables/{self._full(name)}")
+        if table is None:
             return None
-        told: dict[str, Any] = found.get("properties") or {}
+        properties: dict[str, Any] = table.get("properties") or {}
         return Found(
-            found.get("storage_location") or None, told.get(SOURCE_MARK), told.get(CONTENT_MARK)
+            table.get("storage_location") or None,
+            properties.get(SOURCE_MARK),
+            properties.get(CONTENT_MARK),
         )
 
     def put(self, entry: Entry, known: EntryName | None) -> None:
@@ -68,18 +66,18 @@ class UnityCatalog:
         schema = entry.name.schema
         if self._rest.get(f"/schemas/{quote(f'{self._catalog}.{schema}', safe='')}") is None:
             self._rest.post("/schemas", {"name": schema, "catalog_name": self._catalog})
-        told = {
+        table = {
             "name": entry.name.table,
             "catalog_name": self._catalog,
             "schema_name": schema,
             "table_type": "EXTERNAL",
             "data_source_format": "DELTA",
-            "columns": [column(one, number) for number, one in enumerate(entry.columns)],
+            "columns": [column_json(column, number) for number, column in enumerate(entry.columns)],
             "storage_location": entry.location,
             "comment": entry.comment,
             "properties": entry.marks,
         }
-        self._rest.post("/tables", told)
+        self._rest.post("/tables", table)
 
     def drop(self, name: EntryName) -> None:
         self._rest.delete(f"/tables/{self._full(name)}")
@@ -89,15 +87,18 @@ class UnityCatalog:
 
 
 _SECONDS: Final = 20
+"""Timeout of a request."""
+
 _VERSION: Final = "/api/2.1/unity-catalog"
 _NONE: Final = 404
 _TOKEN_REFUSED: Final = (401, 403)
 _REFUSED: Final = 400
+"""The lowest HTTP status that means a refusal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """`address` without a path asks a server of the open source; `token` '' for none."""
+    """Requests to the server at `address`, with a bearer token unless that is ''."""
 
     address: SplitResult
     token: str = field(default="", repr=False)
@@ -106,43 +107,47 @@ class Rest:
         return self.address.netloc
 
     def get(self, path: str) -> Mapping[str, Any] | None:
-        """The object; None where there is none."""
+        """Return the object; None if there is none."""
         return self._answer("GET", path, None)
 
-    def post(self, path: str, told: Mapping[str, Any]) -> None:
-        if self._answer("POST", path, told) is None:
-            raise self._says("there is nothing to make it in")
+    def post(self, path: str, content: Mapping[str, Any]) -> None:
+        """Create an object. `CatalogRefused` if its parent does not exist."""
+        if self._answer("POST", path, content) is None:
+            raise self._refused("its catalog or schema does not exist")
 
     def delete(self, path: str) -> None:
-        """None there is no error."""
+        """Delete an object; a missing one is no error."""
         self._answer("DELETE", path, None)
 
     def _answer(
-        self, method: str, path: str, told: Mapping[str, Any] | None
+        self, method: str, path: str, content: Mapping[str, Any] | None
     ) -> Mapping[str, Any] | None:
-        status, body = self._request(method, path, told)
+        status, body = self._request(method, path, content)
         if status == _NONE:
             return None
         if status in _TOKEN_REFUSED:
             raise ConfigurationError(
-                f"The Unity Catalog at {self} does not let this token do that ({status})",
+                f"The Unity Catalog at {self} does not allow this token to do that ({status})",
                 hint="give its principal USE CATALOG, USE SCHEMA, CREATE SCHEMA and CREATE TABLE, "
                 "or another token under [catalog]",
             )
-        found = _object(body)
+        answer = _object(body)
         if status >= _REFUSED:
-            raise self._says(str(found.get("message") or f"answer {status}")[:200])
-        return found
+            raise self._refused(str(answer.get("message") or f"answer {status}")[:200])
+        return answer
 
-    def _request(self, method: str, path: str, told: Mapping[str, Any] | None) -> tuple[int, bytes]:
+    def _request(
+        self, method: str, path: str, content: Mapping[str, Any] | None
+    ) -> tuple[int, bytes]:
+        """Return the status and the body of the server's answer."""
         kind = HTTPSConnection if self.address.scheme == "https" else HTTPConnection
         connection = kind(self.address.netloc, timeout=_SECONDS)
         headers = {"Accept": "application/json"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
-        if told is not None:
+        if content is not None:
             headers["Content-Type"] = "application/json"
-        body = None if told is None else json.dumps(told)
+        body = None if content is None else json.dumps(content)
         try:
             connection.request(method, f"{self.address.path}{_VERSION}{path}", body, headers)
             answer = connection.getresponse()
@@ -150,29 +155,30 @@ class Rest:
         except (OSError, HTTPException) as error:
             raise CatalogUnavailable(
                 f"No Unity Catalog answers at {self}",
-                hint="start it, or correct uri under [catalog]; the next run goes on",
+                hint="start it, or correct uri under [catalog]; the next run tries again",
             ) from error
         finally:
             connection.close()
 
-    def _says(self, told: str) -> CatalogRefused:
+    def _refused(self, message: str) -> CatalogRefused:
         return CatalogRefused(
-            f"The Unity Catalog at {self} refuses: {' '.join(told.split())}",
+            f"The Unity Catalog at {self} refuses: {' '.join(message.split())}",
             hint="see its log; `lockstep catalog --yes` tries again",
         )
 
 
 def _object(body: bytes) -> Mapping[str, Any]:
+    """Return the JSON object in an answer's body; an empty one if there is none."""
     try:
-        found = json.loads(body or b"{}")
+        answer = json.loads(body or b"{}")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return answer if isinstance(answer, dict) else {}
 
 
 _JSON: Final = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
-"""Types that Spark's JSON calls otherwise than its SQL does; the catalog calls them as the JSON, in
-capitals, but for INT."""
+"""Type names of Spark SQL → those of Spark's JSON, where they differ. Unity Catalog takes the
+latter in upper case, except for INT."""
 
 _SAME: Final = frozenset(
     {"float", "double", "boolean", "date", "string", "binary", "timestamp", "timestamp_ntz"}
@@ -181,36 +187,38 @@ _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 _ARRAY: Final = re.compile(r"array<(.+)>")
 
 
-def column(one: EntryColumn, position: int) -> dict[str, Any]:
-    """A column as the catalog's interface takes it; all are nullable, as in the mirror."""
-    metadata = {"comment": one.comment} if one.comment else {}
-    field = {"name": one.name, "type": _json(one.type), "nullable": True, "metadata": metadata}
-    found: dict[str, Any] = {
-        "name": one.name,
-        "type_text": one.type,
+def column_json(column: EntryColumn, position: int) -> dict[str, Any]:
+    """Return a column in the form of the REST interface; all are nullable, as in the mirror."""
+    metadata = {"comment": column.comment} if column.comment else {}
+    kind = _json_type(column.type)
+    field = {"name": column.name, "type": kind, "nullable": True, "metadata": metadata}
+    content: dict[str, Any] = {
+        "name": column.name,
+        "type_text": column.type,
         "type_json": json.dumps(field),
-        "type_name": _name(one.type),
+        "type_name": _type_name(column.type),
         "position": position,
         "nullable": True,
-        "comment": one.comment,
+        "comment": column.comment,
     }
-    decimal = _DECIMAL.fullmatch(one.type)
+    decimal = _DECIMAL.fullmatch(column.type)
     if decimal is not None:
-        found |= {"type_precision": int(decimal[1]), "type_scale": int(decimal[2])}
-    return found
+        content |= {"type_precision": int(decimal[1]), "type_scale": int(decimal[2])}
+    return content
 
 
-def _name(kind: str) -> str:
+def _type_name(kind: str) -> str:
     if _DECIMAL.fullmatch(kind):
         return "DECIMAL"
     if _ARRAY.fullmatch(kind):
         return "ARRAY"
-    return "INT" if kind == "int" else str(_json(kind)).upper()
+    return "INT" if kind == "int" else str(_json_type(kind)).upper()
 
 
-def _json(kind: str) -> Any:
-    """What no table of MySQL has, in a mirror that somebody else made, is shown as a string."""
+def _json_type(kind: str) -> Any:
+    """Return a type in the form of Spark's JSON. A mirror that somebody else made can have types
+    that no MySQL column has: those are shown as strings."""
     array = _ARRAY.fullmatch(kind)
     if array is not None:
-        return {"type": "array", "elementType": _json(array[1]), "containsNull": True}
+        return {"type": "array", "elementType": _json_type(array[1]), "containsNull": True}
     return kind if _DECIMAL.fullmatch(kind) or kind in _SAME else _JSON.get(kind, "string")

@@ -104,7 +104,7 @@ def test_each_generation_has_a_place_and_a_name() -> None:
 
 def test_marks_of_what_is_kept_meet_no_column() -> None:
     """Whatever the table's columns are called."""
-    assert keep_names(["id", "_KEEPS_1"]) == ["_keeps_0", "__keeps_1"]
+    assert keep_names(["id", "_KEEPS_1"]) == {"id": "_keeps_0", "_KEEPS_1": "__keeps_1"}
 
 
 def test_a_mark_is_a_row_without_columns_that_no_fold_sees() -> None:

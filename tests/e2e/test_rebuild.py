@@ -64,7 +64,7 @@ def test_a_table_as_of_any_transaction(
         assert _sorted(DeltaTable(into).to_pyarrow_table()) == rows
     assert [path.name for path in (tmp_path / "past").iterdir() if path.name.startswith(".")] == []
     taken = project.run("rebuild", name, "--as-of", seen[2][0], "--into", str(into), expect=2)
-    assert "is there already" in taken.stderr
+    assert "exists already" in taken.stderr
     beside = project.json("rebuild", name, "--as-of", "latest")["into"]
     assert Path(beside).parents[2] == tmp_path / "project" / "lake-as-of"
     assert _sorted(DeltaTable(beside).to_pyarrow_table()) == seen[-1][1]

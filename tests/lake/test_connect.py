@@ -102,7 +102,7 @@ def test_nobody_there_and_a_wrong_token_are_told_apart(
     with pytest.raises(LakeUnavailable, match=f"No Spark answers at {nobody}"):
         RemoteSpark(nobody, {}, lake=tmp_path, staging=tmp_path).session()
     other = SparkServer("127.0.0.1", connect_server.server.port, token="another")
-    with pytest.raises(ConfigurationError, match="does not take this token") as caught:
+    with pytest.raises(ConfigurationError, match="does not accept this token") as caught:
         RemoteSpark(other, {}, lake=tmp_path, staging=tmp_path).session()
     assert "another" not in str(caught.value)
 

@@ -18,7 +18,7 @@ from pipeline.errors import (
 )
 from resources.lake.jars import class_path, locked_jars, unsound
 from resources.lake.java import Java, archive_path
-from resources.lake.java_errors import JavaError, named
+from resources.lake.java_errors import JavaError, error_of
 from resources.lake.remote import refusal
 from resources.lake.settings import (
     SECOND_COMPILER_PAYS,
@@ -121,23 +121,23 @@ def test_java_s_errors_have_names_of_ours() -> None:
         (("java.io.IOException", "Stream closed"), LakeUnavailable),
     ]
     for cause, kind in cases:
-        assert type(named(Path("/lake/t"), chained(wrapped, cause))) is kind
+        assert type(error_of(Path("/lake/t"), chained(wrapped, cause))) is kind
 
 
 def test_errors_of_data_hold_no_values() -> None:
     """The name of the error, never its text, which quotes what it met."""
     error = JavaError("org.apache.spark.SparkArithmeticException", "12345", "CAST_OVERFLOW")
-    told = str(named(Path("/lake/t"), [error]))
+    told = str(error_of(Path("/lake/t"), [error]))
     assert told == "Spark refused its mirror: CAST_OVERFLOW: SparkArithmeticException"
     names = JavaError("org.apache.spark.sql.AnalysisException", "[X] no column `c`;\nplan", "X")
-    assert str(named(Path("/lake/t"), [names])) == "Spark refused its mirror: [X] no column `c`;"
+    assert str(error_of(Path("/lake/t"), [names])) == "Spark refused its mirror: [X] no column `c`;"
 
 
 def test_missing_jars_send_to_set_up(tmp_path: Path) -> None:
     """Before Java is started at all."""
     with pytest.raises(SetupIncomplete) as caught:
         class_path(tmp_path)
-    assert caught.value.hint == "`lockstep setup`"
+    assert caught.value.hint == "run `lockstep setup`"
 
 
 def test_a_jar_with_other_content_is_not_sound(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_jar_with_other_content_is_not_sound(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("master", "told"),
-    [("local[2]", "the memory that is free"), ("spark://host:7077", "spark://host:7077 says")],
+    [("local[2]", "the free memory"), ("spark://host:7077", "spark://host:7077 logs")],
 )
 def test_a_spark_that_does_not_start_is_looked_into_where_it_starts(master: str, told: str) -> None:
     assert told in where_to_look({"spark.master": master})

@@ -283,7 +283,7 @@ def test_rows_that_went_have_their_own_moments(lake: Lake) -> None:
     last, and a value that nobody knows is the mirror's. What came since wins."""
 
     def gone(*rows: tuple[int, str | None, bool]) -> FoldedChanges:
-        keep = keep_names(PEOPLE.names)[PEOPLE.names.index("name")]
+        keep = keep_names(PEOPLE.names)["name"]
         ids, names, keeps = zip(*rows, strict=True)
         staged = {
             "_change_type": ["delete"] * len(rows),

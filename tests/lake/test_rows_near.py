@@ -11,7 +11,7 @@ import pytest
 from deltalake import write_deltalake
 
 from pipeline.proof.sampling import ValueRange
-from resources.lake.scan import scanned
+from resources.lake.scan import scan
 
 COLUMNS: dict[str, tuple[pa.DataType, list[Any], list[ValueRange]]] = {
     "numbers": (
@@ -45,7 +45,7 @@ def test_rows_in_spans_are_all_there(tmp_path: Path, name: str) -> None:
     write_deltalake(tmp_path, pa.table({column: pa.array(values, kind)}))
     found = [
         value
-        for batch in scanned(tmp_path, [column], 0, (column, spans))
+        for batch in scan(tmp_path, [column], 0, (column, spans))
         for value in batch.column(0).to_pylist()
     ]
     inside = [
@@ -55,5 +55,5 @@ def test_rows_in_spans_are_all_there(tmp_path: Path, name: str) -> None:
     ]
     assert set(inside) <= set(found)
     assert len(found) < len(values)
-    none = scanned(tmp_path, [column], 0, (column, []))
+    none = scan(tmp_path, [column], 0, (column, []))
     assert sum(batch.num_rows for batch in none) == 0

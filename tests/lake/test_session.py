@@ -246,7 +246,7 @@ spark.stop()
     [
         ('openjdk version "11.0.2" 2019-01-15', "is Java 11; Spark needs 17 or newer"),
         ('java version "1.8.0_392"', "is Java 8; Spark needs 17 or newer"),
-        ("what?", "does not say its version"),
+        ("what?", "does not print its version"),
     ],
 )
 def test_an_old_java_is_refused(tmp_path: Path, told: str, message: str) -> None:

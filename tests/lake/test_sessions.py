@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.changes.strategy import Size
 from resources.lake.session import SparkProcess
-from resources.lake.sizes import size_in, size_of
+from resources.lake.sizes import size_of, size_of_files
 from resources.lake.spark import FOR_FEW, one_session, stamped
 from tests.lake.conftest import Lake, disk_lake
 from tests.lake.made import a_write
@@ -69,8 +69,8 @@ def test_files_say_how_much_they_hold(disk: Lake, folder: Path, tmp_path: Path) 
     two, broken = tmp_path / "two.parquet", tmp_path / "broken.parquet"
     pq.write_table(pa.table({"id": [1, 2]}), two)
     broken.write_bytes(b"PAR1, and then nothing")
-    assert size_in([two] * 2) == Size(4, 2 * two.stat().st_size)
-    assert size_in([two, broken]) is None
+    assert size_of_files([two] * 2) == Size(4, 2 * two.stat().st_size)
+    assert size_of_files([two, broken]) is None
 
 
 def test_a_write_goes_by_both(

@@ -31,4 +31,4 @@ class MemoryCopies:
 
     def _require_free(self, into: str) -> None:
         if into in self.lake.tables:
-            raise ConfigurationError(f"{into} is there already", hint="name another place")
+            raise ConfigurationError(f"{into} exists already", hint="name another place")

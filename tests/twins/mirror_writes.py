@@ -154,8 +154,8 @@ def _looked_up(files: Files, rows: Keyed, write: Merge | Replace) -> list[Row]:
     """Folded changes with what they lack, from the rows of before by their keys."""
     names = write.target.schema.names
     spelled = dict(zip(names, changelog_names(names), strict=True))
-    marks = {name: lack_names(names)[names.index(name)] for name in write.changes.lacking}
-    origin = [origin_names(names)[names.index(name)] for name in write.key]
+    marks = {name: lack_names(names)[name] for name in write.changes.lacking}
+    origin = [origin_names(names)[name] for name in write.key]
     found = []
     for change in _changes(files, write):
         asked = [name for name, mark in marks.items() if change[mark]]
@@ -172,7 +172,7 @@ def _merged(files: Files, old: Sequence[Row], write: Merge | Replace) -> list[Ro
     """One image per key on top of a mirror's rows."""
     names = write.target.schema.names
     spelled = dict(zip(names, changelog_names(names), strict=True))
-    keeps = {name: keep_names(names)[names.index(name)] for name in write.changes.kept}
+    keeps = {name: keep_names(names)[name] for name in write.changes.kept}
     rows = {tuple(row[name] for name in write.key): row for row in old}
     for change in _looked_up(files, rows, write):
         identity = tuple(change[spelled[name]] for name in write.key)

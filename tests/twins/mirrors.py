@@ -164,10 +164,10 @@ class MemoryMirrors:
         if version < self._lake.vacuumed.get(mirror, 0):
             return "its files were deleted, as VACUUM does"
         if table_id is not None and table_id != _made(mirror, commits):
-            return "another table was made in its folder since"
+            return "another table was created in its folder since"
         said = said_of(commits[version].user_metadata) or {}
         later = batch is not None and max(said.get("batches", [0])) > batch
-        return "the version was made a second time" if later else None
+        return "the version was written again" if later else None
 
     def restore(self, mirror: str, version: int, said: str, held: Held = unasked) -> int:
         with self._lake.lock:

@@ -82,5 +82,5 @@ class MemorySpool:
 def _lost(name: str, what: str) -> SegmentsLost:
     return SegmentsLost(
         f"Row events that waited in a file are lost: {name} {what}",
-        hint="nothing was recorded; restore the file from a copy of the lake, then run again",
+        hint="restore the file from a copy of the lake, then run again; nothing was recorded",
     )

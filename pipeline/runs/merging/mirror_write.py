@@ -521,7 +521,7 @@ class _Files:
         bounds = key_bounds(changes, {spelled[name]: name for name in self.fold.key})
         if not looked_up:
             return bounds
-        origins = dict(zip(names, origin_names(names), strict=True))
+        origins = origin_names(names)
         return joined_bounds(
             bounds, key_bounds(changes, {origins[name]: name for name in self.fold.key})
         )

@@ -254,7 +254,7 @@ class MirrorComparison:
         """A column that the table has no more keeps what the mirror has of it."""
         marks = keep_names(self.fold.schema.names)
         for name in self.fold.kept:
-            mark = marks[self.fold.schema.get_field_index(name)]
+            mark = marks[name]
             at = changes.schema.get_field_index(mark)
             kept = pa.repeat(pa.scalar(True), changes.num_rows)
             changes = changes.set_column(at, mark, pa.chunked_array([kept]))

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.changes.apply import apply
+from resources.lake.small import apply
 
 SCHEMA = pa.schema(
     [
