@@ -1,6 +1,6 @@
-"""An error of Arrow about one table's values quarantines that table only.
+"""An error of Arrow about one table's values quarantines only that table.
 
-Not here: lack of memory, which concerns the whole run.
+Lack of memory concerns the whole run, so it is passed through.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Batches, their segments and states: the values the ledger keeps.
+"""Batches, their states, and what the ledger records of each.
 
 A batch is what one capture produced: a contiguous range of positions (start, end].
 States only move forward; the database enforces it.
@@ -7,8 +7,8 @@ States only move forward; the database enforces it.
         │                                            │            or quarantined       │
         └──found by the next run──▶ abandoned ◀──damaged, nothing merged     acknowledged
 
-The three cursors (captured ≥ merged ≥ acknowledged) are derived from the states, never
-stored beside them.
+The three cursors (captured ≥ merged ≥ acknowledged) are derived from the states and never
+stored.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class BatchState(StrEnum):
 
 
 class BatchKind(StrEnum):
-    """A batch reads on behind the one it follows; or it catches up: it read again, for tables
-    that had stopped, what others had read before, from `start` up to the end of the batch it
-    follows."""
+    """An ordinary batch reads on from the end of the batch that it follows. A batch that catches
+    up reads a part of the log again, for tables that had stopped: from `start` up to the end of
+    the batch that it follows."""
 
     ORDINARY = "ordinary"
     CATCHING_UP = "catching-up"
@@ -55,7 +55,7 @@ class BatchKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Xid:
-    """The identity of an XA transaction; reused, so open only until it is ended."""
+    """The identity of an XA transaction. After the transaction's end it may be used again."""
 
     format_id: int
     gtrid: bytes
@@ -67,8 +67,8 @@ class Xid:
 
 @dataclass(frozen=True, slots=True)
 class WaitingFile:
-    """A file of row events that outlives its run: its name, the bytes of events in it, the SHA-256
-    (hex) of what is stored, and the key that it is encrypted with, which is kept apart from it."""
+    """An encrypted file of row events that outlives its run. `size`: bytes of events in it.
+    `sha256`: hex checksum of the file as stored. The `key` is stored elsewhere."""
 
     path: str
     size: int
@@ -78,9 +78,9 @@ class WaitingFile:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The row events of a prepared XA transaction, as the batch that read them keeps them
-    until its XA COMMIT: those of every table, in a file of the spool; None if there are none.
-    `position` is where it was prepared."""
+    """A prepared XA transaction, whose row events the batch that read them keeps until its
+    XA COMMIT. `file`: a file of the spool with the events of all tables, or None if there are
+    none. `position`: where the transaction was prepared."""
 
     xid: Xid
     batch: int
@@ -90,8 +90,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A prepared transaction of an earlier batch that this one saw committed or rolled
-    back."""
+    """A prepared transaction of an earlier batch that this batch saw committed or rolled back."""
 
     prepared: Prepared
     committed: bool
@@ -99,8 +98,9 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """What was asked of an object store: `own`, by the lake's own client; `spark`, by Spark's,
-    None where that cannot be told. Those of delta-rs are in neither: it tells nobody."""
+    """The number of requests to an object store: `own` by the lake's own client, `spark` by
+    Spark's, or None if Spark does not report it. Requests of delta-rs are in neither, because it
+    does not count them."""
 
     json_keys: ClassVar = ("lockstep", "spark")
 
@@ -112,30 +112,32 @@ class Requests:
         return self.own
 
     def __str__(self) -> str:
-        spark = "those of Spark are not told" if self.spark is None else f"{self.spark:,} by Spark"
+        spark = "Spark's are unknown" if self.spark is None else f"{self.spark:,} by Spark"
         return f"{self.own:,} by Lockstep, {spark}"
 
     def __sub__(self, before: Requests) -> Requests:
-        known = self.spark is not None and before.spark is not None
-        spark = (self.spark or 0) - (before.spark or 0) if known else None
-        return Requests(self.own - before.own, spark)
+        if self.spark is None or before.spark is None:
+            return Requests(self.own - before.own, None)
+        return Requests(self.own - before.own, self.spark - before.spark)
 
     def __add__(self, other: Requests) -> Requests:
-        known = self.spark is not None and other.spark is not None
-        spark = (self.spark or 0) + (other.spark or 0) if known else None
-        return Requests(self.own + other.own, spark)
+        if self.spark is None or other.spark is None:
+            return Requests(self.own + other.own, None)
+        return Requests(self.own + other.own, self.spark + other.spark)
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One row of the ledger's batches. `end`, `witness` and the totals are None/0 until
-    captured. `base` is the `_sequence` just before the batch's first change; `changes`
-    counts row images, so the next batch's base is `base + changes`. `follows` is the batch
-    it goes on behind: its predecessor, or the one its start decision names, and then
-    `continuity` tells what lies between. The ledger may have forgotten the predecessor.
-    `life`: the server's when it was read; None if the server does not tell it. `requests`: what
-    the run that acknowledged it asked of an object store, of several batches each what was asked
-    since the one before; None for a lake in a folder."""
+    """A row of the ledger's table of batches.
+
+    `end`, `witness` and the totals are None or 0 until it is captured. `base` is the `_sequence`
+    just before its first change; `changes` counts row images, so the next batch's base is
+    `base + changes`. `follows` is the batch at whose end it continues: its predecessor, which the
+    ledger may have forgotten, or the batch that its start decision names; in that case
+    `continuity` says what lies between the two. `life`: the server's when it was read; None if the
+    server does not report it. `requests`: requests to an object store since the run acknowledged
+    the batch before it, or since the run began; None for a lake in a folder.
+    """
 
     json_keys: ClassVar = ("id", "state", "start", "end", "dagster_run", "created_at")
 
@@ -172,8 +174,8 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class BatchTimes:
-    """When the transactions of a captured batch were committed, as far as its ends tell: `begin` is
-    the time of the last one before it, `end` of its own last one; None where that is not known."""
+    """The span in which the transactions of a captured batch were committed. `begin`: commit time
+    of the last transaction before the batch; `end`: of its own last one; None if unknown."""
 
     id: int
     server_uuid: str
@@ -186,7 +188,7 @@ class BatchTimes:
     @classmethod
     def of(cls, batch: Batch) -> BatchTimes:
         end = batch.end
-        assert end is not None, "it is captured"
+        assert end is not None, "a captured batch has an end"
         return cls(
             batch.id,
             end.server_uuid,
@@ -202,19 +204,23 @@ class BatchTimes:
 class CaptureRecord:
     """Everything that one ledger transaction records when a batch is captured.
 
-    `history`: what was learnt of structures; numbers go on behind the ledger's
-    `last_versions`, and a version's `statement` is an index into `history.statements`.
-    `events`: of each table in order, never descending in `sequence`. `orders_done`: open
-    orders that this capture carries out; their tables are followed again before `tables`,
-    `quarantined` and the rest are recorded. `source_parts`: one at the most for each of the
-    source's own tables. `handovers`: mirrors that an earlier ledger made and this one goes on
-    with; `tables` has their states after that. `extents`: of tables that became partial, or
-    complete, with this capture. `set_witnesses`: one for each source of GTIDs that was read, that
-    of the last transaction first. `life`: the server's before it was read. `scope`: the patterns
-    it was captured with; None for a batch that takes only tables which come back. `followed`: loads
-    whose tables are captured from their low on now. `joined`: those whose rows, and the log
-    behind them, are whole with this batch; `snapshots` has the rows. `passed_statements`:
-    statements that stand in the log instead of rows, and change no captured table.
+    `history`: structures that were read or followed. Their version numbers continue the ledger's
+    `last_versions`; a version's `statement` is an index into `history.statements`.
+    `events`: per table in the order of the log, so that `sequence` never descends.
+    `orders_done`: open orders that this capture carries out. Their tables are followed again before
+    `tables`, `quarantined` and the rest are recorded.
+    `source_parts`: at most one for each of the source's own tables.
+    `handovers`: mirrors that an earlier ledger made and this one continues; `tables` has their
+    states after the handover.
+    `extents`: of tables that became partial or complete with this capture.
+    `set_witnesses`: one for each GTID source that was read, that of the last transaction first.
+    `life`: the server's before it was read.
+    `scope`: the patterns with which it was captured, or None for a batch that only catches up.
+    `followed`: loads whose tables are captured from their low on, beginning with this batch.
+    `joined`: loads that are complete with this batch: all rows, which are in `snapshots`, and the
+    log after them.
+    `passed_statements`: number of statements that were logged instead of rows and change no
+    captured table.
     """
 
     end: Position
@@ -245,8 +251,8 @@ class CaptureRecord:
 
 @dataclass(frozen=True, slots=True)
 class CapturedRows:
-    """What one batch has of one table. `images` and `size` (bytes) are its files', `read` the
-    rows of it that were read from the source."""
+    """The size of one table's part of a batch. `images` (row images) and `size` (bytes) are sums
+    over its files; `read` is the number of rows that were read from the source."""
 
     batch: int
     table: TableName
@@ -258,7 +264,7 @@ class CapturedRows:
 
 @dataclass(frozen=True, slots=True)
 class TableContent:
-    """What a batch has of one table, in the order in which it was recorded."""
+    """One table's part of a batch, in the order in which it was recorded."""
 
     batch: int
     segments: tuple[Segment, ...] = ()
@@ -268,10 +274,13 @@ class TableContent:
 
 @dataclass(frozen=True, slots=True)
 class BatchContent:
-    """What a captured batch recorded. `segments` in the order they were recorded, with the files
-    that they have today; `events` in the order of the log, or, of chosen tables, as they were
-    recorded; `snapshots` and `source_parts` by name. `ended`: XA transactions of earlier batches
-    that it saw committed or rolled back."""
+    """The content of a captured batch.
+
+    `segments`: in the order in which they were recorded, with the files that they have now.
+    `events`: in the order of the log, or, if only some tables were asked for, as recorded.
+    `snapshots` and `source_parts`: sorted by name.
+    `ended`: XA transactions of earlier batches that it saw committed or rolled back.
+    """
 
     batch: int
     segments: tuple[Segment, ...] = ()
@@ -283,14 +292,14 @@ class BatchContent:
     @property
     def changed(self) -> set[TableName]:
         """Tables with segments or events."""
-        return {segment.table for segment in self.segments} | {one.table for one in self.events}
+        return {segment.table for segment in self.segments} | {event.table for event in self.events}
 
     @property
     def tables(self) -> set[TableName]:
         return self.changed | {part.table for part in self.snapshots}
 
     def only(self, tables: Collection[TableName]) -> BatchContent:
-        """What it has of these tables; nothing of the source's own."""
+        """Return the content of these tables, without the source's own tables."""
         return BatchContent(
             self.batch,
             segments=tuple(part for part in self.segments if part.table in tables),
@@ -299,7 +308,7 @@ class BatchContent:
         )
 
     def by_table(self) -> dict[TableName, TableContent]:
-        """What it has of each table, by name."""
+        """Return each table's part, sorted by name."""
         segments, events = _by_table(self.segments), _by_table(self.events)
         snapshots = {part.table: part for part in self.snapshots}
         return {
@@ -313,14 +322,14 @@ class BatchContent:
         }
 
     def rows(self) -> Iterator[CapturedRows]:
-        """Yield what it has of each table that it has any rows of, by name."""
-        for table, own in self.by_table().items():
-            captured = [file for part in own.segments for file in part.files]
-            read = own.snapshot.files if own.snapshot is not None else ()
+        """Yield the size of each table's part that has rows, sorted by name."""
+        for table, content in self.by_table().items():
+            captured = [file for segment in content.segments for file in segment.files]
+            read = content.snapshot.files if content.snapshot is not None else ()
             rows = CapturedRows(
                 self.batch,
                 table,
-                sum((segment.counts for segment in own.segments), RowCounts()),
+                sum((segment.counts for segment in content.segments), RowCounts()),
                 sum(file.images for file in captured),
                 sum(file.size for file in (*captured, *read)),
                 sum(file.images for file in read),
@@ -333,19 +342,19 @@ Part = TypeVar("Part", Segment, TableEvent)
 
 
 def _by_table(parts: Iterable[Part]) -> dict[TableName, list[Part]]:
-    found: dict[TableName, list[Part]] = {}
+    tables: dict[TableName, list[Part]] = {}
     for part in parts:
-        found.setdefault(part.table, []).append(part)
-    return found
+        tables.setdefault(part.table, []).append(part)
+    return tables
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
     """The end of the newest batch in a state, and the witness that proves it.
 
-    `by_gtid`: it may be resumed by its GTID set: since the set was first recorded, which
-    is the first batch begun with `gtid_mode` ON, no anonymous transaction was read, and no
-    run found another mode. `lapsed`: that was so once, and is not any more.
+    `by_gtid`: a run may start at it by its GTID set. This is so from the first batch that was
+    begun with `gtid_mode` ON, until an anonymous transaction was read or a run found another mode.
+    `lapsed`: this was so and no longer is.
     """
 
     batch: int
@@ -357,8 +366,8 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Cursors:
-    """The ends of the newest captured and of the newest acknowledged batch; None before the first
-    of them."""
+    """The ends of the newest captured and of the newest acknowledged batch, or None if there is
+    none."""
 
     captured: Cursor | None = None
     acknowledged: Cursor | None = None

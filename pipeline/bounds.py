@@ -1,7 +1,7 @@
-"""Where a run ends: fixed before its first byte, kept to the transaction.
+"""The end of a run, which is fixed before its first byte is read and lies between two transactions.
 
-Belongs here: the end of a run as a value, the question whether it is reached, and the
-proof that nothing which the server had executed by then was passed over.
+Here are the end as a value, the check whether it is reached, and the proof that every
+transaction which the server had executed by then was read.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much one run may read; it ends at the first end of a transaction at or beyond
-    any of these. None: without limit. Bytes are those of the log."""
+    """Limits of one run, which ends after the transaction that reaches one of them. None: no limit.
+    Bytes are those of the log."""
 
     max_bytes: int | None = None
     max_transactions: int | None = None
@@ -29,9 +29,9 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class RunBounds:
-    """`end`: the log's head when the run began, or a place before it that was asked for.
-    `executed`: the server's GTIDs, read before that head, so that all of them stand in the
-    log up to it; none where the run ends before it."""
+    """`end`: the log's head when the run began, or an earlier place that was asked for.
+    `executed`: the server's GTIDs, which were read before that head, so that all of them are in
+    the log up to it; empty if the run ends earlier."""
 
     end: Coordinates
     executed: GtidSet
@@ -46,7 +46,7 @@ class RunBounds:
         return cls(facts.head, GtidSet.parse(facts.gtid_executed), budget)
 
     def spent(self, *, transactions: int, log_bytes: int, seconds: float) -> str | None:
-        """The budget that so much has used up, in words; None if there is more."""
+        """Return the first limit that is reached, as it is configured, or None."""
         budget = self.budget
         if budget.max_transactions is not None and transactions >= budget.max_transactions:
             return f"max_transactions = {budget.max_transactions}"
@@ -57,11 +57,11 @@ class RunBounds:
         return None
 
     def reached(self, at: Coordinates) -> bool:
-        """Whether a run that stands between two transactions at `at` is done."""
+        """Return whether `at`, a place between two transactions, is the run's end or later."""
         return not at < self.end
 
     def require_reached(self, at: Coordinates) -> None:
-        """The stream ended at `at`: StreamEndedEarly if that is too early."""
+        """Raise StreamEndedEarly if the stream ended at `at`, before the run's end."""
         if not self.reached(at):
             raise StreamEndedEarly(
                 f"the server's log stream ended at {at}, before the run's end {self.end}",
@@ -69,6 +69,6 @@ class RunBounds:
             )
 
     def unread(self, read: GtidSet, purged: GtidSet) -> GtidSet:
-        """GTIDs the server had executed before the end was fixed that are neither among
-        those up to the run's end nor purged. Not empty means the log is not whole."""
+        """Return the GTIDs that the server had executed before the end was fixed, and that were
+        neither read up to the run's end nor purged. If there are any, the log is incomplete."""
         return self.executed.difference(read).difference(purged)

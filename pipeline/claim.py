@@ -1,4 +1,5 @@
-"""A source's folder in the lake belongs to one ledger, and both tell the same. Pure.
+"""The claim: a file in a source's folder of the lake that says which ledger the folder belongs to
+and the newest batch that may be in its tables. Ledger and claim have to agree. Pure.
 
 Not here: reading and writing it (`ports.claims`), each table's log (`pipeline.foreign_commits`).
 """
@@ -23,7 +24,7 @@ HINT: Final = (
     "restore ledger and lake from the same moment, then run again; or, if this is the ledger to "
     f"go on with, {_RECOVER} ({_ONLY})"
 )
-"""The cure, with a place for the source's name."""
+"""The hint of a refusal; `{source}` becomes the source's name."""
 
 _LOST: Final = (
     f"restore the ledger it belongs to; or, if that is gone for good, {_RECOVER} makes this one "
@@ -44,11 +45,14 @@ class BatchSpan:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a source's folder says: the ledger it belongs to, and the newest batch of which
-    something may be in its tables, with that batch's end and the moment of its capture. `void`:
-    the batches that it went back from, of whichever ledger: what its tables still show of them no
-    longer counts, and no batch gets one of these numbers again. `complete`: none of them is missing
-    there; False if the claim was lost at some time."""
+    """The claim of a source's folder.
+
+    `batch`: the newest batch of which something may be in the folder's tables, with its end
+    `position` and the moment of its capture.
+    `void`: batches, of any ledger, that were undone when the folder went back to an earlier batch.
+    Commits of them that are still in its tables do not count, and their numbers are never used
+    again. `complete`: `void` has all of them; False if the claim was lost at some time.
+    """
 
     source: str
     ledger: str
@@ -60,23 +64,24 @@ class Claim:
     complete: bool = True
 
     def at(self, batch: Batch) -> Claim:
-        """The same once that batch is about to be published."""
+        """Return the claim to write before that batch is published."""
         position = None if batch.end is None else str(batch.end.at)
         return replace(self, batch=batch.id, position=position, captured_at=batch.captured_at)
 
     def gone_back(self, batch: int, highest: int) -> Claim:
-        """The same before the tables go back to the end of a batch; `highest`: the highest number
-        that anything in the folder has. No ledger may go on until that is done."""
-        kept = tuple(span for span in self.void if span.after < batch)
-        gone = (BatchSpan(batch, highest),) if highest > batch else ()
+        """Return the claim to write before the tables go back to the end of a batch. `highest`: the
+        highest batch number in the folder. Because `batch` stays the newest one, every ledger is
+        refused until the tables have gone back."""
+        earlier = tuple(span for span in self.void if span.after < batch)
+        undone = (BatchSpan(batch, highest),) if highest > batch else ()
         newest = highest if self.batch is None else self.batch
-        return replace(self, batch=newest, void=(*kept, *gone))
+        return replace(self, batch=newest, void=(*earlier, *undone))
 
 
 @dataclass(frozen=True, slots=True)
 class Unclaimed:
-    """There is no claim. `empty`: no table of a Lockstep is there; files of a capture that nobody
-    recorded are none."""
+    """The folder has no claim. `empty`: nor does it have a table that a Lockstep wrote; files of a
+    capture that was never recorded do not count."""
 
     empty: bool
 
@@ -91,36 +96,41 @@ def judge_claim(
     pruned: Callable[[], int],
     contradicted: Sequence[BatchSpan] = (),
 ) -> LockstepError | None:
-    """Why a ledger may not go on with a folder. `newest`: the last batch it captured;
-    `published`: the last one that is merged or acknowledged; `batch`: one of its batches, None
-    for a number it never gave, or before `pruned` for one that it has forgotten; `contradicted`:
-    what the folder went back from although this ledger still has it."""
+    """Return why a ledger may not continue with a folder, or None if it may.
+
+    `newest`: the last batch that the ledger captured; `published`: the last one that is merged or
+    acknowledged. `batch`: returns the ledger's batch of a number, or None if it never used that
+    number, or, for numbers below `pruned()`, has forgotten it. `contradicted`: batches that were
+    undone in the folder although this ledger still has them.
+    """
     if isinstance(folder, Unclaimed):
         return _unclaimed(source, folder, newest, published)
-    mine = _stands("the ledger", newest)
+    ledger_ends = _ledger_ends(newest)
     if folder.ledger != ledger:
         return _refusal(
             source,
             f"the lake's folder {source} belongs to another ledger ({folder.ledger}, "
-            f"{_told(folder)}); this one is {ledger}, and {mine}",
+            f"{_claimed(folder)}); this one is {ledger}, and {ledger_ends}",
             HINT if newest is not None else _LOST,
         )
     if contradicted:
         return _refusal(
             source,
             f"the lake is behind its ledger: the folder {source} went back to the end of batch "
-            f"{contradicted[0].after}, and {mine}",
+            f"{contradicted[0].after}, and {ledger_ends}",
         )
     if folder.batch is not None:
-        known = batch(folder.batch)
-        forgotten = known is None and folder.batch < pruned()
-        if not forgotten and (known is None or not _same(known, folder)):
+        recorded = batch(folder.batch)
+        forgotten = recorded is None and folder.batch < pruned()
+        if not forgotten and (recorded is None or not _same(recorded, folder)):
             return _refusal(
-                source, f"the ledger is behind its lake: the folder {_told(folder)}, and {mine}"
+                source,
+                f"the ledger is behind its lake: the folder {_claimed(folder)}, and {ledger_ends}",
             )
     if published is not None and (folder.batch is None or folder.batch < published.id):
         return _refusal(
-            source, f"the lake is behind its ledger: the folder {_told(folder)}, and {mine}"
+            source,
+            f"the lake is behind its ledger: the folder {_claimed(folder)}, and {ledger_ends}",
         )
     return None
 
@@ -132,7 +142,7 @@ def _unclaimed(
         return _refusal(
             source,
             f"the lake is behind its ledger: there is no table of {source} in it, and "
-            f"{_stands('the ledger', newest)}",
+            f"{_ledger_ends(newest)}",
             "mount or restore the lake's folder, then run again; or, if it is gone for good, "
             f"{_RECOVER} ({_ONLY})",
         )
@@ -157,7 +167,7 @@ def _same(batch: Batch, folder: Claim) -> bool:
     )
 
 
-def _told(folder: Claim) -> str:
+def _claimed(folder: Claim) -> str:
     if folder.batch is None:
         return "holds no batch yet"
     since = "" if folder.captured_at is None else f", captured {_clock(folder.captured_at)}"
@@ -165,12 +175,12 @@ def _told(folder: Claim) -> str:
     return f"has batch {folder.batch}{place}{since}"
 
 
-def _stands(who: str, batch: Batch | None) -> str:
+def _ledger_ends(batch: Batch | None) -> str:
     if batch is None:
-        return f"{who} captured nothing yet"
+        return "the ledger captured nothing yet"
     end = None if batch.end is None else batch.end.at
     since = "" if batch.captured_at is None else f", captured {_clock(batch.captured_at)}"
-    return f"{who} ends with batch {batch.id} at {end}{since}"
+    return f"the ledger ends with batch {batch.id} at {end}{since}"
 
 
 def _clock(moment: datetime) -> str:

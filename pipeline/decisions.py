@@ -1,6 +1,7 @@
-"""Decisions and who may write: what the ledger keeps besides batches.
+"""Decisions, overrides and leases: what the ledger keeps besides batches.
 
-Not here: the rules (`pipeline.start`), what attempts mean for a source (`pipeline.standing`).
+Not here: the rules of a start (`pipeline.start`), what failed attempts mean for a source
+(`pipeline.standing`).
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from pipeline.table import TableName
 
 
 class Continuity(StrEnum):
-    """What lies between the end of a batch and a start that goes on elsewhere: nothing,
-    and nothing twice; something twice; or something that nobody read."""
+    """The relation of a start to the end of the batch before it: no change lies between them, some
+    changes are read a second time, or some are never read."""
 
     CONTIGUOUS = "contiguous"
     OVERLAP = "overlap"
@@ -27,19 +28,19 @@ class Continuity(StrEnum):
 
 
 STRUCTURES: Final = "structures"
-"""The kind of a decision that says whether structures could be compared with the server's."""
+"""The kind of a decision that says which structures could not be compared with the server's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A start decision, a refusal, an idle run or a failed step: its rule's name, the
-    reason in one sentence, and the facts it was drawn from (JSON).
+    """A start, a refusal, an idle run or a failed step: the name of the rule that decided it, the
+    reason in one sentence, and the facts that it follows from (JSON).
 
-    A start behind the batch `follows`, but not at its end, tells what lies between
-    (`continuity`), and for a gap the tables that may miss changes. `override` is the
-    operator's choice that it carries out. A refusal and a failure say whose move it is
-    (`recovery`) and what to type (`hint`); an idle run where the log ended (`head`). One of the
-    kind `STRUCTURES` names the tables whose `structures` are still to be compared.
+    `continuity`: for a start after the batch `follows` but not at its end, what lies between them;
+    `gap_tables`: the tables that may lack changes. `override`: the operator's choice that it
+    carries out. `recovery` and `hint`: for a refusal or failure, who has to act, and what to type.
+    `head`: for an idle run, the end of the log. `structures`: for a decision of the kind
+    `STRUCTURES`, the tables whose structures are still to be compared.
     """
 
     kind: str
@@ -65,20 +66,19 @@ class RecordedDecision:
 
 
 class AttemptOutcome(StrEnum):
-    """How an attempt ended that did not bring a batch to its end; the kind of its decision."""
+    """The end of an attempt that acknowledged no batch. The value is the kind of its decision."""
 
     IDLE = "idle"
     REFUSED = "refusal"
     """The start was refused."""
     FAILED = "failure"
-    """A step failed behind the start, or before it."""
+    """A step before or after the start failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """How an attempt to run ended: the values among what was decided, to go by. `reason` is its
-    sentence, for people. `recovery`: whose move it is, None for an idle one; `hint`: what to type,
-    if anything. `head`: where the log ended in which an idle one found nothing."""
+    """The end of an attempt to run. `reason` is a sentence for people; programs use the other
+    values, which `Decision` explains. `recovery` is None for an idle run."""
 
     outcome: AttemptOutcome
     ended_at: datetime
@@ -90,9 +90,9 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Unproven:
-    """Tables with rows that were recorded although their structures could not be compared with the
-    server's; the next run that reads the log compares them. `reason`: why, as the run of `since`
-    said it."""
+    """Tables whose rows were recorded although their structures could not be compared with the
+    server's. The next run that reads the log compares them. `reason`: why the run at `since` could
+    not."""
 
     tables: frozenset[TableName]
     since: datetime
@@ -101,8 +101,8 @@ class Unproven:
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """An operator's one-shot choice of a start: `place` as `pipeline.places` reads it.
-    Open until a batch that is not abandoned was begun by it."""
+    """An operator's choice of one start. `place` is a text that `pipeline.places` reads. It stays
+    open until a batch that is not abandoned began there."""
 
     id: int
     place: str
@@ -113,8 +113,8 @@ class Override:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to write for one source. `token` grows with every holder; a commit with
-    an older token than the ledger's is refused (`LeaseLost`)."""
+    """The right to write for one source. Each holder gets a higher `token`; the ledger refuses a
+    commit with an older token than its newest (`LeaseLost`)."""
 
     source: str
     token: int
@@ -124,10 +124,10 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class LeaseView:
-    """What others see of a lease: who, since when, whether its lock is held now, and the
-    holder's last sign of life. `in_dagster`: Dagster records what is done under it; `ended`: it was
-    given back. A lease that is neither live nor ended belonged to a process that was killed, or
-    hung and was taken over."""
+    """A lease as other processes see it. `live`: its lock is held now. `beat_at`: the holder's last
+    sign of life. `in_dagster`: the holder is a run of Dagster. `ended`: it was given back. A lease
+    that is neither live nor ended belonged to a process that was killed, or that hung and was
+    taken over."""
 
     json_keys: ClassVar = ("holder", "dagster_run", "taken_at", "beat_at")
 
@@ -141,8 +141,8 @@ class LeaseView:
     ended: bool = False
 
     def died(self) -> Decision:
-        """How the run of this lease ended, as the run after it records that: it cannot say so
-        itself."""
+        """Return the decision that the next run records for the run of this lease, which could not
+        record its own end."""
         return Decision(
             AttemptOutcome.FAILED.value,
             "run-died",

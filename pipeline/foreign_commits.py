@@ -1,26 +1,25 @@
-"""What a table's log shows above the place that was looked at last, judged. Pure.
+"""Judges the commits of a Delta table after the version up to which its log was checked last. Pure.
 
-Not here: what follows from that (`pipeline.runs`).
+Not here: what follows from a judgement (`pipeline.runs`).
 
 | a commit | is |
 |---|---|
 | the write that the ledger settled last, its open intent, a step of either | ours |
-| one of `lockstep upkeep` that leaves the table as it was | neutral |
-| one of a Lockstep with another ledger's name | another ledger's |
-| one of a Lockstep that the ledger knows nothing of | ahead of the ledger |
-| one that carries the transaction of a write that was given up | foreign |
-| one that leaves the table as it was | neutral |
+| of `lockstep upkeep`, and leaves the table unchanged | neutral |
+| of a Lockstep with another ledger | another ledger's |
+| of a Lockstep, and the ledger has no record of it | ahead of the ledger |
+| with the transaction of a write that was given up | foreign |
+| of another program, and leaves the table unchanged | neutral |
 | any other | foreign |
 
-A commit leaves the table as it was if its operation is one of `NEUTRAL`, every file in
-it has `dataChange = false`, it adds as many rows as it removes, and it changed no
-column and no property of ours.
+A commit leaves the table unchanged if its operation is one of `NEUTRAL`, all its files have
+`dataChange = false`, it adds as many rows as it removes, and it changed no column and no
+property of ours. Rows are counted because any program can write `dataChange = false`. If the
+log lacks a fact that is needed, the commit is foreign.
 
-`dataChange` alone is a claim, so rows are counted too. What the log does not say is
-unknown, and unknown is foreign.
-
-Whose rows are in which files does not matter in a mirror. A changelog's files are the ledger's, so
-that a neutral commit which lists others there is `Moved`: the next run lists the recorded ones.
+In a mirror it does not matter which files hold the rows. A changelog has to list the files that
+the ledger recorded, so a neutral commit that lists others is `Moved`, and the next run lists the
+recorded ones.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ NEUTRAL: Final = frozenset(
         *("SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "Empty Commit"),
     }
 )
-"""Operations of Spark and delta-rs that need not change what a table shows."""
+"""Operations of Spark and delta-rs that may leave a table's content unchanged."""
 
 _FREE: Final = (
     "delta.autoOptimize.",
@@ -52,20 +51,20 @@ _FREE: Final = (
     "delta.targetFileSize",
     "delta.tuneFileSizesForRewrites",
 )
-"""Delta's own properties that are not ours: no promise of a mirror depends on them, or, of how
-long its versions stay, `lockstep check` tells where one does (`pipeline.preflight.mirrors`)."""
+"""Delta's properties that anybody may change, because no promise depends on them. Retention is
+promised, but `lockstep check` judges it (`pipeline.preflight.mirrors`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """Nothing that matters, up to and with `newest`."""
+    """All commits up to and including `newest` are ours or neutral."""
 
     newest: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """The table ends before what the ledger knows of it, or is not the one it knows."""
+    """The table ends before the version `expected` by the ledger, or is another table."""
 
     newest: int | None
     expected: int
@@ -73,16 +72,16 @@ class Behind:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """A Lockstep's commit that this ledger knows nothing of."""
+    """A Lockstep's commit of which this ledger has no record. `ledger`: the ledger that the commit
+    names, if it is another one."""
 
     commit: LakeCommit
     ledger: str | None = None
-    """Another ledger's name, where the commit tells one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """Somebody else's commit that may have changed what the table shows, and how."""
+    """Another program's commit that may have changed the table's content. `how`: a clause."""
 
     commit: LakeCommit
     how: str
@@ -90,15 +89,15 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Somebody else's commit that put a changelog's rows into other files, which nobody recorded,
-    and left them as they were otherwise."""
+    """Another program's commit that put a changelog's unchanged rows into files that the ledger did
+    not record."""
 
     commit: LakeCommit
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A commit above what was looked at whose file is gone."""
+    """A commit that was not checked yet and whose file is missing."""
 
     version: int
 
@@ -108,9 +107,9 @@ Found = Passed | Behind | Ahead | Foreign | Moved | Unknown
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What the ledger knows of a mirror. `looked`: up to which Delta version its log was looked
-    at, None where nobody noted that; `begun`: the version it was taken over at, or -1; `last`:
-    the highest transaction that was ever intended for it."""
+    """A mirror as the ledger knows it. `looked`: the Delta version up to which its log was checked,
+    or None if that was not recorded. `begun`: the version at which it was taken over, or -1.
+    `last`: the highest transaction version that was ever intended for it."""
 
     ledger: str
     app_id: str
@@ -122,18 +121,20 @@ class Expected:
 
     @property
     def version(self) -> int:
+        """The version that the mirror has at least."""
         settled = -1 if self.settled is None else self.settled.delta_version
         return max(settled, self.begun, -1 if self.looked is None else self.looked)
 
     @property
     def since(self) -> int:
+        """The version after which its log is to be checked."""
         settled = -1 if self.settled is None else self.settled.delta_version
         return max(settled if self.looked is None else self.looked, self.begun)
 
 
 def judge(look: LogAbove, expected: Expected, *, replaced: bool = False) -> Found:
-    """What a mirror's log shows above `expected.since`. `replaced`: all its rows are about to
-    be written anew, so what somebody else did to them does not matter."""
+    """Judge a mirror's commits after `expected.since`. `replaced`: all its rows are about to be
+    replaced, so foreign commits do not matter."""
     if (look.newest if look.newest is not None else -1) < expected.version:
         return Behind(look.newest, expected.version)
     settled = expected.settled
@@ -142,15 +143,15 @@ def judge(look: LogAbove, expected: Expected, *, replaced: bool = False) -> Foun
             return other
         if look.base.transactions.get(expected.app_id) != settled.intent.txn_version:
             return Behind(look.newest, expected.version)
-    foreign: Found | None = None
+    first: Found | None = None
     for commit in look.commits:
-        found = _mirrors(commit, expected)
-        if isinstance(found, Ahead):
-            return found
-        foreign = foreign or found
-    if look.missing is not None and foreign is None:
-        foreign = Unknown(look.missing)
-    return Passed(look.newest) if foreign is None or replaced else foreign
+        judgement = _mirrors(commit, expected)
+        if isinstance(judgement, Ahead):
+            return judgement
+        first = first or judgement
+    if look.missing is not None and first is None:
+        first = Unknown(look.missing)
+    return Passed(look.newest) if first is None or replaced else first
 
 
 def _mirrors(commit: LakeCommit, expected: Expected) -> Ahead | Foreign | None:
@@ -158,16 +159,15 @@ def _mirrors(commit: LakeCommit, expected: Expected) -> Ahead | Foreign | None:
         return foreign(commit)
     if (other := _other(commit, expected.ledger)) is not None:
         return other
-    known = [expected.intent, expected.settled.intent if expected.settled else None]
-    numbers = {intent.txn_version for intent in known if intent is not None}
+    writes = (expected.intent, expected.settled.intent if expected.settled else None)
+    intents = [intent for intent in writes if intent is not None]
     number = _number(commit, expected.app_id)
     if commit.repeats is not None and number is not None and number <= expected.last:
         return foreign(commit)
     if number is None:
-        said = commit.said or {}
-        spans = [[intent.first_batch, intent.last_batch] for intent in known if intent is not None]
-        return None if said.get("batches") in spans else Ahead(commit)
-    if number in numbers:
+        spans = [[intent.first_batch, intent.last_batch] for intent in intents]
+        return None if (commit.said or {}).get("batches") in spans else Ahead(commit)
+    if number in {intent.txn_version for intent in intents}:
         return None
     if number > expected.last:
         return Ahead(commit)
@@ -177,6 +177,7 @@ def _mirrors(commit: LakeCommit, expected: Expected) -> Ahead | Foreign | None:
 
 
 def _number(commit: LakeCommit, app_id: str) -> int | None:
+    """Return the transaction version under which a commit of ours was intended, or None."""
     for name in (app_id, f"{app_id}/evolve"):
         if name in commit.transactions:
             return commit.transactions[name]
@@ -186,8 +187,8 @@ def _number(commit: LakeCommit, app_id: str) -> int | None:
 
 
 def _other(commit: LakeCommit, ledger: str) -> Ahead | None:
-    told = (commit.said or {}).get("ledger")
-    return Ahead(commit, str(told)) if told is not None and told != ledger else None
+    other = (commit.said or {}).get("ledger")
+    return Ahead(commit, str(other)) if other is not None and other != ledger else None
 
 
 def judge_changelog(
@@ -198,9 +199,9 @@ def judge_changelog(
     pruned: int = 0,
     revised: int = 0,
 ) -> Found:
-    """The same for a changelog, or a table of the source's own: `positions` of the batches
-    that the ledger knows, as commits tell them; of those before `pruned` it knows only some.
-    `revised`: its last revision."""
+    """Judge the commits of a changelog, or of one of the source's own tables, after the version
+    `looked`. `positions`: the ends of the ledger's batches, as commits name them; batches before
+    `pruned` may be missing in it. `revised`: the ledger's newest revision."""
     if looked is not None and (look.newest if look.newest is not None else -1) < looked:
         return Behind(look.newest, looked)
     first: Found | None = None
@@ -227,8 +228,8 @@ def judge_changelog(
 
 
 def reshaped(commit: LakeCommit) -> bool:
-    """Whether somebody else's commit changed more of a table than which files it lists: columns,
-    properties of ours, or single rows of files that stay."""
+    """Return whether another program's commit changed more than which files a table lists: its
+    columns, properties of ours, or rows by a deletion vector."""
     altered = commit.altered
     if commit.ours:
         return False
@@ -239,7 +240,7 @@ def reshaped(commit: LakeCommit) -> bool:
 
 
 def foreign(commit: LakeCommit) -> Foreign | None:
-    """None for a commit that leaves the table as it was."""
+    """Return why another program's commit may have changed the table, or None if it is neutral."""
     altered = commit.altered
     if commit.operation not in NEUTRAL:
         return Foreign(commit, "it may have changed rows or columns")
@@ -257,9 +258,12 @@ def foreign(commit: LakeCommit) -> Foreign | None:
 
 
 def _rows(files: Iterable[FileAction]) -> int | None:
-    counts = [file.rows for file in files]
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
+    total = 0
+    for file in files:
+        if file.rows is None:
+            return None
+        total += file.rows
+    return total
 
 
 def _owned(name: str) -> bool:

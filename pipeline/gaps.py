@@ -1,17 +1,18 @@
-"""What no batch read, the tables that it may have touched, and what made each of them whole.
+"""Gaps: parts of the log that no batch read, the tables that may lack changes, and what closes each
+of these tables.
 
 Not here: which tables a gap names (`pipeline.runs.begin`), keeping them (`pipeline.ports.ledger`).
 
-| behind the gap, once its batch is acknowledged | the table's part |
+| after the gap, in an acknowledged batch | the table is |
 |---|---|
-| it was read from the source, made anew, or emptied | closed: its mirror has nothing of before |
-| all its rows were found equal to the source's at a place behind the gap | closed |
+| it was read from the source, created, or truncated | closed: no older row is in its mirror |
+| all its rows were found equal to the source's at a place after the gap | closed |
 | it was dropped | closed: its mirror ended |
-| its rows went to another name | goes on under that name |
+| it was renamed | as open as before, under the new name |
 | anything else | open |
 
-A comparison tells nothing of a table whose rows have gone to another name since. A gap
-is history once all its parts are closed. Its changes stay missing from the changelogs.
+A comparison does not close a table that was renamed since. A gap is history once all its tables
+are closed. Its changes stay missing from the changelogs.
 """
 
 from __future__ import annotations
@@ -38,9 +39,8 @@ CLOSING: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ClosingEvent:
-    """What happened to a table in an acknowledged batch: an event of `CLOSING`, or, without
-    a kind, that its rows went to the table `taker`. `place`: of the statement, by the file's number
-    and the offset."""
+    """An event of a table in an acknowledged batch: one of `CLOSING`, or, if `kind` is None, that
+    it was renamed to `taker`. `place`: number of the log file and offset of the statement."""
 
     table: str
     batch: int
@@ -52,9 +52,9 @@ class ClosingEvent:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """What made a table whole behind a gap: in which batch, acknowledged when, and under
-    which name it went by then. `kind` None: a comparison found it equal then, and `batch` is the
-    one behind the gap."""
+    """The closing of a table after a gap, by an event of the acknowledged `batch`, in which it was
+    called `table`; or, if `kind` is None, by a comparison, and `batch` is the first after the gap.
+    """
 
     json_keys: ClassVar = ("batch", "at", "by", "table")
 
@@ -70,8 +70,8 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Changes between two places of the log that no batch read, by whose choice and why.
-    `tables` may miss some; `closed`: those of them that are whole again."""
+    """Changes between two places of the log that no batch read, because `author` chose so for
+    `reason`. `tables` may lack some of them; `closed` has those that no longer do."""
 
     decision: int
     batch: int
@@ -95,8 +95,8 @@ class Gap:
 def found_equal(
     proofs: Iterable[TableProof], start: Position, acknowledged_at: datetime | None
 ) -> dict[str, datetime]:
-    """Tables of which every row was found equal at a place behind a gap, and when; `start`: of
-    the batch that goes on there, `acknowledged_at` of that one."""
+    """Return the tables of which every row was found equal at a place after a gap, and when.
+    `start` and `acknowledged_at` are those of the first batch after the gap."""
     return {
         str(proof.table): proof.proven_at
         for proof in proofs
@@ -107,36 +107,37 @@ def found_equal(
 
 
 def _reached(proven: Proven, start: Position) -> bool:
-    """On the log of another server GTIDs alone tell."""
-    here = proven.at.file.base == start.at.file.base
-    if here and proven.at < start.at:
+    """Return whether the proof's place is `start` or later. Places in logs of different names can
+    only be compared by their GTIDs."""
+    same_log = proven.at.file.base == start.at.file.base
+    if same_log and proven.at < start.at:
         return False
     if not start.gtid_set:
-        return here
+        return same_log
     return GtidSet.parse(proven.gtid_set).contains(start.gtid_set)
 
 
 def with_closed(
-    gap: Gap, happened: Iterable[ClosingEvent], equal: Mapping[str, datetime] = MappingProxyType({})
+    gap: Gap, events: Iterable[ClosingEvent], equal: Mapping[str, datetime] = MappingProxyType({})
 ) -> Gap:
-    """The gap with those of its tables that are whole again; `happened` in the order of the
-    log, whatever else it tells of; `equal`: as `found_equal` tells."""
-    names = {table: table for table in gap.tables}
+    """Return the gap with its closed tables. `events`: of any batches and tables, in the order of
+    the log. `equal`: the result of `found_equal`."""
+    names = {table: table for table in gap.tables}  # its tables → their names at the event
     closed: dict[str, Closed] = {}
-    behind = (event for event in happened if event.batch >= gap.batch)
-    for (_, handed), those in groupby(
-        behind, key=lambda one: ((one.batch, one.place), one.kind is None)
+    later = (event for event in events if event.batch >= gap.batch)
+    for (_, renames), statement in groupby(
+        later, key=lambda event: ((event.batch, event.place), event.kind is None)
     ):
-        if handed:  # all of a statement at once: two tables may have changed places
-            takers = {event.table: event.taker for event in those}
-            names = {part: takers.get(now, now) for part, now in names.items()}
+        if renames:  # all of one statement together, because it may swap two names
+            takers = {event.table: event.taker for event in statement}
+            names = {table: takers.get(name, name) for table, name in names.items()}
             continue
-        for one in those:
-            for part in [part for part, now in names.items() if now == one.table]:
-                if one.kind is not None:
-                    closed[part] = Closed(one.batch, one.at, one.kind, one.table)
-                    del names[part]
-    for part, now in names.items():
-        if part == now and part in equal:
-            closed[part] = Closed(gap.batch, equal[part], None, part)
+        for event in statement:
+            for table in [table for table, name in names.items() if name == event.table]:
+                if event.kind is not None:
+                    closed[table] = Closed(event.batch, event.at, event.kind, event.table)
+                    del names[table]
+    for table, name in names.items():
+        if table == name and table in equal:
+            closed[table] = Closed(gap.batch, equal[table], None, table)
     return replace(gap, closed=closed)

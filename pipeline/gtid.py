@@ -1,7 +1,7 @@
-"""Sets of transactions by their global identifiers, MySQL's and MariaDB's.
+"""GTID sets of MySQL and MariaDB: values, their algebra and their text.
 
-Values, their algebra and their text. As bytes of the replication protocol they are
-`pipeline.binlog.stream.gtid_sets`; what a set decides is `pipeline.start` and `pipeline.bounds`.
+Not here: their bytes in the replication protocol (`pipeline.binlog.stream.gtid_sets`), what
+follows from a set (`pipeline.start`, `pipeline.bounds`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Literal
 
 Span = tuple[int, int]
-"""The numbers from the first to the last, both included."""
+"""The first and the last number of an interval, both included."""
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")
@@ -44,39 +44,45 @@ class GtidSet:
 
     @classmethod
     def parse(cls, text: str) -> GtidSet:
-        """Text as in `gtid_executed` or `gtid_binlog_state` → a set, "" the empty one.
+        """Parse a text as in `gtid_executed` or `gtid_binlog_state`; "" is the empty set.
 
-        White space may stand where MySQL takes it, intervals in any order and overlapping.
-        ValueError says what was expected.
+        White space is accepted where MySQL accepts it; intervals may overlap, in any order.
+        Raise ValueError, which says what was expected, if the text is not a set.
         """
-        found: dict[str, list[Span]] = {}
+        spans: dict[str, list[Span]] = {}
         for part in map(str.strip, text.split(",")):
             if not part:
                 continue
             for source, span in _of_mysql(part) if ":" in part else _of_mariadb(part):
-                found.setdefault(source, []).append(span)
-        return cls._of(found)
+                spans.setdefault(source, []).append(span)
+        return cls._of(spans)
 
     @classmethod
-    def _of(cls, found: Mapping[str, Iterable[Span]]) -> GtidSet:
-        merged = {source: _joined(found[source]) for source in sorted(found, key=_rank)}
-        filled = {source: spans for source, spans in merged.items() if spans}
-        _require_one_flavour(list(filled))
-        return cls(MappingProxyType(filled))
+    def _of(cls, spans: Mapping[str, Iterable[Span]]) -> GtidSet:
+        joined = {source: _joined(spans[source]) for source in sorted(spans, key=_rank)}
+        intervals = {source: disjoint for source, disjoint in joined.items() if disjoint}
+        mysql = next(filter(_is_mysql, intervals), None)
+        mariadb = next((source for source in intervals if not _is_mysql(source)), None)
+        if mysql is not None and mariadb is not None:
+            raise ValueError(
+                "a GTID set is MySQL's or MariaDB's, never both; this one names "
+                f"{mysql} (MySQL) and {mariadb} (MariaDB)"
+            )
+        return cls(MappingProxyType(intervals))
 
     @property
     def flavour(self) -> Literal["mysql", "mariadb"] | None:
-        """Whose GTIDs these are; None for the empty set."""
+        """The kind of server that made these GTIDs, or None for the empty set."""
         first = next(iter(self.intervals), None)
         return None if first is None else "mysql" if _is_mysql(first) else "mariadb"
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Who made these transactions: `uuid`, `uuid:tag` or `domain-server`, in order."""
+        """Its sources in order: `uuid`, `uuid:tag` or `domain-server`."""
         return tuple(self.intervals)
 
     def union(self, other: GtidSet) -> GtidSet:
-        """What is in either; ValueError if one is MySQL's and the other MariaDB's."""
+        """Return the union. Raise ValueError if one set is MySQL's and the other MariaDB's."""
         sources = self.intervals.keys() | other.intervals.keys()
         return self._of(
             {s: (*self.intervals.get(s, ()), *other.intervals.get(s, ())) for s in sources}
@@ -91,8 +97,8 @@ class GtidSet:
         return not other.difference(self)
 
     def shortened(self, limit: int = 300) -> str:
-        """The text for a message: whole if it has up to `limit` characters, else as many of
-        its first intervals as fit (at least one), and how many more there are."""
+        """Return the text for a message. If it is longer than `limit` characters, return as many of
+        its first intervals as fit, at least one, and the number of the others."""
         text = str(self)
         if len(text) <= limit:
             return text
@@ -114,15 +120,15 @@ class GtidSet:
 
 
 def _of_mysql(part: str) -> list[tuple[str, Span]]:
-    """`uuid:1-5:7:tag:3` → its intervals, each with its source."""
+    """Parse `uuid:1-5:7:tag:3` into intervals, each with its source."""
     uuid, *pieces = [piece.strip().lower() for piece in part.split(":")]
     if not _UUID.fullmatch(uuid):
         raise ValueError(f"{_shown(part)} is not a GTID set such as <uuid>:1-5")
-    found: list[tuple[str, Span]] = []
+    intervals: list[tuple[str, Span]] = []
     source = uuid
     for piece in pieces:
         if interval := _INTERVAL.fullmatch(piece):
-            found.append((source, _span(piece, interval[1], interval[2] or interval[1])))
+            intervals.append((source, _span(piece, interval[1], interval[2] or interval[1])))
         elif _TAG.fullmatch(piece):
             source = f"{uuid}:{piece}"
         else:
@@ -132,11 +138,11 @@ def _of_mysql(part: str) -> list[tuple[str, Span]]:
             )
     if _TAG.fullmatch(pieces[-1]):
         raise ValueError(f"{_shown(part)} ends in a tag; expected <uuid>:<tag>:1-5")
-    return found
+    return intervals
 
 
 def _of_mariadb(part: str) -> list[tuple[str, Span]]:
-    """`0-1-5` → its interval with its source; none for `0-1-0`, which MariaDB may print."""
+    """Parse `0-1-5` into its source and interval. `0-1-0`, which MariaDB may print, has none."""
     match = _MARIADB.fullmatch(part)
     if match is None:
         raise ValueError(
@@ -166,21 +172,11 @@ def _is_mysql(source: str) -> bool:
 
 
 def _rank(source: str) -> tuple[int, int, str]:
-    """Where a source stands in the canonical text."""
+    """Return the sort key of a source in the canonical text."""
     if _is_mysql(source):
         return 0, 0, source
     domain, _, server = source.partition("-")
     return int(domain), int(server), ""
-
-
-def _require_one_flavour(sources: Sequence[str]) -> None:
-    mysql = next(filter(_is_mysql, sources), None)
-    mariadb = next((source for source in sources if not _is_mysql(source)), None)
-    if mysql is not None and mariadb is not None:
-        raise ValueError(
-            "a GTID set is MySQL's or MariaDB's, never both; this one names "
-            f"{mysql} (MySQL) and {mariadb} (MariaDB)"
-        )
 
 
 def _text(flat: Sequence[tuple[str, Span]]) -> str:
@@ -200,7 +196,7 @@ def _text(flat: Sequence[tuple[str, Span]]) -> str:
 
 
 def _joined(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The same numbers as disjoint intervals, ascending, with gaps between them."""
+    """Return the same numbers as ascending intervals that neither overlap nor touch."""
     result: list[Span] = []
     for first, last in sorted(spans):
         if result and first <= result[-1][1] + 1:
@@ -211,21 +207,21 @@ def _joined(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def _without(spans: Iterable[Span], holes: Sequence[Span]) -> list[Span]:
-    """What the holes leave of the spans; both disjoint and ascending, read once."""
-    left: list[Span] = []
+    """Return the spans without the holes, in one pass; both are disjoint and ascending."""
+    rest: list[Span] = []
     at = 0
     for first, last in spans:
         while at < len(holes) and holes[at][0] <= last:
             low, high = holes[at]
             if first < low:
-                left.append((first, low - 1))
+                rest.append((first, low - 1))
             first = max(first, high + 1)
             if high > last:
                 break
             at += 1
         if first <= last:
-            left.append((first, last))
-    return left
+            rest.append((first, last))
+    return rest
 
 
 def _shown(text: str) -> str:

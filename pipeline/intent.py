@@ -91,7 +91,7 @@ class Missing(StrEnum):
     """Why a table of the source cannot be read as of a batch."""
 
     TOGETHER = "together"
-    """Its changes were merged in one write with those of a later batch."""
+    """One write merged its changes of this batch and of a later one."""
     LATER = "later"
     """It was resumed by a later batch, which was captured before this one was merged."""
     READING = "reading"

@@ -1,7 +1,7 @@
-"""Every value as JSON: what `--json` prints, what the log says, what the ledger keeps of decisions.
+"""Values as JSON, for `--json`, for log lines, and for the facts of decisions in the ledger.
 
-Not here: which values an answer has (the commands), structures in the ledger, which
-leave out what is as by default (`schema.model_json`).
+Not here: which values an answer has (the commands), structures in the ledger, which leave out
+defaults (`schema.model_json`).
 """
 
 from __future__ import annotations
@@ -19,19 +19,18 @@ from pipeline.position import Coordinates, LogFile
 from pipeline.table import TableName
 
 _TEXTS: Final = (TableName, EntryName, LogFile, Coordinates, GtidSet, PurePath)
-"""Values that are written as a person writes them."""
+"""Classes whose values become their text."""
 
 _DIGITS: Final = 3
-"""Of a second, or of whatever a number with a fraction counts."""
+"""Decimal places to which numbers are rounded."""
 
 
 def to_json(value: Any) -> Any:
-    """Return the value as JSON has it: moments in ISO 8601, spans in seconds, enums by their value,
-    a mapping by the texts of its keys, anything else by its parts.
+    """Return the value as JSON: moments in ISO 8601, timedeltas in seconds, enums as their value,
+    mappings with the texts of their keys, and other objects as an object of their attributes.
 
-    The parts of a dataclass are its fields. A class that says otherwise has `json_keys`: the names
-    of all attributes that are shown, in order; of a name that Python reserves, with an underscore
-    at its end (`from_`), JSON has the word. TypeError for a value of no such kind.
+    These are a dataclass's fields, or, if the class has `json_keys`, the attributes listed there.
+    An underscore at the end of a name (`from_`) is left out. Raise TypeError for any other value.
     """
     match value:
         case Enum():
@@ -56,17 +55,17 @@ def to_json(value: Any) -> Any:
 
 
 def parts(value: object, *names: str) -> dict[str, Any]:
-    """Return these attributes of the value by their names: a part of an answer. Several names may
-    be one text, with ", " between them. "end.at as place": an attribute of an attribute, by another
-    name; None where `end` is None."""
-    found = {}
+    """Return these attributes of the value, by their names. One text may hold several names with
+    ", " between them. "end.at as place" is an attribute of an attribute, under another name; it is
+    None if `end` is None."""
+    attributes = {}
     for name in ", ".join(names).split(", "):
-        path, _, called = name.partition(" as ")
+        path, _, key = name.partition(" as ")
         part: Any = value
         for step in path.split("."):
             part = None if part is None else getattr(part, step)
-        found[called or path] = part
-    return found
+        attributes[key or path] = part
+    return attributes
 
 
 def _keys(kind: type) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Commits of Delta tables in the lake: what a log's entries say, and what ours say of themselves.
+"""Commits of Delta tables in the lake, and the user metadata that Lockstep writes into its own.
 
 Not here: reading a log (`resources.lake`), judging what it shows (`pipeline.foreign_commits`).
 """
@@ -18,49 +18,49 @@ from pipeline.schema.model import TableSchema
 from pipeline.schema.model_json import schema_from_json, schema_to_json
 
 APPLICATION: Final = "lockstep/"
-"""How the Delta application ids of all our writes begin."""
+"""The prefix of the Delta application ids of all our writes."""
 
 FORMAT: Final = 1
-"""The format of what a commit says of itself."""
+"""The version of the user metadata's format."""
 
 _SAME: Final = ("ledger", "source", "table", "batches", "position", "files")
-"""What two tries of one write say alike. All else may have become different between them."""
+"""Keys whose values are the same at each try of one write. Others may differ."""
 
 STATISTICS: Final = "COMPUTE STATS"
-"""Spark's operation that adds files a second time, with other statistics."""
+"""Spark's operation that adds files again with new statistics."""
 
 RESTORED: Final = "RESTORE"
-"""The operation after which a table shows an earlier version again."""
+"""The operation that sets a table back to an earlier version."""
 
 
 class WriteKind(StrEnum):
-    """What a commit of ours does."""
+    """The purpose of a commit of ours."""
 
     PUBLISH = "publish"
-    """A batch's files become part of a changelog, or of a table of the source's own."""
+    """It adds a batch's files to a changelog, or to one of the source's own tables."""
     MERGE = "merge"
     REWRITE = "rewrite"
-    """The mirror holds other rows from here on: it was read again, rebuilt or repaired."""
+    """It replaces a mirror's rows: they were read again, rebuilt or repaired."""
     ALTER = "alter"
-    """A step before a write: columns, properties, values of new columns."""
+    """It changes columns, properties, or values of new columns before a write."""
     REVISE = "revise"
-    """Batches of the past were captured again: a changelog lists other files for them."""
+    """It replaces a changelog's files of past batches, which were captured again."""
     FORGET = "forget"
-    """Changes that are kept no longer: a changelog lists no file of these batches, nor of any
-    before them."""
+    """It removes from a changelog the files of these and all earlier batches, whose time to be
+    kept is over."""
     RESTATE = "restate"
-    """A changelog lists what a ledger recorded, and no more."""
+    """It makes a changelog list exactly the files that a ledger recorded."""
     RESTORE = "restore"
-    """A mirror shows an earlier version once more."""
+    """It sets a mirror back to an earlier version."""
     UPKEEP = "upkeep"
-    """A mirror shows the same rows in other files. It repeats what the write said whose version
-    `shows` names, so that a log which was cleaned up still tells it."""
+    """It puts a mirror's rows into other files. Its metadata repeats that of the write whose
+    version is `shows`, so that a log without that write still has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileAction:
-    """A file that a commit adds or removes. `rows`: less those deleted in it, None where
-    nobody says; `deleted`: how many those are; `size`: in bytes."""
+    """A file that a commit adds or removes. `rows`: without those that its deletion vector
+    deletes, or None if unknown; `deleted`: number of these; `size`: in bytes."""
 
     path: str
     rows: int | None
@@ -71,8 +71,8 @@ class FileAction:
 
 @dataclass(frozen=True, slots=True)
 class MetadataChange:
-    """What a commit changed of a table besides its files: whether its columns, and the names
-    of properties. `columns` None: nobody can tell."""
+    """A commit's change of a table's metadata: whether of its `columns`, None if unknown, and the
+    names of changed `properties`."""
 
     columns: bool | None
     properties: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class MetadataChange:
 
 @dataclass(frozen=True, slots=True)
 class LakeCommit:
-    """One commit. `transactions`: application id → version, as it recorded them."""
+    """One commit. `transactions`: the versions that it recorded, by application id."""
 
     delta_version: int
     operation: str = ""
@@ -97,15 +97,15 @@ class LakeCommit:
 
     @property
     def repeats(self) -> int | None:
-        """The version whose rows it shows in other files; None for any other commit."""
+        """The version whose rows this commit put into other files; None for other commits."""
         said = self.said or {}
         shows = said.get("shows") if said.get("kind") == WriteKind.UPKEEP else None
         return shows if isinstance(shows, int) else None
 
     @property
     def relists(self) -> bool:
-        """Whether the table lists other files from here on. A commit that only gives a file other
-        statistics adds it a second time."""
+        """True if the commit changes which files the table lists. A commit that only changes the
+        statistics of a file adds it again."""
         added = {file.path for file in self.adds}
         removed = {file.path for file in self.removes}
         return self.operation != STATISTICS and added != removed
@@ -119,9 +119,10 @@ class LakeCommit:
 
 @dataclass(frozen=True, slots=True)
 class LogAbove:
-    """A table's log above a version. `newest`: None where there is no table. `base`: the
-    commit of that version, if the log still has it. `commits`: those above, ascending, without
-    a hole; `missing`: the first one that the log has no file of, although later ones exist."""
+    """A table's log after a version, `base`. `newest`: the newest version, or None if there is no
+    table. `base`: the commit of that version, or None if the log no longer has it. `commits`: the
+    commits after it, ascending and without a hole. `missing`: the first version that the log lacks
+    although it has later ones, or None."""
 
     newest: int | None
     base: LakeCommit | None = None
@@ -131,23 +132,24 @@ class LogAbove:
 
 def said_of(user_metadata: str | None) -> Mapping[str, Any] | None:
     try:
-        found = json.loads(user_metadata or "")["lockstep"]
+        said = json.loads(user_metadata or "")["lockstep"]
     except (ValueError, KeyError, TypeError):
         return None
-    return found if isinstance(found, dict) else None
+    return said if isinstance(said, dict) else None
 
 
-def same_write(user_metadata: str | None, told: str) -> bool:
-    ours = said_of(told)
-    found = said_of(user_metadata)
-    if ours is None or found is None:
-        return user_metadata == told
-    return all(found.get(name) == ours[name] for name in _SAME if name in ours)
+def same_write(user_metadata: str | None, intended: str) -> bool:
+    """Return whether a commit is a try of the write whose metadata is `intended`."""
+    ours = said_of(intended)
+    said = said_of(user_metadata)
+    if ours is None or said is None:
+        return user_metadata == intended
+    return all(said.get(name) == ours[name] for name in _SAME if name in ours)
 
 
 def restamped(user_metadata: str, kind: WriteKind, **more: Any) -> str:
-    """What a commit of another kind says that belongs to the write that says this. Words that
-    are not ours stay as they are, unless there is more to say."""
+    """Return the metadata of a commit of another kind that belongs to a write with this metadata.
+    Metadata that is not ours is returned unchanged, unless `more` is given."""
     said = said_of(user_metadata)
     if said is None and not more:
         return user_metadata
@@ -158,23 +160,26 @@ def stamp(said: Mapping[str, Any]) -> str:
     return json.dumps({"lockstep": dict(said)}, sort_keys=True)
 
 
-def same_files(user_metadata: str | None, listed: Collection[str], told: Collection[str]) -> bool:
-    """Whether a commit of ours that lists these files published those: all of them, or what
-    was left of them, where it says which ones there were."""
+def same_files(
+    user_metadata: str | None, listed: Collection[str], recorded: Collection[str]
+) -> bool:
+    """Return whether a commit of ours that lists these files published the recorded ones. It may
+    list fewer if its metadata has a digest of all of them."""
     said = said_of(user_metadata) or {}
-    return set(listed) == set(told) or ("files" in said and set(listed) < set(told))
+    return set(listed) == set(recorded) or ("files" in said and set(listed) < set(recorded))
 
 
 def digest(checksums: Iterable[str]) -> str:
-    """A short name for the content of files, whatever their order."""
+    """Return a short hash of files' contents, which does not depend on their order."""
     return hashlib.sha256("\n".join(sorted(checksums)).encode()).hexdigest()[:16]
 
 
 def structures_text(structures: Iterable[TableSchema], *, cleared: bool = False) -> str:
-    """`cleared`: values went from them since they were given their key."""
-    ordered = sorted(structures, key=lambda one: one.name)
-    told = {"format": 1, "structures": [schema_to_json(schema) for schema in ordered]}
-    return json.dumps({**told, "cleared": True} if cleared else told) + "\n"
+    """Return the text of a file with these structures. `cleared`: values were removed from them
+    after the file got its name, which is the key of its first text."""
+    ordered = sorted(structures, key=lambda schema: schema.name)
+    content = {"format": 1, "structures": [schema_to_json(schema) for schema in ordered]}
+    return json.dumps({**content, "cleared": True} if cleared else content) + "\n"
 
 
 def structures_key(text: str) -> str:
@@ -182,11 +187,11 @@ def structures_key(text: str) -> str:
 
 
 def structures_of(key: str, text: str) -> list[TableSchema] | None:
-    """What the file of that key has; None where its content is not what it was."""
+    """Return the structures in the file of that key, or None if its content was changed."""
     same = structures_key(text) == key
     if not same and '"cleared": true' not in text:
         return None
-    found = json.loads(text)
-    if not same and found.get("cleared") is not True:
+    content = json.loads(text)
+    if not same and content.get("cleared") is not True:
         return None
-    return [schema_from_json(load) for load in found["structures"]]
+    return [schema_from_json(structure) for structure in content["structures"]]

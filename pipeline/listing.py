@@ -1,12 +1,11 @@
-"""Which files a changelog lists that the ledger did not record, and which of the recorded ones it
-does not list. Pure.
+"""The difference between the files that a changelog lists and those that the ledger recorded. Pure.
 
 Not here: gathering what it compares, the commit that follows from it
 (`pipeline.runs.agreement.changelog_files`), whose commits those were (`foreign_commits`).
 
 A changelog's files are segments, under the names that the ledger recorded. A compaction puts their
 rows into files of other names; an append or a RESTORE brings files that were never recorded. A file
-is `surplus` if it is not recorded and either somebody else's commit brought it, or all its rows
+is `surplus` if it is not recorded and either another program's commit added it, or all its rows
 belong to batches whose files the ledger has. A ledger that was made from a lake does not know the
 earlier files: rows of batches that it does not know stay, as long as the changes of these are kept.
 """
@@ -33,13 +32,13 @@ class RecordedFiles:
 
     @property
     def batches(self) -> frozenset[int]:
-        found = map(batch_of, (*self.files, *self.waiting))
-        return frozenset(batch for batch in found if batch is not None)
+        batches = map(batch_of, (*self.files, *self.waiting))
+        return frozenset(batch for batch in batches if batch is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignFiles:
-    """`came`: files that somebody else's commits added and did not remove again; `gone`: files that
+    """`came`: files that other programs' commits added and did not remove again; `gone`: files that
     they removed and did not add again."""
 
     came: Mapping[str, FileAction] = field(default_factory=lambda: MappingProxyType({}))
@@ -59,7 +58,7 @@ class Difference:
 
 
 def foreign_files(commits: Iterable[LakeCommit]) -> ForeignFiles:
-    """Return what somebody else's commits among these, given oldest first, changed for good."""
+    """Return what other programs' commits among these, given oldest first, changed for good."""
     came, gone = dict[str, FileAction](), dict[str, FileAction]()
     for commit in commits:
         if commit.ours or not commit.relists:
@@ -80,12 +79,12 @@ def difference(
     batches_in: Callable[[str], frozenset[int]],
 ) -> Difference:
     """Compare what a changelog lists with what was recorded. `batches_in`: returns the batches of a
-    file's rows, for a file whose name does not tell its batch."""
-    known = recorded.batches
+    file's rows, for a file whose name does not have its batch."""
+    recorded_batches = recorded.batches
 
     def unknown(path: str) -> frozenset[int]:
         batch = batch_of(path)
-        return (batches_in(path) if batch is None else frozenset({batch})) - known
+        return (batches_in(path) if batch is None else frozenset({batch})) - recorded_batches
 
     def kept(path: str) -> bool:
         return max(unknown(path), default=-1) > recorded.forgotten or 0 in unknown(path)
@@ -112,7 +111,7 @@ def difference(
 def own_files(
     listed: Mapping[str, FileAction], newest_first: Iterable[LakeCommit]
 ) -> dict[str, FileAction]:
-    """Return what a table would list if somebody else's commits among these had not been made. For
+    """Return what a table would list if other programs' commits among these had not been made. For
     a lake without its ledger: what the table listed before the oldest of these commits is trusted.
     """
     commits = [commit for commit in newest_first if commit.relists]

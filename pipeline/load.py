@@ -1,18 +1,18 @@
 """A table's load: its rows are read from the source chunk by chunk, in as many runs as necessary.
 
     ordered ──the first chunk is planned──▶ reading ──all chunks are read, and the log is
-       │                                       │      captured behind the last of them──▶ joined
+       │                                       │      captured past the last of them──▶ joined
        └──────────────── void ◀────────────────┘
 
 Not here: how a table is cut (`keys`, `bounds`), reading (`pipeline.runs.loading`),
 joining with the log (`pipeline.runs.capturing.table_changes`).
 
-A load's rows belong behind `low`, a place of the log that was read before the first
-chunk. From there on the log of the table is captured like any other's, but not merged:
-once the last chunk is read and the log behind it is captured, the chunks are what the
-mirror begins with, and all that was captured behind `low` comes over them, key by key.
-So nobody has to know which chunk a key is in. What changes rows without a word in the
-log, and any change of the table's structure, voids what was read before it.
+`low` is a place of the log that was read before the first chunk. From there on the table's
+log is captured like any other's, but not merged. Once the last chunk is read and the log is
+captured past it, the chunks become the mirror's first rows, and everything captured after
+`low` is merged into them by key. So it does not matter which chunk a key is in. A change of
+rows that the log does not show, and any change of the table's structure, voids the chunks
+that were read before it.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from pipeline.table_state import TableState
 
 @dataclass(frozen=True, slots=True)
 class ChunkRows:
-    """A chunk as it was read: whatever was committed before `low` is in its rows, and nothing
-    behind `high`; `files` have them. `seconds`: from its opening to its last row."""
+    """The rows of a chunk, which are in `files`. They show every change that was committed before
+    `low`, and none from after `high`. `seconds`: the time it took to read them."""
 
     low: Coordinates
     high: Coordinates
@@ -44,8 +44,8 @@ class ChunkRows:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A range of a table's keys. Numbers count from 0, in the order of the keys; `read`: None
-    until it is."""
+    """A range of a table's keys. Numbers count from 0 in the order of the keys. `read` is None
+    until its rows are read."""
 
     number: int
     range: Range
@@ -54,9 +54,9 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class LoadBasis:
-    """A load that has begun: the table's structure as it is read, the place in the log of
-    `server_uuid` that its rows belong behind, and the server's estimate of its rows. `shape`: the
-    fingerprint of how its rows are shown, None for as they are."""
+    """The basis of a load that has begun: the table's structure, the place in the log of
+    `server_uuid` before its first chunk, and the server's estimate of its rows. `shape`:
+    fingerprint of the rules by which its rows are shown, or None if they are shown unchanged."""
 
     schema: TableSchema
     server_uuid: str
@@ -67,8 +67,8 @@ class LoadBasis:
 
 @dataclass(frozen=True, slots=True)
 class FollowedFrom:
-    """From where on the log of a table that is loading is captured: behind the change `sequence`
-    of a batch, under that version of its structure."""
+    """The begin of the capture of a loading table's log: after the change `sequence` of a batch,
+    under this version of its structure."""
 
     batch: int
     sequence: int
@@ -77,7 +77,7 @@ class FollowedFrom:
 
 @dataclass(frozen=True, slots=True)
 class LoadFollowed:
-    """A capture tells from where on it has the log of a load's table."""
+    """A capture's record of where it began to capture the log of a load's table."""
 
     load: int
     table: TableName
@@ -87,7 +87,7 @@ class LoadFollowed:
 
 @dataclass(frozen=True, slots=True)
 class LoadJoined:
-    """A capture tells that it has all of the log up to a load's high."""
+    """A capture's record that the log is captured past a load's `high`."""
 
     load: int
     table: TableName
@@ -95,9 +95,9 @@ class LoadJoined:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """`reading`: None while it is only ordered; `followed`: None until a batch has captured the
-    log from its low on. `with_past`: before that, the changes which the log still has of the table
-    are captured (`pipeline.supply.past`)."""
+    """A table's load. `reading` is None until the first chunk is planned, `followed` until a batch
+    has captured the log from `low` on. `with_past`: before that, the changes that the log still has
+    of the table are captured (`pipeline.supply.past`)."""
 
     id: int
     table: TableName
@@ -123,8 +123,8 @@ class Load:
 
     @property
     def at_once(self) -> bool:
-        """Whether the table cannot be cut: it is read in one piece, behind whose very place the
-        log counts."""
+        """True if the table cannot be divided. Its one chunk is read at a place of the log, and
+        exactly the changes after that place are merged into it."""
         return self.reading is not None and not chunk_key(self.reading.schema)
 
     @property
@@ -133,14 +133,16 @@ class Load:
 
     @property
     def seconds(self) -> float:
-        """Seconds that reading them took, one chunk behind the other."""
+        """The sum of the times it took to read the chunks."""
         return sum(chunk.read.seconds for chunk in self.chunks if chunk.read is not None)
 
     @property
     def low(self) -> Coordinates | None:
-        """Where the log begins to count over what was read. A table of one chunk has the very
-        place of that; one that is read on has a place that no later chunk can be short of, and
-        keeps it once the log is captured from there on."""
+        """The place after which the log's changes are merged into the chunks.
+
+        It is the lowest of the chunks' places once all are read, but a load whose log is already
+        captured, or that has chunks left, keeps the place at which it began.
+        """
         if self.reading is None:
             return None
         if not self.complete or self.followed is not None:
@@ -150,7 +152,8 @@ class Load:
 
     @property
     def high(self) -> Coordinates | None:
-        """Nothing that was read lies behind it; None before the first chunk."""
+        """The place up to which the log must be captured: no chunk shows a change from after it.
+        None before the first chunk is read."""
         return max(
             (chunk.read.high for chunk in self.chunks if chunk.read is not None), default=None
         )
@@ -162,24 +165,26 @@ class Load:
 
     @property
     def files(self) -> tuple[SegmentFile, ...]:
-        read = (chunk.read for chunk in self.chunks if chunk.read is not None)
-        return tuple(file for rows in read for file in rows.files)
+        return tuple(
+            file for chunk in self.chunks if chunk.read is not None for file in chunk.read.files
+        )
 
 
 def why_void(
     load: Load, state: TableState | None, server_uuid: str, start: Coordinates, *, gap: bool
 ) -> str | None:
-    """Why what was read of a load counts no more; None where it goes on. `start`: where the log is
-    read from now, on the server that answers; `gap`: whether log was passed over since its low."""
+    """Return why the chunks of a load are void, or None if the load continues. `start`: where this
+    run begins to read the log, on the server `server_uuid`. `gap`: part of the log after the
+    load's `low` was never read."""
     if load.reading is None:
         return None
     if load.reading.server_uuid != server_uuid:
-        return "another server answers than the one that it was read from"
+        return "its rows were read from another server than the one that answers now"
     if load.followed is None:
-        behind = load.reading.low < start
-        return "the log behind its rows was not captured for it" if behind else None
+        missed = load.reading.low < start
+        return "the log after its rows was not captured for it" if missed else None
     if gap:
-        return "part of the log since then was not read"
+        return "part of the log after its rows was not read"
     if state is None or not state.loading:
-        return "it was stopped, or dropped, while it was read"
+        return "it was stopped or dropped while it was read"
     return None

@@ -33,7 +33,7 @@ class OnPositionLost(Policy):
 
 
 class OnSourceChanged(Policy):
-    """Another server answers, and no GTIDs say where to go on: refuse; or go on by commit time."""
+    """Another server answers, and no GTIDs say where to go on: refuse, or search by commit time."""
 
     REFUSE = "refuse"
     TIMESTAMP = "timestamp"

@@ -1,8 +1,7 @@
-"""Places between two transactions, and whose log they are places of.
+"""Positions in a server's log, and the values by which the log and the server are recognised.
 
-Values only; sets of transactions are `pipeline.gtid`, what a person may write for a
-place is `pipeline.places`, which place a run starts at is `pipeline.start`, where it
-ends is `pipeline.bounds`.
+Not here: GTID sets (`pipeline.gtid`), how a person writes a place (`pipeline.places`), where a run
+starts (`pipeline.start`) and ends (`pipeline.bounds`).
 """
 
 from __future__ import annotations
@@ -24,18 +23,15 @@ _LAST_OFFSET = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A binlog file: its base name and its number. Ordered by number, never by text."""
+    """A binlog file: its base name and its number, which orders it."""
 
     base: str
     number: int
 
     @classmethod
     def parse(cls, text: str) -> LogFile:
-        """`binlog.000012` → base and number; ValueError for anything else.
-
-        The name is the one that SHOW BINARY LOGS lists: without a folder, its number from
-        1 to 2147483647, in six digits or, beyond 999999, as many as it has.
-        """
+        """Parse a name as SHOW BINARY LOGS lists it, such as `binlog.000012`: no folder, a number
+        from 1 to 2147483647 with at least six digits. Raise ValueError for anything else."""
         match = _FILE.fullmatch(text)
         if match is None or not 1 <= int(match["number"]) <= _LAST_FILE:
             raise ValueError(
@@ -51,17 +47,15 @@ class LogFile:
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class Coordinates:
-    """A file and an offset in bytes; the order of the log under one base name."""
+    """A file and an offset in bytes. Places in files of one base name are ordered as in the log."""
 
     file: LogFile
     offset: int
 
     @classmethod
     def parse(cls, text: str) -> Coordinates:
-        """`binlog.000012:4567`, as `str` gives it; ValueError for anything else.
-
-        The offset has 64 bits in the log's own terms: from 0 to 2^63 - 1.
-        """
+        """Parse a text such as `binlog.000012:4567`, the inverse of `str`. The offset is from 0 to
+        2^63 - 1. Raise ValueError for anything else."""
         file, colon, offset = text.rpartition(":")
         if not colon:
             raise ValueError(f"{text!r} is not a place in a log such as binlog.000012:4567")
@@ -86,9 +80,9 @@ class Coordinates:
 class Position:
     """A place between two transactions of one server's log.
 
-    `gtid_set` holds every GTID executed up to here, empty where the log has none;
-    `committed_at` is the commit time (UTC) of the transactions just before it, if known: the newest
-    of those that were read together.
+    `gtid_set` has every GTID executed up to here, and is empty if the log has none.
+    `committed_at` is the newest commit time (UTC) of the transactions that were read together just
+    before it, or None if unknown.
     """
 
     json_keys: ClassVar = ("file", "offset", "gtid_set", "committed_at")
@@ -112,13 +106,12 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """What the log must show just before a cursor, or it is another log.
+    """The event that ends at a cursor. A log that does not have it there is another log.
 
-    The event that ends at the cursor: its offset, its length in bytes and its CRC32
-    (the event's own, or computed by us where the log has none), its transaction's
-    GTID, and the moment its file was created (seconds, from the format description).
-    A server that was reset and grew again to the same file name, offset and GTIDs
-    cannot show the same witness.
+    `offset` and `length` in bytes; `crc32`, the event's own or, if the log has none, computed by
+    us; the `gtid` of its transaction; `file_created`, the creation time of its file in seconds,
+    from the format description. A server that was reset and then reached the same file name,
+    offset and GTIDs again cannot show the same witness.
     """
 
     offset: int
@@ -130,9 +123,9 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class SetWitness:
-    """What every log that has a transaction must show of it, or it is another one under the
-    same GTID: when it was committed first, on whichever server (microseconds since the
-    epoch), or, where the log has no such time (0), a digest of what it says."""
+    """Identifies a transaction in any server's log, to recognise another one with the same GTID.
+    `committed_at`: when it was committed on its first server (microseconds since the epoch), or 0
+    if the log has no such time; then `digest` is a hash of its events."""
 
     gtid: str
     committed_at: int
@@ -140,34 +133,33 @@ class SetWitness:
 
     @property
     def origin(self) -> str:
-        """What the transaction's number counts in: `uuid`, `uuid:tag`, or `domain-server`."""
+        """The GTID without the transaction's number: `uuid`, `uuid:tag`, or `domain-server`."""
         return self.gtid.rpartition(":" if ":" in self.gtid else "-")[0]
 
 
-_APART = timedelta(seconds=2)
+_TOLERANCE = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerLife:
-    """Since when a server process runs, told in whole seconds of its uptime, and how many
-    RESET statements it carried out. Within one life of a server without a RESET its
-    history is one."""
+    """The start of a server process, computed from its uptime in whole seconds, and the number of
+    RESET statements that it carried out. Without a RESET a process has one continuous log."""
 
     started_at: datetime
     resets: int
 
     def goes_on(self, earlier: ServerLife | None) -> bool:
-        """Whether it is the same life, and nothing was reset since."""
+        """Return whether this is the same process, without a RESET since."""
         return (
             earlier is not None
             and self.resets == earlier.resets
-            and abs(self.started_at - earlier.started_at) <= _APART
+            and abs(self.started_at - earlier.started_at) <= _TOLERANCE
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Reign:
-    """The time a source was read from one server; `since_batch` is its first batch's id."""
+    """A period in which a source was read from one server. `since_batch`: id of its first batch."""
 
     server_uuid: str
     since_batch: int

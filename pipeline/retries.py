@@ -138,7 +138,7 @@ LOCK: Final = Retry(
 )
 REPLAY_LOCK: Final = Retry(
     "taking a source's lock for a replay",
-    "a run has it; a replay comes behind it, and says for whom it waits",
+    "a run has it; a replay comes after it, and says for whom it waits",
     "not given up until it is interrupted",
     pauses=(1.0,),
 )

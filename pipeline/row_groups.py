@@ -1,4 +1,4 @@
-"""Batches of a table's rows, held until they are worth a row group.
+"""Collects batches of a table's rows until there are enough for a row group.
 
 Not here: reading them (`SourceServer.snapshot`, `Mirrors.rows`), writing them (`ports.segments`).
 """
@@ -15,7 +15,7 @@ from pipeline.segment import GROUP_BYTES, GROUP_ROWS
 
 @dataclass(slots=True)
 class HeldRows:
-    """Rows in memory, in the order in which they came."""
+    """Rows in memory, in the order in which they were added."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     rows: int = 0
@@ -28,7 +28,7 @@ class HeldRows:
 
     @property
     def enough(self) -> bool:
-        """Whether they are worth a row group, or take as much memory as one may."""
+        """True if they fill a row group, by number of rows or by bytes."""
         return self.rows >= GROUP_ROWS or self.bytes >= GROUP_BYTES
 
     def clear(self) -> None:
@@ -36,8 +36,7 @@ class HeldRows:
 
 
 def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The same rows in the same order; no table has fewer than `GROUP_ROWS` rows and
-    `GROUP_BYTES` bytes but the last."""
+    """Yield the same rows in the same order, in tables that fill a row group, except the last."""
     held = HeldRows()
     for batch in batches:
         held.add(batch)

@@ -1,4 +1,4 @@
-"""Decoded row images: what a decoder hands on.
+"""Decoded row images, which a decoder of row events returns.
 
 Not here: decoding (`pipeline.binlog`), numbering (`pipeline.changes.marks`).
 """
@@ -22,13 +22,13 @@ CHANGE_TYPES = (
     ChangeType.UPDATE_POSTIMAGE,
     ChangeType.DELETE,
 )
-"""What `RowImages.change_type` counts in."""
+"""The values of `RowImages.change_type` are indices into this."""
 
 
 @cache
 def change_types() -> pa.Array:
-    """Their words in that order. Not made at import: with its first array Arrow imports pandas,
-    which a run without rows does not need."""
+    """Return `CHANGE_TYPES` as an array. It is not made at import because Arrow imports pandas with
+    its first array, and a run without rows does not need that."""
     return pa.array([kind.value for kind in CHANGE_TYPES], pa.string())
 
 
@@ -37,15 +37,18 @@ class RowImages:
     """Decoded row images of one table, in order of event and row.
 
     `columns`: the table's columns (`schema.types.arrow_schema`), one row per image.
-    `event`: int32, index of the image's event in what was decoded. `row`: int32, the
-    row's index within its event; an update's two images share it. `change_type`: int8,
-    index into `CHANGE_TYPES`. `softened`: values replaced by NULL by policy, per column;
-    `unknown`: texts with a code that has no character, U+FFFD in them.
-    `present`: binary, per image a bit for each column, the first one lowest: whether the
-    server logged it; where not, the column is NULL. NULL for an image with every column;
-    None where all images are so. `logged`: the same, as the log had it: `present` counts what is
-    known otherwise as well, an inserted row's defaults. `updated`: likewise, per image after an
-    update which columns it gave another value; NULL for other images, None where nobody asked.
+    `event`: int32, index of the image's event among the decoded events.
+    `row`: int32, the row's index within its event; the two images of an update share it.
+    `change_type`: int8, index into `CHANGE_TYPES`.
+    `softened`: per column, the number of values that a policy replaced by NULL.
+    `unknown`: per column, the number of texts with a code that has no character; they have U+FFFD.
+    `present`: binary, per image one bit for each column, the lowest for the first: whether its
+    value is known. A column without its bit is NULL. The bits are NULL for an image with every
+    column, and `present` is None if all images are such.
+    `logged`: the same for columns that the server logged; `present` also counts defaults that are
+    known for inserted rows.
+    `updated`: the same for columns that an update changed, in its image after the change; NULL for
+    other images, None if the caller did not ask for it.
     """
 
     columns: pa.RecordBatch
@@ -60,59 +63,59 @@ class RowImages:
 
 
 def in_order(apart: Sequence[tuple[RowImages, npt.NDArray[np.int64]]]) -> RowImages:
-    """Images that were decoded apart, in the order of their events. With each: the index, in
-    what is put together, of the events that its own `event` counts."""
-    whole = [images for images, _ in apart]
-    event = np.concatenate([which[images.event.to_numpy()] for images, which in apart])
+    """Put together images that were decoded apart, in the order of their events. With each come
+    indices: `indices[event]` is the index of its event in the result."""
+    parts = [images for images, _ in apart]
+    event = np.concatenate([indices[images.event.to_numpy()] for images, indices in apart])
     order = pa.array(np.argsort(event, kind="stable"))
     softened, unknown = Counter[str](), Counter[str]()
-    for images in whole:
+    for images in parts:
         softened.update(images.softened)
         unknown.update(images.unknown)
     return RowImages(
-        columns=pa.concat_batches([images.columns for images in whole]).take(order),
+        columns=pa.concat_batches([images.columns for images in parts]).take(order),
         event=pa.array(event.astype(np.int32)).take(order),
-        row=pa.concat_arrays([images.row for images in whole]).take(order),
-        change_type=pa.concat_arrays([images.change_type for images in whole]).take(order),
+        row=pa.concat_arrays([images.row for images in parts]).take(order),
+        change_type=pa.concat_arrays([images.change_type for images in parts]).take(order),
         softened=softened,
         unknown=unknown,
-        present=_bits_together([(one.present, one) for one in whole], order),
-        logged=_bits_together([(one.logged, one) for one in whole], order),
-        updated=_bits_together([(one.updated, one) for one in whole], order),
+        present=_bits_together([(images.present, images) for images in parts], order),
+        logged=_bits_together([(images.logged, images) for images in parts], order),
+        updated=_bits_together([(images.updated, images) for images in parts], order),
     )
 
 
 def _bits_together(
-    bits: Sequence[tuple[pa.Array | None, RowImages]], order: pa.Array
+    parts: Sequence[tuple[pa.Array | None, RowImages]], order: pa.Array
 ) -> pa.Array | None:
-    if all(one is None for one, _ in bits):
+    if all(bits is None for bits, _ in parts):
         return None
     none = pa.binary()
-    parts = [pa.nulls(len(images.event), none) if one is None else one for one, images in bits]
-    return pa.concat_arrays(parts).take(order)
+    arrays = [pa.nulls(len(images.event), none) if bits is None else bits for bits, images in parts]
+    return pa.concat_arrays(arrays).take(order)
 
 
-def packed(there: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> pa.Array:
-    """`there` (images x columns) as `RowImages.present` has it; NULL where `whole`."""
-    count = len(there)
-    bits = np.packbits(there, axis=1, bitorder="little")
+def packed(present: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> pa.Array:
+    """Return `present` (images x columns) in the format of `RowImages.present`, and NULL for images
+    that are `whole`."""
+    bits = np.packbits(present, axis=1, bitorder="little")
     width = bits.shape[1]
     offsets = np.concatenate([[0], np.cumsum(np.where(whole, 0, width))]).astype(np.int32)
     validity = np.packbits(~whole, bitorder="little")
-    buffers = [pa.py_buffer(one.tobytes()) for one in (validity, offsets, bits[~whole])]
-    return pa.Array.from_buffers(pa.binary(), count, buffers)
+    buffers = [pa.py_buffer(part.tobytes()) for part in (validity, offsets, bits[~whole])]
+    return pa.Array.from_buffers(pa.binary(), len(present), buffers)
 
 
 def unpacked(bits: pa.Array) -> npt.NDArray[np.bool_]:
-    """Images x columns: what `packed` was given, with false for up to seven columns more;
-    true where it is NULL. No column where it is NULL everywhere."""
+    """Return the inverse of `packed` (images x columns). Rows that are NULL are true; up to seven
+    columns of false follow the table's. If all rows are NULL, there are no columns."""
     valid = bits.drop_null()
     if not len(valid):
         return np.ones((len(bits), 0), np.bool_)
     _, offsets, data = valid.buffers()
     ends = np.frombuffer(offsets, np.int32)[valid.offset :][: len(valid) + 1]
-    there = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].reshape(len(valid), -1)
-    found = np.ones((len(bits), there.shape[1] * 8), np.bool_)
+    packed_bits = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].reshape(len(valid), -1)
+    present = np.ones((len(bits), packed_bits.shape[1] * 8), np.bool_)
     rows = bits.is_valid().to_numpy(zero_copy_only=False)
-    found[rows] = np.unpackbits(there, axis=1, bitorder="little").astype(np.bool_)
-    return found
+    present[rows] = np.unpackbits(packed_bits, axis=1, bitorder="little").astype(np.bool_)
+    return present

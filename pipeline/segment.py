@@ -1,5 +1,5 @@
-"""Files of changes: what a capture leaves for the lake, and revisions, which a replay puts in the
-place of a batch's recorded files.
+"""Segments: the files of changes that a capture writes, and revisions, the files with which a
+replay replaces those of a batch.
 
 Not here: which batch they belong to (`pipeline.batch`), writing them
 (`ports.segments`), which segments get another revision (`pipeline.replay`).
@@ -16,11 +16,11 @@ from typing import Final
 from pipeline.table import TableName
 
 GROUP_ROWS: Final = 128 * 1024
-"""Rows of a row group in segments, staged files and snapshot files: so few that both cores of a
-small machine find work when one is read."""
+"""Rows of a row group in segments, staged files and snapshot files. They are few, so that even a
+small file is read by several threads."""
 
 GROUP_BYTES: Final = 48 << 20
-"""Rows are written when there are enough for a row group, or when they take so many bytes."""
+"""Bytes of rows in memory that are written as a row group even if they are fewer rows."""
 
 
 class ChangeType(StrEnum):
@@ -31,9 +31,9 @@ class ChangeType(StrEnum):
     UPDATE_POSTIMAGE = "update_postimage"
     DELETE = "delete"
     TRUNCATE = "truncate"
-    """The table was emptied here; the row stands for none of it."""
+    """The table was emptied. The row with this type has no values of the table."""
     RESNAPSHOT = "resnapshot"
-    """The table was read again: no row event tells what happened to it here."""
+    """The table was read again, because the log does not have all its changes as row events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +57,22 @@ class RowCounts:
 
 
 ENDINGS = (".parquet", "-logged.parquet", "-partial.parquet")
-"""How the names of files end, by the columns they have behind the changelog's: none; which
-columns the log had of each image; and besides, which are known where some are not."""
+"""Ends of files' names, by the columns that follow the changelog's: none; the one that lists which
+columns the log had of each image; and also the one that lists which columns are known."""
 
 UPDATED = "-updated"
-"""What stands before that in the names of files that say which columns an update changed."""
+"""Comes before that in the name of a file that lists which columns each update changed."""
 
+_MARK: Final = r"r[0-9a-f]{12}-"
+"""The beginning of a revised file's name: 12 hex digits of its SHA-256."""
 
-_OF_BATCH: Final = re.compile(r"(?:r[0-9a-f]{12}-)?batch-(\d{12,})-v(\d+)-")
-"""With a mark in front once it was revised (`pipeline.segment`)."""
+_OF_BATCH: Final = re.compile(rf"(?:{_MARK})?batch-(\d{{12,}})-v(\d+)-")
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentFile:
-    """One durable Parquet file: path relative to the changelog table's folder, row
-    images in it, size in bytes and SHA-256 (hex) of its content."""
+    """One durable Parquet file: its path relative to the changelog's folder, number of row images,
+    size in bytes, and SHA-256 (hex) of its content."""
 
     path: str
     images: int
@@ -80,34 +81,34 @@ class SegmentFile:
 
     @property
     def partial(self) -> bool:
-        """Whether images in it leave columns out: it has `layout.present_name` besides."""
+        """True if images in it lack columns; then it has the column `layout.present_name`."""
         return self.path.endswith(ENDINGS[2])
 
     @property
     def listed(self) -> bool:
-        """Whether it has `layout.logged_field`."""
+        """True if it has the column `layout.logged_field`."""
         return self.path.endswith(ENDINGS[1:])
 
     @property
     def updated(self) -> bool:
-        """Whether it has `layout.updated_field`."""
+        """True if it has the column `layout.updated_field`."""
         return self.path.endswith(tuple(UPDATED + ending for ending in ENDINGS))
 
 
 def written_for(path: str) -> tuple[int, int] | None:
-    """The batch whose changes a changelog's file has, and the version of the table's structure they
-    were written under, by its name; None where that tells none."""
+    """Return the batch and the schema version in the name of a changelog's file, or None."""
     match = _OF_BATCH.match(path)
     return None if match is None else (int(match[1]), int(match[2]))
 
 
 def batch_of(path: str) -> int | None:
-    found = written_for(path)
-    return None if found is None else found[0]
+    written = written_for(path)
+    return None if written is None else written[0]
 
 
 class SourceTable(StrEnum):
-    """The tables in the lake that are a source's own, by the names of their folders."""
+    """The lake's tables that a source has besides those of its tables, by the names of their
+    folders."""
 
     DDL = "_ddl"
     TRANSACTIONS = "_transactions"
@@ -115,7 +116,7 @@ class SourceTable(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SourcePart:
-    """What one batch adds to one of them."""
+    """The files that one batch adds to one of them."""
 
     table: SourceTable
     files: tuple[SegmentFile, ...]
@@ -123,7 +124,7 @@ class SourcePart:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The changes of one batch, one table, one schema version."""
+    """The changes of one batch, table and schema version."""
 
     table: TableName
     schema_version: int
@@ -134,20 +135,17 @@ class Segment:
 
 
 def rows_by_table(segments: Iterable[Segment]) -> dict[TableName, RowCounts]:
-    """Rows per table, whatever versions they were written under."""
-    found: dict[TableName, RowCounts] = {}
+    """Return the rows of each table, over all schema versions."""
+    rows: dict[TableName, RowCounts] = {}
     for segment in segments:
-        found[segment.table] = found.get(segment.table, RowCounts()) + segment.counts
-    return found
-
-
-_MARK: Final = re.compile(r"r[0-9a-f]{12}-")
+        rows[segment.table] = rows.get(segment.table, RowCounts()) + segment.counts
+    return rows
 
 
 @dataclass(frozen=True, slots=True)
 class RevisedSegment:
-    """The files that a segment has from this revision on; the segment is told by its batch, its
-    table and the version its rows were written under."""
+    """The files that a segment has from this revision on. Batch, table and schema version identify
+    the segment."""
 
     batch: int
     table: TableName
@@ -155,13 +153,13 @@ class RevisedSegment:
     files: tuple[SegmentFile, ...]
 
     def is_of(self, batch: int, segment: Segment) -> bool:
-        told = self.batch, self.table, self.schema_version
-        return told == (batch, segment.table, segment.schema_version)
+        identity = self.batch, self.table, self.schema_version
+        return identity == (batch, segment.table, segment.schema_version)
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """An open revision of a source's batches: its files are durable, and on their way into
+    """An open revision of a source's batches: its files are durable, but not yet in all
     changelogs."""
 
     id: int
@@ -170,20 +168,19 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class Revisions:
-    """The number of a source's newest revision, whatever became of it, 0 for none; and the one
-    that is open, if one is."""
+    """`newest`: the number of a source's newest revision, open or not, or 0 if it has none. `open`:
+    the open one, or None."""
 
     newest: int
     open: Revision | None
 
 
 def revised(files: Iterable[SegmentFile]) -> tuple[SegmentFile, ...]:
-    """Files as a changelog is to know them: named by their content, so that no other one of that
-    batch has their name."""
+    """Return the files with the names that they get in a changelog. These contain a checksum, so
+    that they differ from the names of the files that they replace."""
     return tuple(replace(file, path=f"r{file.sha256[:12]}-{file.path}") for file in files)
 
 
 def written_as(path: str) -> str:
-    """The name a file was written under before it was `revised`."""
-    mark = _MARK.match(path)
-    return path if mark is None else path[mark.end() :]
+    """Return the name that a file had before it was `revised`."""
+    return re.sub(f"^{_MARK}", "", path)

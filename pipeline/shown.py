@@ -69,7 +69,7 @@ def first_words(statement: str, count: int = 12) -> str:
     there are more. Literals, and tokens that may be literals, are replaced by `?`."""
     matches = list(_TOKEN.finditer(statement))
     if any(match["symbol"] in ("'", '"') for match in matches):
-        count = min(count, 2)  # an unpaired quote: anything behind it may be a literal
+        count = min(count, 2)  # an unpaired quote: anything after it may be a literal
     words = [word for match in matches if (word := _shown(match)) is not None]
     text = " ".join(words[:count])
     for loose, tight in ((" . ", "."), (" ,", ","), (" (", "("), ("( ", "("), (" )", ")")):

@@ -1,4 +1,4 @@
-"""A source as a run sees it: what it is called, captures, starts and ends at, its policies.
+"""A source as configured: its name, tables, start, end and policies.
 
 Not here: reading lockstep.toml (`resources.config`), the ports a run works through
 (`pipeline.runs.context`).
@@ -31,13 +31,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StandbyPlan:
-    """A source's standby: its own start, and its UUID where that is known beforehand."""
+    """A source's standby: its own start, and its UUID if that is configured."""
 
     start: Place | None
     server_uuid: str | None = None
 
     def answers(self, facts: ServerFacts) -> bool:
-        """Whether these are its facts: by its UUID, else by the address that answered."""
+        """Return whether these are the standby's facts, by its UUID if that is configured, else by
+        the address that answered."""
         if self.server_uuid is not None:
             return facts.server_uuid == self.server_uuid
         return facts.standby
@@ -45,8 +46,8 @@ class StandbyPlan:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPlan:
-    """How tables are read from the source. `seconds`: so long at the most in one run, before it
-    goes on with the log; `connections`: so many at a time."""
+    """Limits for reading tables from the source. `seconds`: the longest time in one run, which then
+    reads the log; `connections`: the number at a time."""
 
     seconds: float = 600.0
     connections: int = 2
@@ -56,8 +57,8 @@ class SnapshotPlan:
 
 @dataclass(frozen=True, slots=True)
 class PartOrder:
-    """Rows of a table that are to be read from the source again: those that a condition holds for.
-    `author` and `reason`: who says so, and why."""
+    """An order to read again those rows of a table for which a condition holds. `author` and
+    `reason`: who ordered it, and why."""
 
     table: TableName
     condition: Condition
@@ -67,9 +68,9 @@ class PartOrder:
 
 @dataclass(frozen=True, slots=True)
 class TableSettings:
-    """Settings of the tables that match: `policies` by their names in `LakePolicies`, those that
-    were given, and what their mirrors show. `match`: the patterns as they were written. `into`:
-    what the mirrors are called, where that is not the tables' own name."""
+    """A block of settings for the tables that match. `policies`: those that the block sets, by
+    their names in `LakePolicies`. `shape`: what the mirrors show. `into`: the mirrors' names, if
+    they are not the tables' own."""
 
     match: TablePatterns
     policies: Mapping[str, Any]
@@ -78,7 +79,7 @@ class TableSettings:
 
 
 def given_to(table: TableName, blocks: Iterable[TableSettings]) -> dict[str, Any]:
-    """The policies that blocks give a table; of several, the last counts for each."""
+    """Return the policies that blocks set for a table. A later block overrides an earlier one."""
     given: dict[str, Any] = {}
     for block in blocks:
         if block.match.matches(table):
@@ -89,21 +90,21 @@ def given_to(table: TableName, blocks: Iterable[TableSettings]) -> dict[str, Any
 def settings_in_words(
     tables: Iterable[TableName], blocks: Sequence[TableSettings]
 ) -> dict[TableName, str]:
-    """What blocks come to for each of these tables that has one, as it would be written."""
-    found = {table: given_to(table, blocks) for table in sorted(tables)} if blocks else {}
-    return {table: written(given) for table, given in found.items() if given}
+    """Return the policies that blocks set for each of these tables, as written in lockstep.toml.
+    Tables without one are left out."""
+    policies = {table: given_to(table, blocks) for table in sorted(tables)}
+    return {table: written(given) for table, given in policies.items() if given}
 
 
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
     """A source as configured, without what is needed to connect to it.
 
-    `standby` is the server that may answer in its place. `until`: where this run ends, if
-    not at the head. `prove_rows`: so many rows of each of some tables are compared after a run.
-    `part`: what this run reads from the source again, besides. `passes`: tables of which a person
-    says that statements in the log which change them change no captured table. `lake`: policies of
-    every table of which `tables` says nothing else; a later one of those overrides an earlier one,
-    policy by policy.
+    `standby`: the server that may answer in its place. `until`: where this run ends if not at the
+    head. `prove_rows`: number of rows of some tables that are compared after a run. `part`: rows
+    that this run reads from the source again. `passes`: tables for which a person declares that
+    logged statements which change them change no captured table. `lake`: policies of all tables,
+    which the blocks in `tables` override.
     """
 
     name: str
@@ -122,24 +123,22 @@ class SourcePlan:
 
     @property
     def loads_new_tables(self) -> bool:
-        """Whether tables that are older than what is read of the log are read from the source."""
+        """True if tables with rows from before the start of the log are read from the source."""
         return isinstance(self.start, Snapshot)
 
     def policies_of(self, table: TableName) -> LakePolicies:
-        """How the lake follows a table."""
-        if not self.tables:
-            return self.lake
+        """Return the policies of a table."""
         return replace(self.lake, **given_to(table, self.tables))
 
     @property
     def all_policies(self) -> Iterator[LakePolicies]:
-        """Those that some table may have: of the source, and of each block by itself."""
+        """The source's policies, and those of each block alone."""
         yield self.lake
         for settings in self.tables:
             yield replace(self.lake, **settings.policies)
 
     def read_by(self, readers: Readers) -> SourcePlan:
-        """The same with mirrors for these readers, whatever is configured."""
+        """Return the plan with mirrors for these readers, whatever is configured."""
         tables = tuple(
             replace(settings, policies={**settings.policies, "readers": readers})
             for settings in self.tables
@@ -148,11 +147,11 @@ class SourcePlan:
 
     @property
     def shaped(self) -> bool:
-        """Whether the lake may show a table otherwise than it is."""
+        """True if any settings change what mirrors show of their tables."""
         return any(settings.shape != NO_RULES for settings in self.tables)
 
     def shape_rules_of(self, table: TableName) -> ShapeRules | None:
-        """What the settings say of a table's shape; None if they say nothing of it."""
+        """Return the settings of a table's shape, or None if there are none."""
         rules = NO_RULES
         for settings in self.tables:
             if settings.match.matches(table):
@@ -160,7 +159,7 @@ class SourcePlan:
         return None if rules == NO_RULES else rules
 
     def shaping(self, key: PrivacyKey | None) -> Shaping:
-        """How the lake shows the source's tables, whose values are hashed with that key."""
+        """Return the rules for what the lake shows of the source's tables. `key`: hashes values."""
         return Shaping(
             cache(self.shape_rules_of),
             key,
@@ -170,21 +169,21 @@ class SourcePlan:
 
     @property
     def mirrors(self) -> MirrorNames:
-        """What the mirrors are called."""
-        rules = [(one.match, one.into) for one in self.tables if one.into is not None]
+        """The names of the mirrors."""
+        rules = [(block.match, block.into) for block in self.tables if block.into is not None]
         return MirrorNames(self.name, tuple(rules))
 
     def mirror_name(self, table: TableName) -> TableName:
-        """What the table's mirror is called."""
+        """Return the name of the table's mirror."""
         return self.mirrors.of(table)
 
     def other_place(self, state: TableState) -> TableName | None:
-        """The name that the mirror is to lie under, if it lies elsewhere."""
+        """Return the name to which the mirror has to move, or None if it already has it."""
         name = self.mirrors.of(state.table)
         return None if lies_at(state.mirror, self.name, name) else name
 
     def start_at(self, facts: ServerFacts) -> Place | None:
-        """The configured start of the server that answers."""
+        """Return the configured start on the server that answers."""
         if self.standby is not None and self.standby.answers(facts):
             return self.standby.start
         return self.start

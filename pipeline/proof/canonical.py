@@ -1,13 +1,12 @@
-"""One text for one value, the same whether the server writes it or we do: a row for each type.
+"""The canonical text of a value, which the server computes by SQL and we compute from Arrow.
 
-Belongs here: which text stands for a value of a type, as an expression of SQL and as a function of
-our own, side by side. Does not: what is made of a row's texts (`hashes`), Arrow's types
-(`schema.types`). A function of ours takes a column and gives a binary array, NULL for NULL.
+Each type has both ways side by side. Our functions take an Arrow array and return a binary array,
+with NULL for NULL. Not here: hashing rows (`hashes`), Arrow's types (`schema.types`).
 
-A row's text is the texts of its columns with commas between. Texts that can hold a comma have
-their length in front, so that no two rows share a text; where a value may be long its SHA2 stands
-for it. NULL is the empty text, which no value has. Character sets are not mixed: text is compared
-as the lake has it, in UTF-8, as bytes.
+A row's text has the texts of its columns with commas between them. A text that may have a comma is
+preceded by its length, so that two different rows never have the same text. A value that may be
+long is replaced by its SHA2. NULL is the empty text, which no value has. Text is compared as bytes
+in UTF-8, whatever its character set at the source.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from math import isfinite
 from typing import Any, Final
 
@@ -31,32 +31,31 @@ from pipeline.table import Column
 MARIADB: Final = "mariadb"
 
 _UTF8: Final = frozenset({None, "utf8mb4", "utf8mb3", "ascii"})
-"""Sets whose stored bytes are UTF-8."""
+"""Character sets whose stored bytes are UTF-8."""
 
 _LONG: Final = frozenset({"text", "blob", "json", "geometry", "vector"})
-"""Types of values that may be long: beyond a server's max_allowed_packet, together."""
-
+"""Types whose values may be so long that a row's text exceeds the server's max_allowed_packet."""
 
 _LEAST_PLAIN: Final = 1e-5
 _MOST_PLAIN: Final = 1e9
-"""Between them Arrow prints a double as a server does: without an exponent."""
+"""Between these Arrow prints a double as a server does, without an exponent."""
 
 _MOST_ZEROS: Final = 14
 _MOST_WHOLE: Final = 15
-"""Beyond these `my_gcvt` (strings/dtoa.cc) writes an exponent."""
+"""With more zeros or digits than these, `my_gcvt` (strings/dtoa.cc) writes an exponent."""
 
 _HAS_SPATIAL_REFERENCE: Final = 0x2000_0000
 
 
 def plain(values: pa.Array) -> pa.Array:
-    """Whole numbers, truths and dates."""
+    """Integers, booleans and dates."""
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
     return _binary(values.cast(pa.string()))
 
 
 def decimals(values: pa.Array) -> pa.Array:
-    """All digits of the scale, never an exponent, as Arrow would write of small ones."""
+    """Decimals, with all digits of the scale. Arrow's own texts have exponents for small values."""
     scale = values.type.scale
     kind = pa.decimal128(38, 0)
     units = pa.Array.from_buffers(
@@ -73,23 +72,21 @@ def decimals(values: pa.Array) -> pa.Array:
 
 
 def doubles(values: pa.Array) -> pa.Array:
-    """FLOAT as a double too: the shortest text that reads back as the same double."""
+    """DOUBLE, and FLOAT as a double: the shortest text that is read back as the same double."""
     values = values.cast(pa.float64())
     size = pc.abs(values)
     middle = pc.and_(pc.greater_equal(size, _LEAST_PLAIN), pc.less(size, _MOST_PLAIN))
     middle = pc.or_(middle, pc.equal(size, 0.0))
     printed = values.cast(pa.string())
-    others = np.flatnonzero(~pc.fill_null(middle, True).to_numpy(zero_copy_only=False))
-    if len(others):
-        spelled = [double_text(value) for value in values.take(pa.array(others)).to_pylist()]
-        mask = np.zeros(len(values), np.bool_)
-        mask[others] = True
-        printed = pc.replace_with_mask(printed, pa.array(mask), pa.array(spelled, pa.string()))
+    others = pc.invert(pc.fill_null(middle, True))
+    if pc.any(others).as_py():
+        spelled = [double_text(value) for value in values.filter(others).to_pylist()]
+        printed = pc.replace_with_mask(printed, others, pa.array(spelled, pa.string()))
     return _binary(printed)
 
 
 def double_text(value: float) -> str:
-    """As `my_gcvt` writes it with room for all digits."""
+    """Return the text that `my_gcvt` writes if it has room for all digits."""
     if value == 0 or not isfinite(value):
         return f"{value:g}"
     negative, digits, power = Decimal(repr(value)).normalize().as_tuple()
@@ -98,7 +95,7 @@ def double_text(value: float) -> str:
 
 
 def _spelled(digits: str, power: int) -> str:
-    """`digits`·10**power; `digits` ends with no zero."""
+    """Return the text of digits · 10**power, whose last digit is not 0."""
     whole = len(digits) + power
     if whole < -_MOST_ZEROS or (whole > _MOST_WHOLE and power >= 0):
         point = f".{digits[1:]}" if len(digits) > 1 else ""
@@ -111,30 +108,26 @@ def _spelled(digits: str, power: int) -> str:
 
 
 def moments(values: pa.Array) -> pa.Array:
-    """Six digits of a second, whatever the column has; those of a TIMESTAMP in UTC."""
+    """Moments with six fractional digits, whatever the column's precision; TIMESTAMP in UTC."""
     return _binary(values.cast(pa.timestamp("us")).cast(pa.string()))
 
 
 def counted(values: pa.Array) -> pa.Array:
-    """Bytes, their number in front."""
+    """Bytes, preceded by their number."""
     data = _binary(values)
     lengths = pc.binary_length(data).cast(pa.string()).cast(data.type)
     return pc.binary_join_element_wise(lengths, data, pa.scalar(b":", data.type))
 
 
 def digested(values: pa.Array, stored: Callable[[Any], bytes] = bytes) -> pa.Array:
-    """The SHA2 of what is stored, as 64 hexadecimal digits."""
+    """The SHA-256 of each value's bytes in the server's storage format, as 64 hex digits."""
     sha = hashlib.sha256
-    stored_values = values if pa.types.is_nested(values.type) else _binary(values)
+    plain_values = values if pa.types.is_nested(values.type) else _binary(values)
     digests = [
-        None if one is None else sha(stored(one)).hexdigest().encode()
-        for one in stored_values.to_pylist()
+        None if value is None else sha(stored(value)).hexdigest().encode()
+        for value in plain_values.to_pylist()
     ]
     return pa.array(digests, pa.large_binary())
-
-
-def digested_geometries(values: pa.Array) -> pa.Array:
-    return digested(values, stored_geometry)
 
 
 def digested_vectors(values: pa.Array) -> pa.Array:
@@ -142,7 +135,7 @@ def digested_vectors(values: pa.Array) -> pa.Array:
 
 
 def stored_geometry(value: bytes) -> bytes:
-    """EWKB as a server stores it: the spatial reference in front, then well-known binary."""
+    """Convert EWKB to the server's storage format: the spatial reference id, then WKB."""
     if len(value) < 5:
         return value
     order = "<" if value[0] else ">"
@@ -162,26 +155,26 @@ def _binary(values: pa.Array) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class Canonical:
-    """How a type's values are written. `sql`: an expression with `{c}` for the column's quoted
-    name and `{n}` for its length; `text`: from a column of the lake's Arrow type to its texts, a
-    binary array with NULLs where values are NULL."""
+    """The conversion of a type's values to texts. `sql`: an expression in which `{c}` is the
+    column's quoted name, `{n}` its length, `{p}` and `{s}` its precision and scale. `text`:
+    converts a column of the lake's Arrow type."""
 
     sql: str
     text: Callable[[pa.Array], pa.Array]
 
 
 _NUMBER: Final = Canonical("{c}", plain)
-# ZEROFILL, which makes a column unsigned, prints zeros in front.
+# An unsigned column may have ZEROFILL, which prints leading zeros.
 _UNSIGNED: Final = Canonical("cast({c} as unsigned)", plain)
 _DECIMAL: Final = Canonical("{c}", decimals)
 _UNSIGNED_DECIMAL: Final = Canonical("cast({c} as decimal({p},{s}))", decimals)
-# CONCAT of MySQL cuts a double's text off at 22 characters; JSON has all its digits.
+# MySQL's CONCAT truncates a double's text to 22 characters; JSON has all its digits.
 _DOUBLE: Final = Canonical(
     "trim(trailing '.0' from cast(cast({c} * 1e0 as json) as char))", doubles
 )
 _DOUBLE_OF_MARIADB: Final = Canonical("{c} * 1e0", doubles)
 _BITS: Final = Canonical("{c} + 0", plain)
-# MariaDB's YEAR(2) has two digits, of 1970 to 2069.
+# MariaDB's YEAR(2) has two digits, for 1970 to 2069.
 _YEAR: Final = Canonical("if(length({c}) > 2, {c} + 0, {c} + if({c} + 0 < 70, 2000, 1900))", plain)
 _DATE: Final = Canonical("if(year({c}) and month({c}) and dayofmonth({c}), {c}, null)", plain)
 _MOMENT: Final = Canonical(
@@ -213,47 +206,48 @@ _CANONICAL: Final[dict[str, Canonical]] = {
     "time": _counted("cast({c} as char)"),
     "enum": _CONVERTED,
     "set": _CONVERTED,
-    # INET6 and UUID of MariaDB are BINARY to the log.
+    # The log has INET6 and UUID of MariaDB as BINARY.
     "binary": _counted("cast({c} as binary({n}))"),
     "varbinary": _counted("{c}"),
     "blob": _LONG_TEXT,
     "json": _LONG_TEXT,
-    "geometry": _digested("{c}", digested_geometries),
+    "geometry": _digested("{c}", partial(digested, stored=stored_geometry)),
     "vector": _digested("cast({c} as binary)", digested_vectors),
 }
 
 
 def canonical(column: Column, flavour: str) -> Canonical:
-    """How a column's values are written; TableError for a type that is not listed."""
+    """Return the conversion for a column. Raise TableError for a type that is not listed."""
     kind = column.type
     if kind.endswith("int"):
         return _UNSIGNED if column.unsigned else _NUMBER
     if kind == "decimal":
-        own = _UNSIGNED_DECIMAL if column.unsigned else _DECIMAL
-        return own if (column.precision or 0) <= MAX_DECIMAL_DIGITS else _counted(own.sql)
+        decimal = _UNSIGNED_DECIMAL if column.unsigned else _DECIMAL
+        return decimal if (column.precision or 0) <= MAX_DECIMAL_DIGITS else _counted(decimal.sql)
     if kind in ("float", "double"):
         return _DOUBLE_OF_MARIADB if flavour == MARIADB else _DOUBLE
     if kind in TEXT_TYPES:
         short, long = (_TEXT, _LONG_TEXT) if column.charset in _UTF8 else _OTHERS
         return long if kind in _LONG else short
-    found = _CANONICAL.get(kind)
-    if found is None:
+    listed = _CANONICAL.get(kind)
+    if listed is None:
         raise TableError(
             f"column {column.name!r} has the type {kind.upper()}, which this version does not "
             "compare",
             hint="exclude the table, or change the column's type",
         )
-    return found
+    return listed
 
 
 def expression(column: Column, quoted: str, flavour: str) -> str:
-    """The SQL expression for the text of a column's value; '' for NULL. `quoted`: its name."""
+    """Return the SQL expression for the text of a column's value. `quoted`: its quoted name."""
     template = canonical(column, flavour).sql
     return f"ifnull({_filled(template, column, quoted)}, '')"
 
 
 def _filled(template: str, column: Column, quoted: str) -> str:
-    """Not `format`: a quoted name may hold braces."""
+    """Fill in a template. `str.format` cannot do it, because a quoted name may have braces; for the
+    same reason the name is filled in last."""
     for mark, value in (
         ("{n}", column.length),
         ("{p}", column.precision),

@@ -1,8 +1,8 @@
-"""Rows → 64 bits each, and sums of them.
+"""Hashes of rows, 64 bits each, and their sums.
 
-A row's hash is the first 8 bytes of the SHA2 of its text. Hashes of a lot of rows are added up
-modulo 2**64: the order of rows does not count, a row that stands twice counts twice, and what
-changes is subtracted and added again.
+A row's hash is the first 8 bytes of the SHA-256 of its text. Hashes are added modulo 2**64, so the
+order of rows does not matter, equal rows count as often as they occur, and an update subtracts the
+old row's hash and adds the new one's.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pipeline.schema.types import arrow_schema
 from pipeline.table import TableStructure
 
 Hashes = npt.NDArray[np.uint64]
-"""A row's 64 bits, n of them."""
+"""One hash for each row."""
 
 MODULUS: Final = 1 << 64
 BYTES: Final = 8
@@ -30,7 +30,7 @@ BYTES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class RowSum:
-    """So many rows, and the sum of their hashes modulo 2**64."""
+    """The number of some rows, and the sum of their hashes modulo 2**64."""
 
     rows: int = 0
     total: int = 0
@@ -44,7 +44,8 @@ class RowSum:
 
 @dataclass(frozen=True, slots=True)
 class RowHasher:
-    """Hashes of one table's rows. `flavour`: "mysql" or "mariadb", whose texts they equal."""
+    """Computes hashes of one table's rows. `flavour`: the server, "mysql" or "mariadb", whose
+    texts are computed."""
 
     structure: TableStructure
     flavour: str
@@ -55,22 +56,22 @@ class RowHasher:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What rows are told apart by: all columns of a table without a key."""
+        """The columns that identify a row: all of them in a table without a key."""
         return self.structure.primary_key or self.structure.names
 
     def rows(self, batch: pa.RecordBatch) -> Hashes:
-        """Of each row; `batch` has the columns of `schema`."""
+        """Return the hash of each row. `batch` has the columns of `schema`."""
         return self._hashed(self.texts(batch))
 
     def keys(self, batch: pa.RecordBatch) -> Hashes:
-        """Of each row's key; `batch` has the key's columns at least."""
+        """Return the hash of each row's key. `batch` has at least the key's columns."""
         return self._hashed(self.texts(batch, self.key))
 
     def summed(self, batch: pa.RecordBatch) -> RowSum:
         return RowSum(batch.num_rows, int(self.rows(batch).sum(dtype=np.uint64)))
 
     def texts(self, batch: pa.RecordBatch, names: Sequence[str] | None = None) -> list[pa.Array]:
-        """Per column, what stands for each of its values; NULL for NULL."""
+        """Return the canonical texts of each column, NULL for NULL."""
         wanted = self.structure.names if names is None else names
         columns = {column.name: column for column in self.structure.columns}
         return [

@@ -1,8 +1,8 @@
-"""Which transaction of the log a read of a table stands behind, told by sums alone.
+"""Finds the transaction after which a consistent read of a table was made, by sums of hashes.
 
-The source's rows were read at some moment between two marks of the log. A mirror that is right
-has, carried through the log transaction by transaction, the same rows and the same sum behind one
-of them, and one whose rows differ by anything has it behind none.
+The source's rows were read at some moment between two marks of the log. A mirror's sum is carried
+through the log transaction by transaction. If the mirror is right, it equals the sum of the
+source's rows after one of the transactions between the marks; if any row differs, after none.
 """
 
 from __future__ import annotations
@@ -28,25 +28,28 @@ class Transactions(Protocol):
     def end(self, number: int) -> Coordinates: ...
 
     def through(self, at: Coordinates) -> int:
-        """How many of them end at or before a place."""
+        """Return how many of them end at or before a place."""
 
     def gtids(self, number: int) -> str:
-        """All GTIDs up to and with that one, as text."""
+        """Return all GTIDs up to and including that one, as text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
+    """A place between two transactions, and the GTIDs executed before it."""
+
     at: Coordinates
     gtids: str
 
 
 @dataclass(slots=True)
 class Carried:
-    """A mirror's sum on its way through the log.
+    """A mirror's sum, carried through the log.
 
-    `state`: the sum behind everything so far, which begins `since`. `target`: the source's, of
-    a read between `low` and `high`. `found`: the first place there with that sum; `candidates`:
-    at how many states it was looked for. `touched`: changes between the marks.
+    `state`: the sum after the transactions so far; `since`: the place from which the table has it,
+    None for before `low`. `target`: the sum of the source's rows, which were read between `low`
+    and `high`. `found`: the first place between these with that sum, or None. `candidates`: number
+    of states that were compared with it. `touched`: number of changes between the marks.
     """
 
     state: RowSum
@@ -66,32 +69,32 @@ class Carried:
         rows: Counts,
         totals: Hashes,
     ) -> None:
-        """Transactions that touched the table: `which` of these, ascending, by how many rows
-        and by which sum each."""
+        """Add transactions that changed the table. `which`: their numbers among `transactions`,
+        ascending; `rows` and `totals`: what each adds to the number of rows and to the sum."""
         if not len(which):
             return
-        behind_low, behind_high = transactions.through(self.low), transactions.through(self.high)
-        first = int(np.searchsorted(which, behind_low))
+        through_low, through_high = transactions.through(self.low), transactions.through(self.high)
+        first = int(np.searchsorted(which, through_low))
         self._add(rows[:first], totals[:first])
         if first:
-            self.since = None  # before the low mark
+            self.since = None
         for at in range(first, len(which)):
             number = int(which[at])
             self._try()
             self._add(rows[at : at + 1], totals[at : at + 1])
-            if number >= behind_high:
+            if number >= through_high:
                 self.since = Prefix(transactions.end(number), "")
                 continue
             self.touched += 1
             self.since = Prefix(transactions.end(number), transactions.gtids(number))
 
     def finish(self) -> None:
-        """The log was read to the high mark or beyond."""
+        """Compare the last state. The log has been read up to the high mark or further."""
         self._try()
 
     @property
     def exact(self) -> bool:
-        """Whether nothing touched the table between the marks."""
+        """True if no transaction between the marks changed the table."""
         return not self.touched
 
     def _add(self, rows: Counts, totals: Hashes) -> None:
@@ -100,7 +103,7 @@ class Carried:
             self.state = self.state + RowSum(int(rows.sum()), total % MODULUS)
 
     def _try(self) -> None:
-        """Hold the state against the target, if it was one between the marks."""
+        """Compare the state with the target, if it is one between the marks."""
         since = self.since
         if since is not None and since.at > self.high:
             return
@@ -110,8 +113,9 @@ class Carried:
 
 
 def grouped(which: Counts, signs: Counts, hashes: Hashes) -> tuple[Counts, Counts, Hashes]:
-    """Images by their transactions: which ones, by how many rows each changed the table, and by
-    which sum. `which`: each image's transaction, in any order; `signs`: 1 or -1."""
+    """Group images by transaction. Return the transactions' numbers, and what each adds to the
+    number of rows and to the sum. `which`: each image's transaction, in any order; `signs`: 1 for
+    an image after a change, -1 for one before."""
     numbers, inverse = np.unique(which, return_inverse=True)
     rows = np.zeros(len(numbers), np.int64)
     np.add.at(rows, inverse, signs)

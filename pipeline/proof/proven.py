@@ -1,7 +1,4 @@
-"""What is kept of a table's comparisons: the newest, and the newest that found it equal.
-
-Values only.
-"""
+"""A table's comparisons in the ledger: the newest one, and the newest that found it equal."""
 
 from __future__ import annotations
 
@@ -15,21 +12,21 @@ from pipeline.table import TableName
 
 
 class Proof(StrEnum):
-    """How a table was compared."""
+    """The way in which a table was found equal."""
 
     EXACT = "exact"
-    """Nothing changed it between the marks of the source's read."""
+    """The sums are equal, and nothing changed it between the marks of the source's read."""
     PREFIX = "prefix"
-    """It is the table behind one transaction between the marks, known by its sum."""
+    """The sums are equal after one of the transactions between the marks."""
     ROWS = "rows"
-    """Each of its rows was held against the source's."""
+    """Each of its rows was compared with the source's."""
     SAMPLE = "sample"
-    """Some of its rows were."""
+    """Some of its rows were compared with the source's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """A table was found equal: `rows` of it, at a place of the log with these GTIDs executed."""
+    """The proof that `rows` rows of a table are equal, at a place of the log with its GTIDs."""
 
     proof: Proof
     rows: int
@@ -39,8 +36,8 @@ class Proven:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One comparison of a table: what it proved, or how many rows differ. `whole`: of all rows,
-    else of a sample."""
+    """The result of one comparison: a proof, or the number of differing rows. `whole`: all rows
+    were compared, not a sample."""
 
     table: TableName
     whole: bool
@@ -50,8 +47,8 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class TableProof:
-    """What the ledger has of a table's comparisons, of all rows or of samples. `compared_at`: the
-    newest, which found so many rows `differing`; `proven_at`: the newest that found none."""
+    """A table's comparisons of all rows (`whole`) or of samples. `compared_at`: time of the newest,
+    which found the number `differing`; `proven_at`: time of the newest that found none."""
 
     table: TableName
     whole: bool
@@ -62,23 +59,23 @@ class TableProof:
 
 
 def open_differences(proofs: Iterable[TableProof]) -> dict[TableName, TableProof]:
-    """Tables that differ by what is known of them, in their order, each with the comparison that
-    says so. All rows of a table outweigh earlier samples of it; a sample that is equal refutes
-    nothing."""
-    found: dict[TableName, TableProof] = {}
-    for proof in sorted(proofs, key=lambda one: (one.compared_at, one.whole)):
+    """Return the tables that differ from the source as far as is known, sorted, each with the
+    comparison that says so. A comparison of all rows overrides earlier ones; an equal sample
+    overrides none."""
+    differences: dict[TableName, TableProof] = {}
+    for proof in sorted(proofs, key=lambda proof: (proof.compared_at, proof.whole)):
         if proof.whole and not proof.differing:
-            found.pop(proof.table, None)
-        elif proof.differing and (proof.whole or proof.table not in found):
-            found[proof.table] = proof
-    return dict(sorted(found.items()))
+            differences.pop(proof.table, None)
+        elif proof.differing and (proof.whole or proof.table not in differences):
+            differences[proof.table] = proof
+    return dict(sorted(differences.items()))
 
 
 def proven_since(
     proofs: Iterable[TableProof], stopped: Collection[TableName]
 ) -> dict[TableName, datetime]:
-    """Tables that were found equal as a whole when they were last compared, and when. What was
-    proven of a table that has stopped since says nothing of what its mirror shows now."""
+    """Return the tables of which all rows were equal at the last comparison, and its time. Tables
+    that have `stopped` are left out, because their mirrors may lack changes since then."""
     return {
         proof.table: proof.proven_at
         for proof in proofs

@@ -1,9 +1,9 @@
-"""Which rows of a mirror are wrong, told by the hashes of all of them.
+"""Finds the wrong rows of a mirror by the hashes of all its rows and of the source's.
 
-A row that no change since then touched is at the source what it was. Of one that was touched, the
-image before its first change says what it was, or that it was not there. So rows are told while
-others write, whatever moment the source was read at. Rows of a table without a key are told from
-each other by all of their columns, and counted.
+The mirror shows an earlier moment than the read of the source. A row that the log has not changed
+in between is the same at both. For a row that it has changed, the image before the first change
+shows the earlier row, or the first change inserted it. So other sessions may write meanwhile.
+Rows of a table without a key are identified by all their columns, and counted.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from pipeline.proof.hashes import Hashes
 PAIR: Final = np.dtype([("key", np.uint64), ("row", np.uint64)])
 
 Pairs = npt.NDArray[np.void]
-"""A row each: the hash of its key, and of all of it."""
+"""One pair for each row: the hash of its key, and of all its columns."""
 
 
 def pairs(keys: Hashes, rows: Hashes) -> Pairs:
-    found = np.empty(len(keys), PAIR)
-    found["key"], found["row"] = keys, rows
-    return found
+    result = np.empty(len(keys), PAIR)
+    result["key"], result["row"] = keys, rows
+    return result
 
 
 def share_of(keys: Hashes, of: int) -> npt.NDArray[np.intp]:
-    """Which of so many shares of a table's rows each key belongs to: those of one key, on either
-    side, are in one share."""
+    """Return for each key the number of its share, if a table's rows are divided into `of` shares.
+    The rows of a key are in the same share on both sides."""
     return np.asarray(keys % np.uint64(of)).astype(np.intp)
 
 
@@ -42,9 +42,9 @@ def together(batches: Iterable[Pairs]) -> Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """Hashes of keys: rows that only one side has, rows that both have with other values; and of
-    how many nothing can be told, because the log has not all of their columns. `kept`: how many
-    the lake keeps that are gone at the source, as it is to; these are not wrong."""
+    """Wrong rows by hashes of their keys: those that only one side has, and those with different
+    values. `untold`: number of rows that cannot be compared, because the log lacks some of their
+    columns. `kept`: number of deleted rows that the lake keeps as configured, which is right."""
 
     only_source: frozenset[int] = frozenset()
     only_lake: frozenset[int] = frozenset()
@@ -66,7 +66,7 @@ class Wrong:
         )
 
     def least(self, most: int) -> Wrong:
-        """Those with the least hashes, as many as `most`."""
+        """Return at most `most` of the wrong rows, those with the smallest hashes."""
         some = frozenset(heapq.nsmallest(most, self.all))
         return Wrong(
             self.only_source & some,
@@ -79,9 +79,8 @@ class Wrong:
 
 @dataclass(slots=True)
 class FirstTouch:
-    """What rows were before the log first touched them. `was`: by the hash of the key,
-    the hash of the row, None where there was none; `untold`: keys of rows of which the log has
-    not every column."""
+    """Rows before the log first changed them. `was`: the hash of the row, or None if there was no
+    such row, by the hash of the key. `untold`: keys of rows of which the log lacks columns."""
 
     was: dict[int, int | None] = field(default_factory=dict)
     untold: set[int] = field(default_factory=set)
@@ -89,8 +88,8 @@ class FirstTouch:
     def put(
         self, keys: Hashes, rows: Hashes, comes: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]
     ) -> None:
-        """Images in the order of the log. `comes`: whether the row is there behind it; `whole`:
-        whether the image has every column."""
+        """Add images in the order of the log. `comes`: the image shows the row after a change;
+        `whole`: the image has every column."""
         _, firsts = np.unique(keys, return_index=True)
         for at in np.sort(firsts).tolist():
             key = int(keys[at])
@@ -101,52 +100,54 @@ class FirstTouch:
                 self.untold.add(key)
 
     def shares(self, of: int) -> list[FirstTouch]:
-        found = [FirstTouch() for _ in range(of)]
+        shares = [FirstTouch() for _ in range(of)]
         numbers = share_of(np.array(list(self.was), np.uint64), of).tolist()
         for number, (key, row) in zip(numbers, self.was.items(), strict=True):
-            found[number].was[key] = row
+            shares[number].was[key] = row
             if key in self.untold:
-                found[number].untold.add(key)
-        return found
+                shares[number].untold.add(key)
+        return shares
 
     def among(self, keys: Iterable[int]) -> FirstTouch:
-        """What it says of these alone."""
-        known = set(keys)
-        was = {key: row for key, row in self.was.items() if key in known}
-        return FirstTouch(was, self.untold & known)
+        """Return the part for these keys."""
+        chosen = set(keys)
+        was = {key: row for key, row in self.was.items() if key in chosen}
+        return FirstTouch(was, self.untold & chosen)
 
     def wrong(self, source: Pairs, lake: Pairs, *, keeps: bool = False) -> Wrong:
-        """`source`: the rows as they were read now; `lake`: the mirror's, which `keeps` rows that
-        are gone at the source: one for a key that the source does not have is as it should be."""
+        """Return the wrong rows. `source`: the source's rows as read now. `lake`: the mirror's.
+        `keeps`: the mirror keeps deleted rows, so one row of a key that the source lacks is right.
+        """
         touched = np.array(sorted(self.was), np.uint64)
         untold = np.array(sorted(self.untold), np.uint64)
         was = [(key, row) for key, row in self.was.items() if row is not None]
         before = np.array(was, PAIR) if was else np.empty(0, PAIR)
         truth = np.concatenate([source[~np.isin(source["key"], touched)], before])
         truth = truth[~np.isin(truth["key"], untold)]
-        there = lake[~np.isin(lake["key"], untold)]
-        found, surplus = counted(truth, there)
-        more = frozenset(found["key"][surplus > 0].tolist())
-        less = frozenset(found["key"][surplus < 0].tolist())
-        both = more & less
+        comparable = lake[~np.isin(lake["key"], untold)]
+        unequal, surplus = counted(truth, comparable)
+        in_source = frozenset(unequal["key"][surplus > 0].tolist())
+        in_lake = frozenset(unequal["key"][surplus < 0].tolist())
+        both = in_source & in_lake
         kept: frozenset[int] = frozenset()
         if keeps:
-            once, counts = np.unique(there["key"], return_counts=True)
-            stays = once[(counts == 1) & ~np.isin(once, truth["key"])]
-            kept = less & frozenset(stays.tolist())
-        return Wrong(more - both, less - both - kept, both, len(self.untold), len(kept))
+            keys, counts = np.unique(comparable["key"], return_counts=True)
+            deleted = keys[(counts == 1) & ~np.isin(keys, truth["key"])]
+            kept = in_lake & frozenset(deleted.tolist())
+        return Wrong(in_source - both, in_lake - both - kept, both, len(self.untold), len(kept))
 
 
 @dataclass(slots=True)
 class RowTally:
-    """How often the log added each row of a table without a key. `before`: up to the
-    low mark of the source's read; `since`: what the sums behind it were, one after the other."""
+    """Counts how often the log inserted each row of a table without a key, minus how often it
+    deleted it. `before`: up to the low mark of the source's read. `since`: that number, and the
+    number after each change of the row between the marks."""
 
     before: dict[int, int] = field(default_factory=dict)
     since: dict[int, list[int]] = field(default_factory=dict)
 
     def put(self, rows: Hashes, signs: Sequence[int], *, behind_low: bool) -> None:
-        """Images of one stretch of the log, before the low mark or behind it."""
+        """Add images of a part of the log that lies before the low mark or after it."""
         for row, sign in zip(rows.tolist(), signs, strict=True):
             if not behind_low:
                 self.before[row] = self.before.get(row, 0) + sign
@@ -155,33 +156,34 @@ class RowTally:
             sums.append(sums[-1] + sign)
 
     def shares(self, of: int) -> list[RowTally]:
-        found = [RowTally() for _ in range(of)]
-        for row, sign in self.before.items():
-            found[row % of].before[row] = sign
+        shares = [RowTally() for _ in range(of)]
+        for row, count in self.before.items():
+            shares[row % of].before[row] = count
         for row, sums in self.since.items():
-            found[row % of].since[row] = sums
-        return found
+            shares[row % of].since[row] = sums
+        return shares
 
     def wrong(self, source: Pairs, lake: Pairs, *, keeps: bool = False) -> Wrong:
-        """As `FirstTouch.wrong`; but no row of the lake is too many where it `keeps` some."""
-        found, surplus = counted(source, lake)
-        more = dict(zip(found["key"].tolist(), surplus.tolist(), strict=True))
+        """Return the wrong rows as `FirstTouch.wrong` does. If the mirror `keeps` deleted rows, it
+        cannot have too many."""
+        unequal, surplus = counted(source, lake)
+        counts = dict(zip(unequal["key"].tolist(), surplus.tolist(), strict=True))
         only_source: set[int] = set()
         only_lake: set[int] = set()
-        for row in {*more, *self.before, *self.since}:
-            told = self.since.get(row, [self.before.get(row, 0)])
-            surplus_of = more.get(row, 0)
-            if surplus_of in told:
+        for row in {*counts, *self.before, *self.since}:
+            possible = self.since.get(row, [self.before.get(row, 0)])
+            count = counts.get(row, 0)
+            if count in possible:
                 continue
-            (only_source if surplus_of > told[0] else only_lake).add(row)
+            (only_source if count > possible[0] else only_lake).add(row)
         if keeps:
             return Wrong(frozenset(only_source), kept=len(only_lake))
         return Wrong(frozenset(only_source), frozenset(only_lake))
 
 
 def counted(source: Pairs, lake: Pairs) -> tuple[Pairs, npt.NDArray[np.int64]]:
-    """The pairs that one side has more often than the other, and how much more often the source
-    has them."""
+    """Return the pairs that occur more often on one side, and their number in the source minus that
+    in the lake."""
     both = np.concatenate([source, lake])
     order = np.lexsort((both["row"], both["key"]))
     both = both[order]
@@ -190,5 +192,5 @@ def counted(source: Pairs, lake: Pairs) -> tuple[Pairs, npt.NDArray[np.int64]]:
         return both, sides.astype(np.int64)
     starts = np.flatnonzero(np.concatenate([[True], both[1:] != both[:-1]]))
     surplus = np.add.reduceat(sides, starts)
-    kept = np.flatnonzero(surplus)
-    return both[starts[kept]], surplus[kept].astype(np.int64)
+    unequal = np.flatnonzero(surplus)
+    return both[starts[unequal]], surplus[unequal].astype(np.int64)

@@ -1,7 +1,7 @@
-"""Which rows a sample of a table holds.
+"""Chooses the rows of a sample of a table.
 
-A sample is some stretches of rows that follow one another by their key, each from a place that
-chance chose: so a row that only one side has stands out as one that differs does.
+A sample consists of stretches: rows with consecutive keys, from a random key on. So it shows rows
+that only one side has as well as rows that differ.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pipeline.table import TableStructure
 
 STRETCH: Final = 20
-"""Rows of a stretch."""
+"""Number of rows in a stretch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +35,16 @@ def stretches(rows: int) -> int:
 
 
 def is_number(structure: TableStructure) -> bool:
-    """Whether the key is one column of whole numbers: both sides have their order."""
+    """Return whether the key is one column of integers, which both sides order alike."""
     columns = {column.name: column for column in structure.columns}
     kinds = [columns[name].type for name in structure.primary_key]
     return len(kinds) == 1 and kinds[0].endswith("int")
 
 
 def numbers_between(least: int, most: int, rows: int, chance: Random) -> list[int]:
-    """Where stretches with that many rows begin, from `least` to `most`; all of the table is in
-    them if it has no room for more. Each begins in a part of its own, and ends in it where no
-    number is left out, so that they do not overlap."""
+    """Return the keys from `least` to `most` at which stretches with this number of rows begin, or
+    stretches with all rows if there are no more. Each begins in another part of the range, and, if
+    no number is missing there, ends in it, so that they do not overlap."""
     count, numbers = stretches(rows), most - least + 1
     if numbers <= count * STRETCH:
         return list(range(least, most + 1, STRETCH))
@@ -53,38 +53,41 @@ def numbers_between(least: int, most: int, rows: int, chance: Random) -> list[in
 
 
 def some_of(batches: Iterable[pa.RecordBatch], count: int, chance: Random) -> list[tuple[Any, ...]]:
-    """So many of all rows, each as likely as any other."""
-    kept: list[tuple[float, tuple[Any, ...]]] = []
+    """Return a random sample of `count` rows."""
+    sample: list[tuple[float, tuple[Any, ...]]] = []
     for batch in batches:
         drawn = sorted((chance.random(), at) for at in range(batch.num_rows))[:count]
-        kept += [
+        sample += [
             (draw, tuple(column[at].as_py() for column in batch.columns)) for draw, at in drawn
         ]
-        kept = sorted(kept, key=lambda one: one[0])[:count]
-    return [values for _, values in kept]
+        sample = sorted(sample, key=lambda drawn_row: drawn_row[0])[:count]
+    return [values for _, values in sample]
 
 
 def covered(starts: Sequence[int], rows: Sequence[pa.Table], column: str) -> list[ValueRange]:
-    """What stretches cover of a key that is a whole number. `rows`: those of each stretch."""
-    found = []
-    for start, one in zip(starts, rows, strict=True):
-        values = one.column(column)
-        short = one.num_rows < STRETCH
+    """Return the range of an integer key that each stretch covers. `rows`: those of each stretch. A
+    stretch with fewer rows than `STRETCH` reaches to the largest number."""
+    ranges = []
+    for start, stretch in zip(starts, rows, strict=True):
+        values = stretch.column(column)
+        short = stretch.num_rows < STRETCH
         high = _most(values.type) if short else int(pc.max(values).as_py())
-        found.append(ValueRange(start, high))
-    return found
+        ranges.append(ValueRange(start, high))
+    return ranges
 
 
 def inside(values: pa.Array, spans: Sequence[ValueRange]) -> pa.Array:
-    found = pa.array(np.zeros(len(values), np.bool_))
+    """Return for each value whether it is in one of the ranges; false for NULL."""
+    result = pa.array(np.zeros(len(values), np.bool_))
     for span in spans:
-        low, high = (pa.scalar(one, values.type) for one in (span.low, span.high))
+        low, high = pa.scalar(span.low, values.type), pa.scalar(span.high, values.type)
         within = pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))
-        found = pc.or_(found, within)
-    return pc.fill_null(found, False)
+        result = pc.or_(result, within)
+    return pc.fill_null(result, False)
 
 
 def _most(kind: pa.DataType) -> int:
+    """Return the largest number of an integer or decimal type."""
     digits = kind.precision if pa.types.is_decimal(kind) else 0
     bits: int = kind.bit_width
     most: int = 10**digits - 1 if digits else (1 << bits - 1) - 1

@@ -1,1 +1,1 @@
-"""What a lake tells without its ledger: `facts` says what it shows, `decide` where to go on."""
+"""Recovery of a source whose ledger and lake disagree: the lake's facts, and the decision."""

@@ -1,31 +1,30 @@
-"""Which of a ledger and a lake follows the other, and where a ledger that is made from a lake goes
-on. Pure.
+"""Decides whether a ledger follows its lake or the lake its ledger, and at the end of which batch a
+ledger that is made from a lake continues. Pure.
 
-Belongs here: which batch is the newest that all mirrors show, and what becomes of each table. Does
-not: reaching that batch's end in a log, structures (`pipeline.runs.recovering.recover`).
+Not here: finding the batch's end in a log, structures (`pipeline.runs.recovering.recover`).
 
-A mirror shows the end of batch N exactly if it has a version whose last batch is not behind N, and
-no batch between the two has anything of the table: files in its changelog, a place among the tables
-that a commit to `_transactions` says the batch touched, or the beginning of a later write. That
-version is taken, and made the newest once more if another one is. So nothing is applied twice,
-whether rows have a key or not, and whatever a statement did to the columns meanwhile. A table of
-which all that the lake has lies behind N begins anew.
+A mirror shows exactly the end of batch N if it has a version whose last batch is N or earlier, and
+no batch after that one and up to N concerns the table. A batch concerns it if the table's changelog
+has files of it, if its commit to `_transactions` lists the table, or if a later write begins with
+it. The new ledger continues with that version. If the mirror has a newer one, it is set back. So no
+change is applied twice, also to rows without a key, and whatever happened to the columns. A table
+of which the lake has only later batches is captured as a new one.
 
-N is one of the `NEAR` newest batches, the one for which the fewest tables must be read from the
-source, of those the newest; where the log reaches none of them, an older one. Only batches count
-that were published in all tables: `_transactions` has them, or a mirror shows them. Where a person
-named a batch to go back behind, N is the newest of these up to that one.
+N is one of the `NEAR` newest batches: the one for which the fewest tables have to be read from the
+source, and of several the newest. If the source's log reaches none of them, N is an older one. N
+must have been published in all tables, so `_transactions` has it, or a mirror shows it. If a person
+names a batch to go back to, N is the newest of these up to that one.
 
-The lake has gone back to an earlier batch if a run was undone, or if a ledger went on that did not
-know the later ones. Whatever it still shows of these is void; the folder's claim says which they
-are (`pipeline.claim`). If the claim may lack some, N is a batch that `_transactions` has: void ones
-are not listed there.
+If a run was undone, or another ledger continued from an earlier batch, the lake went back to that
+batch. What it still shows of later batches is void; the folder's claim says which they are
+(`pipeline.claim`). If the claim may be incomplete, N is a batch that `_transactions` has, because
+void ones are not listed there.
 
-| of two ledgers' commits | |
+| commits of | |
 |---|---|
-| those of the ledger that the folder belongs to | count |
-| those of one whose batches all have lower numbers: it was followed by this one | count |
-| any other's | show nothing that counts |
+| the ledger that owns the folder | count |
+| a ledger whose batches all have lower numbers, so that the owner continued it | count |
+| any other ledger | do not count |
 """
 
 from __future__ import annotations
@@ -46,15 +45,15 @@ from pipeline.recovery.facts import (
 )
 
 NEAR: Final = 8
-"""So many batches are read again at most, so that a table need not be read from the source."""
+"""Number of newest batches among which N is chosen by the tables that it saves from being read."""
 
 DROPPED: Final = "dropped"
-"""How a table stands still that the source dropped."""
+"""The condition of a table that was dropped at the source."""
 
 
 class Standing(StrEnum):
-    """What a ledger has of a source. `MADE`: what it was made of from the lake, which shows
-    just that; the recovery did not end."""
+    """The content of a ledger about a source. `MADE`: only what a recovery from the lake, which did
+    not end, has recorded."""
 
     NOTHING = "nothing"
     MADE = "made"
@@ -62,37 +61,37 @@ class Standing(StrEnum):
 
 
 class Case(StrEnum):
-    """What `recover` does."""
+    """The action of `lockstep recover`."""
 
     AGREE = "agree"
-    """Nothing."""
+    """Nothing, because ledger and lake agree."""
     FROM_LAKE = "from-lake"
-    """The ledger is made from the lake."""
+    """It makes the ledger from the lake."""
     FINISH = "finish"
-    """It was, and has yet to claim the folder."""
+    """It ends an earlier recovery from the lake: the ledger claims the folder."""
     KEEP_LEDGER = "keep-ledger"
-    """The ledger goes on as it is, and the lake follows it."""
+    """It keeps the ledger, and the lake goes back to it."""
     START_OVER = "start-over"
-    """The folder moves away; the next run is a first run."""
+    """It moves the folder away, so that the next run is the first one."""
     REFUSED = "refused"
-    """The ledger has to be given up first; what would be done then can be shown."""
+    """It refuses until the ledger is given up, but can show what it would do then."""
 
 
 def case_of(
     standing: Standing,
     differs: Callable[[], bool],
-    there: Callable[[], bool],
+    has_folder: Callable[[], bool],
     *,
     back_to: bool = False,
     start_over: bool = False,
 ) -> Case:
-    """`differs`: whether the ledger and the lake tell different things; `there`: whether the
-    lake has the source's folder. Either is asked only where it counts. `back_to`, `start_over`:
-    what a person wants."""
+    """Return what to do. `differs`: returns whether ledger and lake disagree; `has_folder`: returns
+    whether the lake has the source's folder. Either is called only if it is needed. `back_to`,
+    `start_over`: the options that a person gave."""
     if standing is Standing.NOTHING:
         if not start_over:
             return Case.FROM_LAKE
-        return Case.START_OVER if there() else Case.AGREE
+        return Case.START_OVER if has_folder() else Case.AGREE
     if start_over:
         return Case.REFUSED
     if standing is Standing.MADE:
@@ -105,51 +104,51 @@ def case_of(
 def decide(
     facts: LakeFacts, reached: Callable[[Told], bool], behind: int | None = None
 ) -> RecoveryPlan | None:
-    """The best batch that the source's log reaches; None where it reaches none, or there is none.
-    `reached` is asked for one batch after another, the best first. `behind`: the batch that a
-    person named."""
+    """Return the plan for the best batch whose end the source's log has, or None if there is none.
+    `reached`: returns whether the log has a batch's end; it is called for the best batch first.
+    `behind`: the batch that a person named."""
     highest = highest_of(facts)
     facts, doubts = _trusted(facts)
     points = _points(facts)
     if behind is not None:
         near = [point.batch for point in points if point.batch <= behind]
         points = [point for point in points if point.batch == max(near, default=None)]
-    found = [_as_of(facts, point) for point in points]
-    found.sort(key=lambda one: -one.told.batch)
-    found[:NEAR] = sorted(found[:NEAR], key=lambda one: (len(one.reloads), -one.told.batch))
-    best = next((one for one in found if reached(one.told)), None)
+    plans = [_as_of(facts, point) for point in points]
+    plans.sort(key=lambda plan: -plan.told.batch)
+    plans[:NEAR] = sorted(plans[:NEAR], key=lambda plan: (len(plan.reloads), -plan.told.batch))
+    best = next((plan for plan in plans if reached(plan.told)), None)
     if best is None:
         return None
     return replace(best, batch=highest, doubts=(*doubts, *_doubts(facts, best.told)))
 
 
 def choices(facts: LakeFacts) -> range:
-    """Return the batches that a person may name; for one that the lake does not tell of, the
-    newest one before it is taken."""
-    points = [one.batch for one in _points(_trusted(facts)[0])]
+    """Return the batches that a person may name. For one that cannot be chosen, `decide` takes the
+    newest one before it."""
+    points = [point.batch for point in _points(_trusted(facts)[0])]
     return range(min(points), highest_of(facts) + 1) if points else range(0)
 
 
 def highest_of(facts: LakeFacts) -> int:
-    """Return the highest number of any batch that the lake tells of, void ones included."""
+    """Return the highest number of any batch in the lake, including void ones."""
     return max(_numbers(facts), default=0)
 
 
 def _trusted(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:
-    """With all that is told, and without what does not count: batches that are void, ledgers
-    that wrote beside the one the folder belongs to."""
-    told = [*facts.told, *(one for mirror in facts.mirrors for one in mirror.told)]
-    numbers: dict[str, set[int]] = {}
-    for one in told:
-        if facts.counts(one.batch):
-            numbers.setdefault(one.ledger, set()).add(one.batch)
+    """Return the facts with the records of all tables' commits, but without void batches and
+    without ledgers that wrote beside the owner of the folder; and a doubt for each of these."""
+    records = [*facts.told, *(record for mirror in facts.mirrors for record in mirror.told)]
+    batches: dict[str, set[int]] = {}
+    for record in records:
+        if facts.counts(record.batch):
+            batches.setdefault(record.ledger, set()).add(record.batch)
     owner = facts.owner
-    if owner not in numbers:
-        owner = max(numbers, key=lambda number: max(numbers[number]), default=None)
+    if owner not in batches:
+        owner = max(batches, key=lambda ledger: max(batches[ledger]), default=None)
     if owner is None:
         return replace(facts, told=()), []
-    least = min(numbers[owner])
-    others = {one for one, of in numbers.items() if one != owner and max(of) >= least}
+    first = min(batches[owner])
+    others = {ledger for ledger, own in batches.items() if ledger != owner and max(own) >= first}
 
     def counts(batch: int, ledger: str) -> bool:
         return facts.counts(batch) and ledger not in others
@@ -164,51 +163,47 @@ def _trusted(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:
         for mirror in facts.mirrors
     )
     doubts = [
-        f"the ledger {one} wrote to this lake too, besides {owner}: what it wrote does not count"
-        for one in sorted(others)
+        f"the ledger {other} wrote to this lake too, besides {owner}: what it wrote does not count"
+        for other in sorted(others)
     ]
-    trusted = tuple(one for one in told if counts(one.batch, one.ledger))
+    trusted = tuple(record for record in records if counts(record.batch, record.ledger))
     return replace(facts, owner=owner, told=trusted, mirrors=mirrors), doubts
 
 
 def _points(facts: LakeFacts) -> list[Told]:
-    """The batches that may be gone on behind, one `Told` for each."""
-    shown = max((one.last for mirror in facts.mirrors for one in mirror.shown), default=-1)
-    if not facts.complete and any(told.whole for told in facts.told):
+    """Return the most complete record of each batch after which a ledger can continue."""
+    shown = max((version.last for mirror in facts.mirrors for version in mirror.shown), default=-1)
+    if not facts.complete and any(record.whole for record in facts.told):
         shown = -1
-    found: dict[int, Told] = {}
-    for told in facts.told:
-        known = found.get(told.batch)
-        if (told.whole or told.batch <= shown) and (known is None or _tells(told) > _tells(known)):
-            found[told.batch] = told
-    return list(found.values())
-
-
-def _tells(told: Told) -> tuple[bool, bool]:
-    """How much is told, to be compared."""
-    return told.whole, told.cursor.gtids is not None
+    points: dict[int, Told] = {}
+    for record in sorted(
+        facts.told, key=lambda told: (told.whole, told.cursor.gtids is not None), reverse=True
+    ):
+        if record.whole or record.batch <= shown:
+            points.setdefault(record.batch, record)
+    return list(points.values())
 
 
 def _as_of(facts: LakeFacts, told: Told) -> RecoveryPlan:
-    """The tables as of one batch."""
+    """Return the plan for a ledger that continues after one batch."""
     said = max(
-        (one for one in facts.told if one.whole and one.batch <= told.batch),
-        key=lambda one: one.batch,
+        (record for record in facts.told if record.whole and record.batch <= told.batch),
+        key=lambda record: record.batch,
         default=None,
     )
     adopted, reloads, left = [], [], []
     for mirror in newest_of_each(facts.mirrors, told.batch):
         shown = _exact(facts, mirror, told.batch)
         condition = None if said is None else said.still.get(mirror.table)
-        back = said is not None and shown is not None and shown.last > said.batch
-        if condition == DROPPED and not back:
+        resumed = said is not None and shown is not None and shown.last > said.batch
+        if condition == DROPPED and not resumed:
             left.append(mirror)
-        elif condition is not None and not back:
+        elif condition is not None and not resumed:
             reloads.append((mirror.table, f"it was {condition} by then"))
         elif min(_touching(facts, mirror), default=0) > told.batch:
             continue
         elif shown is None:
-            why = f"no version of its mirror shows exactly what there was at {told.at}"
+            why = f"no version of its mirror shows exactly the table at {told.at}"
             reloads.append((mirror.table, why))
         else:
             adopted.append(Adopted(mirror, shown))
@@ -219,27 +214,28 @@ def _as_of(facts: LakeFacts, told: Told) -> RecoveryPlan:
 
 
 def _exact(facts: LakeFacts, mirror: MirrorFacts, batch: int) -> ShownBatch | None:
-    """The mirror's newest version that shows the end of the batch and nothing else."""
-    shown = next((one for one in mirror.shown if one.last <= batch), None)
-    if shown is None or any(shown.last < one <= batch for one in _touching(facts, mirror)):
+    """Return the mirror's version that shows exactly the end of the batch, or None."""
+    shown = next((version for version in mirror.shown if version.last <= batch), None)
+    if shown is None or any(shown.last < other <= batch for other in _touching(facts, mirror)):
         return None
     return shown
 
 
 def _touching(facts: LakeFacts, mirror: MirrorFacts) -> Iterator[int]:
+    """Yield the batches that concern the mirror's table."""
     yield from mirror.published
     yield from mirror.begins
-    for told in facts.told:
-        if mirror.table in told.touched:
-            yield told.batch
+    for record in facts.told:
+        if mirror.table in record.touched:
+            yield record.batch
 
 
 def _numbers(facts: LakeFacts) -> Iterator[int]:
     yield facts.highest
     yield from (span.through for span in facts.void)
-    yield from (told.batch for told in facts.told)
+    yield from (record.batch for record in facts.told)
     for mirror in facts.mirrors:
-        yield from (one.last for one in mirror.shown)
+        yield from (version.last for version in mirror.shown)
         yield from mirror.published
         yield from mirror.begins
 
@@ -247,13 +243,12 @@ def _numbers(facts: LakeFacts) -> Iterator[int]:
 def _doubts(facts: LakeFacts, told: Told) -> Iterator[str]:
     if not told.whole:
         yield (
-            "no commit to _transactions describes this batch: nothing says which tables had been "
-            "quarantined or were partial"
+            "no commit to _transactions describes this batch, so it is unknown which tables were "
+            "quarantined or partial"
         )
     if not facts.complete and not told.whole:
         yield (
-            "the folder's claim may lack batches that it went back from: this one may have been "
-            "undone"
+            "the folder's claim may lack batches that were undone, and this one may be among them"
         )
     if told.prepared:
         yield (

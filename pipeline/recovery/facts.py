@@ -1,4 +1,4 @@
-"""What a lake shows of a source: its mirrors, and the batches that its commits tell of. Values."""
+"""Facts about a source that are read from its lake: mirrors, and batches that commits record."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from pipeline.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class CursorSaid:
-    """The cursor behind a batch as a commit tells it. `gtids` None: too long for that commit.
-    `sequence`: the number of the last change up to there."""
+    """The cursor at the end of a batch, as a commit records it. `gtids` is None if the set was too
+    long for the commit. `sequence`: the number of the last change up to there."""
 
     server: str
     gtids: GtidSet | None
@@ -31,10 +31,13 @@ class CursorSaid:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What commits tell of a batch. `whole`: a commit to `_transactions` does, which is the last
-    one of its publishing; only that one knows which tables the batch `touched`, which of them
-    stood `still` behind it (and how), which were `partial` (and from where), how many XA
-    transactions were `prepared`, and under which key the `structures` are that it recorded.
+    """A commit's record of a batch. `whole`: the commit was made to `_transactions`, which is the
+    last step of publishing. Only such a record has the following.
+
+    `touched`: tables with anything in the batch. `still`: tables that were not captured any more at
+    its end, with their conditions. `partial`: partial tables, with the places where they begin.
+    `prepared`: number of prepared XA transactions. `structures`: key of the file with the
+    structures that the batch recorded.
     """
 
     batch: int
@@ -51,9 +54,9 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class ShownBatch:
-    """A Delta version of a mirror that shows the end of batch `last`, by that ledger's word: what
-    its commit says is `words`. `structure`: the key of the table's structure there; `shape`: the
-    fingerprint of how it is shown, None: as it is."""
+    """A Delta version of a mirror that shows the end of batch `last` of a ledger. `structure`: key
+    of the table's structure; `shape`: fingerprint of the rules by which it is shown, None if it is
+    unchanged. `words`: the commit's user metadata."""
 
     version: int
     last: int
@@ -65,11 +68,13 @@ class ShownBatch:
 
 @dataclass(frozen=True, slots=True)
 class MirrorFacts:
-    """A mirror as its log tells. `shown`: versions that show whole batches, newest first; any
-    other version is somebody else's, a step of a write, or says nothing that can be read.
-    `begins`: the first batches of its writes. `published`: batches with files in its
-    changelogs. `generation`: the highest that it was written under. `told`: what those versions
-    tell of their last batches."""
+    """A mirror as read from its log.
+
+    `shown`: versions that show the end of a batch, newest first. Other versions were written by
+    other programs, are steps of a write, or have unreadable metadata. `begins`: the first batches
+    of its writes. `published`: batches with files in its changelogs. `generation`: the highest
+    under which it was written. `told`: records of the last batches of its writes.
+    """
 
     table: TableName
     folder: str
@@ -83,12 +88,14 @@ class MirrorFacts:
 
 @dataclass(frozen=True, slots=True)
 class LakeFacts:
-    """`owner`: the ledger that the folder says it belongs to; None where it says nothing.
-    `told`: by commits to `_transactions`. `unmirrored`: tables with changes and no mirror, and the
-    first batch that has some. `void`: batches that the folder went back from, and those that
-    `_transactions` listed and no longer lists; `complete`: as in `Claim`. `highest`: no
-    batch that the claim, a changelog's commit, or the name of a file that is listed tells of has a
-    higher number."""
+    """The facts about a source's folder.
+
+    `owner`: the ledger in the claim, or None. `told`: records in commits to `_transactions`.
+    `unmirrored`: tables with changes but no mirror, with the first batch that has some. `void`:
+    batches that were undone, by the claim, or because `_transactions` no longer lists them.
+    `complete`: as in `Claim`. `highest`: the highest batch number in the claim, in commits of
+    changelogs, and in names of listed files.
+    """
 
     owner: str | None
     told: tuple[Told, ...]
@@ -99,22 +106,22 @@ class LakeFacts:
     highest: int = 0
 
     def counts(self, batch: int) -> bool:
-        """Return whether what the lake shows of a batch counts."""
+        """Return whether a batch is not void."""
         return not any(batch in span for span in self.void)
 
     def counting(self, through: int) -> tuple[BatchSpan, ...]:
-        """Return the batches up to that one that count, in spans."""
+        """Return the spans of batches up to `through` that are not void."""
         edges = {0, through}
         for span in self.void:
             edges |= {edge for edge in (span.after, span.through) if edge < through}
         spans = pairwise(sorted(edges))
-        return tuple(BatchSpan(a, b) for a, b in spans if self.counts(b))
+        return tuple(BatchSpan(after, last) for after, last in spans if self.counts(last))
 
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """A table whose mirror is taken as it is at a version: the newest one, or else it is made the
-    newest once more."""
+    """A table whose mirror the new ledger continues from a version. If that is not the newest one,
+    the mirror is set back to it."""
 
     mirror: MirrorFacts
     shown: ShownBatch
@@ -130,10 +137,10 @@ class Adopted:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryPlan:
-    """Where a new ledger goes on: behind batch `told.batch`. `reloads`: tables that must be read
-    from the source, and why; `left`: those whose mirrors stay as they are because the source had
-    dropped them. `batch`: the highest number in the lake. `doubts`: what the lake does not
-    tell."""
+    """The plan for a new ledger, which continues after the batch of `told`. `reloads`: tables that
+    must be read from the source, and why. `left`: mirrors that stay unchanged because their tables
+    were dropped. `batch`: the highest batch number in the lake. `doubts`: sentences about facts
+    that the lake lacks."""
 
     told: Told
     adopted: tuple[Adopted, ...]
@@ -150,27 +157,26 @@ _UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, IndexErro
 
 
 def told_of(commit: LakeCommit, *, whole: bool = False) -> Told | None:
-    """What a commit tells of the last of its batches. `whole`: it is one to `_transactions`."""
+    """Return a commit's record of its last batch, or None if it has none that can be read. `whole`:
+    it is a commit to `_transactions`."""
     said = commit.said
     if said is None:
         return None
     try:
-        told = Told(
+        record = Told(
             batch=int(said["batches"][1]),
             ledger=str(said["ledger"]),
             at=Coordinates.parse(said["position"]),
             cursor=_cursor(said["cursor"]),
             whole=whole and said["kind"] == WriteKind.PUBLISH,
         )
-        if not told.whole:
-            return told
+        if not record.whole:
+            return record
         return replace(
-            told,
-            touched=frozenset(TableName(*one) for one in said["touched"]),
-            still={TableName(one[0], one[1]): str(one[2]) for one in said["still"]},
-            partial={
-                TableName(one[0], one[1]): Coordinates.parse(one[2]) for one in said["partial"]
-            },
+            record,
+            touched=frozenset(TableName(*name) for name in said["touched"]),
+            still={TableName(*name): str(condition) for *name, condition in said["still"]},
+            partial={TableName(*name): Coordinates.parse(at) for *name, at in said["partial"]},
             prepared=int(said["prepared"]),
             structures=said["structures"],
         )
@@ -179,13 +185,13 @@ def told_of(commit: LakeCommit, *, whole: bool = False) -> Told | None:
 
 
 def forgotten_of(commits: Iterable[LakeCommit]) -> int:
-    """Up to which batch changes are kept no longer, by a table's commits; 0 where none says so."""
-    found = 0
+    """Return the last batch whose changes a table's commits have deleted, or 0."""
+    last = 0
     for commit in commits:
         said = commit.said or {}
-        if said.get("kind") == WriteKind.FORGET and (told := told_of(commit)) is not None:
-            found = max(found, told.batch)
-    return found
+        if said.get("kind") == WriteKind.FORGET and (record := told_of(commit)) is not None:
+            last = max(last, record.batch)
+    return last
 
 
 def _cursor(said: Mapping[str, Any]) -> CursorSaid:
@@ -200,7 +206,8 @@ def _cursor(said: Mapping[str, Any]) -> CursorSaid:
 
 @dataclass(slots=True)
 class _Log:
-    """A mirror's log, gone through from its oldest commit that is still there."""
+    """The state while a mirror's log is read from its oldest commit on. `now`: the last version
+    read, if it shows the end of a batch. `foreign`: another program's changes are in the mirror."""
 
     table: TableName | None = None
     generation: int = 0
@@ -211,16 +218,16 @@ class _Log:
     told: dict[int, Told] = field(default_factory=dict)
 
     def take(self, commit: LakeCommit) -> None:
-        """One that shows whole batches, or leaves the table as it was, is a version to go on
-        from; any other is not. What somebody else wrote is in all that follows, until all rows
-        are written anew."""
+        """Read the next commit. Its version can be continued if it shows the end of a batch, or if
+        the commit left such a version's rows unchanged. Another program's changes stay in all
+        later versions until all rows are replaced."""
         for name in commit.transactions:
             self._wrote(name)
         before, self.now = self.now, None
         others = foreign(commit) is not None
         said = commit.said or {}
         if commit.repeats is not None and not others and before is None:
-            # Where the log does not go back to the version that is repeated, this one tells of it.
+            # If the log begins after the version that is repeated, this commit describes it.
             if not self.shown and not self.foreign:
                 self._wrote(str(said.get("app_id")))
                 self._shows(commit)
@@ -239,35 +246,35 @@ class _Log:
 
     def _shows(self, commit: LakeCommit, *, restored: bool = False) -> None:
         said = commit.said or {}
-        told = told_of(commit)
-        if told is None:
+        record = told_of(commit)
+        if record is None:
             return
         try:
-            first, last = (int(one) for one in said["batches"])
+            first, last = map(int, said["batches"])
             self.table = table_named(said)
         except _UNREADABLE:
             return
         if restored:
             self._go_back(last)
         self.begins.add(first)
-        self.told[last] = told
+        self.told[last] = record
         key = said.get("structure")
         structure = key if isinstance(key, str) else None
         before = self.shown[-1].shape if self.shown else None
-        # A write that keeps the structure keeps what is shown of it.
+        # A write without a shape in its metadata has the structure and the shape of the last one.
         shape = said.get("shape") if "shape" in said else before
         self.foreign &= said.get("kind") not in (WriteKind.REWRITE, WriteKind.RESTORE)
         if self.foreign:
             return
         words = commit.user_metadata or ""
-        self.now = ShownBatch(commit.delta_version, last, told.ledger, structure, shape, words)
+        self.now = ShownBatch(commit.delta_version, last, record.ledger, structure, shape, words)
         self.shown.append(self.now)
 
     def _go_back(self, last: int) -> None:
-        """What later batches wrote is undone."""
+        """Forget the writes of batches after `last`, which a RESTORE undid."""
         self.begins = {begin for begin in self.begins if begin <= last}
-        self.shown = [one for one in self.shown if one.last <= last]
-        self.told = {batch: one for batch, one in self.told.items() if batch <= last}
+        self.shown = [version for version in self.shown if version.last <= last]
+        self.told = {batch: record for batch, record in self.told.items() if batch <= last}
 
 
 def _writes_mirror(name: str) -> bool:
@@ -276,13 +283,13 @@ def _writes_mirror(name: str) -> bool:
 
 
 def table_named(said: Mapping[str, Any]) -> TableName:
-    """Whose table a commit is of."""
+    """Return the table in a commit's user metadata."""
     database, name = said["name"]
     return TableName(str(database), str(name))
 
 
 def mirror_facts(folder: str, newest_first: Sequence[LakeCommit]) -> MirrorFacts | None:
-    """None for what no Lockstep wrote as a mirror."""
+    """Return the facts of a mirror's log, or None if no Lockstep wrote a mirror there."""
     log = _Log()
     for commit in reversed(newest_first):
         log.take(commit)
@@ -300,15 +307,16 @@ def mirror_facts(folder: str, newest_first: Sequence[LakeCommit]) -> MirrorFacts
 
 
 def newest_of_each(mirrors: Iterable[MirrorFacts], through: int) -> list[MirrorFacts]:
-    """One for each table: of several folders the one that was written last as of that batch."""
+    """Return one mirror for each table: if it has several folders, the one that shows the newest
+    batch up to `through`."""
 
     def last(mirror: MirrorFacts) -> tuple[int, int]:
-        shown = next((one.last for one in mirror.shown if one.last <= through), 0)
-        return shown, mirror.generation
+        batch = next((version.last for version in mirror.shown if version.last <= through), 0)
+        return batch, mirror.generation
 
-    found: dict[TableName, MirrorFacts] = {}
+    newest: dict[TableName, MirrorFacts] = {}
     for mirror in mirrors:
-        other = found.get(mirror.table)
+        other = newest.get(mirror.table)
         if other is None or last(other) < last(mirror):
-            found[mirror.table] = mirror
-    return [found[table] for table in sorted(found)]
+            newest[mirror.table] = mirror
+    return [newest[table] for table in sorted(newest)]

@@ -1,5 +1,4 @@
-"""Spans of the past, repeated: what is decided about them.
+"""Decisions about replaying a span of the past: its batches, and the wrong rows of a mirror.
 
-Belongs here: which batches a span touches, whether files have the same rows, which rows of a
-mirror are not what the changelog says. Does not: reading and writing (`pipeline.runs.replaying`).
+Not here: reading and writing (`pipeline.runs.replaying`).
 """

@@ -1,4 +1,4 @@
-"""A source's past in parts of commit time, UTC."""
+"""Partitions of a source's past by commit time, UTC."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Partitions(StrEnum):
-    """How long a part is."""
+    """The length of the partitions."""
 
     HOURLY = "hourly"
     DAILY = "daily"
@@ -18,10 +18,10 @@ class Partitions(StrEnum):
 
     @property
     def key_format(self) -> str:
-        """Of a part's beginning, as Dagster spells the keys of its partitions."""
+        """The strftime format of a partition's key, which is its beginning, in Dagster."""
         return "%Y-%m-%d-%H:%M" if self is Partitions.HOURLY else "%Y-%m-%d"
 
     def begin_of(self, moment: datetime) -> datetime:
-        """Of the part that a moment (with a zone) is in."""
+        """Return the beginning of the partition with a moment, which has a time zone."""
         hour = moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
         return hour if self is Partitions.HOURLY else hour.replace(hour=0)

@@ -1,7 +1,7 @@
-"""Which rows of a mirror are not what the newest change of their key says. Pure.
+"""Finds the rows of a mirror that differ from the newest change of their key. Pure.
 
-Rows meet by numbers for their keys and their values: two rows that differ have the same number
-once in 2^64, and then stay as they are.
+Rows are compared by 64-bit hashes of their keys and values. If two different rows have the same
+hash, which happens once in 2^64, the difference is not found.
 """
 
 from __future__ import annotations
@@ -34,25 +34,26 @@ def wrong_rows(
     compared: Sequence[str],
     soft: bool,
 ) -> Flags:
-    """Of each folded change whether the mirror shows its key otherwise.
+    """Return for each folded change whether the mirror's row of its key differs.
 
-    `changes` have the mirror's own names and types, `_change_type` and, where deletes are "soft",
-    `_committed_at`; `mirror` has `key`, `compared` and then `_deleted_at`.
+    `changes` has the mirror's names and types, and `_change_type`; `mirror` has the columns `key`
+    and `compared`. If deletes are `soft`, `changes` also has `_committed_at`, and `mirror`
+    `_deleted_at`.
     """
     names = [*compared, *([DELETED_AT.name] if soft else [])]
     present = is_present(changes.column("_change_type")).to_numpy()
     wanted = key_hashes(changes.select(list(key)))
     shown = _as_shown(changes, present) if soft else changes
     rows = _row_hashes(shown.select(names))
-    near_ones = ordered(wanted)
+    wanted_keys = ordered(wanted)
     keys, pairs = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
     for piece in mirror:
         hashes = key_hashes(piece.select(list(key)))
-        near = among(hashes, near_ones)
-        if near.any():
-            some = piece.filter(pa.array(near))
-            keys.append(hashes[near])
-            pairs.append(_both(hashes[near], _row_hashes(some.select(names))))
+        matching = among(hashes, wanted_keys)
+        if matching.any():
+            candidates = piece.filter(pa.array(matching))
+            keys.append(hashes[matching])
+            pairs.append(_both(hashes[matching], _row_hashes(candidates.select(names))))
     differs = ~among(_both(wanted, rows), ordered(np.concatenate(pairs)))
     if soft:
         return differs
@@ -61,8 +62,8 @@ def wrong_rows(
 
 @dataclass(frozen=True, slots=True)
 class ReplayDifference:
-    """A row that the lake has otherwise: how, its key as text, and the columns that differ, where
-    both have the row. `told`: what its newest change says, `shown`: what the lake has, as text by
+    """A row that differs. `kind`: how; `key`: as text; `columns`: those that differ if both sides
+    have the row. `told`: the values of its newest change, `shown`: those of the lake, as texts by
     column; None unless values were asked for."""
 
     kind: str
@@ -81,22 +82,22 @@ def row_differences(
     soft: bool,
     show_values: bool,
 ) -> Iterator[ReplayDifference]:
-    """What is wrong with the rows of these changes, all of which `wrong_rows` found."""
+    """Yield the differences of these changes, all of which `wrong_rows` found to differ."""
     present = is_present(wrong.column("_change_type")).to_numpy()
     names = [*compared, *([DELETED_AT.name] if soft else [])]
     wanted = key_hashes(wrong.select(list(key)))
-    near_ones = ordered(wanted)
-    there: dict[int, Mapping[str, Any]] = {}
+    wanted_keys = ordered(wanted)
+    mirror_rows: dict[int, Mapping[str, Any]] = {}
     for piece in mirror:
         hashes = key_hashes(piece.select(list(key)))
-        near = among(hashes, near_ones)
-        rows = piece.filter(pa.array(near)).select(names).to_pylist()
-        there.update(zip(hashes[near].tolist(), rows, strict=True))
-    told = (_as_shown(wrong, present) if soft else wrong).select(names).to_pylist()
-    for number, row, stays in zip(wanted.tolist(), told, present.tolist(), strict=True):
+        matching = among(hashes, wanted_keys)
+        rows = piece.filter(pa.array(matching)).select(names).to_pylist()
+        mirror_rows.update(zip(hashes[matching].tolist(), rows, strict=True))
+    expected = (_as_shown(wrong, present) if soft else wrong).select(names).to_pylist()
+    for key_hash, row, exists in zip(wanted.tolist(), expected, present.tolist(), strict=True):
         yield difference(
-            row if stays or soft else None,
-            there.get(number),
+            row if exists or soft else None,
+            mirror_rows.get(key_hash),
             {name: row[name] for name in key},
             show_values=show_values,
         )
@@ -109,7 +110,8 @@ def difference(
     *,
     show_values: bool,
 ) -> ReplayDifference:
-    """Of one row as it should be and as it is."""
+    """Return the difference of one row; `told` and `shown` as in `ReplayDifference`, None if there
+    is no row."""
     columns: tuple[str, ...] = ()
     kind = MISSING if shown is None else SURPLUS
     if told is not None and shown is not None:
@@ -133,15 +135,15 @@ def _both(keys: Hashes, rows: Hashes) -> Hashes:
 
 
 def ordered(numbers: Hashes) -> Hashes:
-    """Each number once, ascending."""
-    sort = np.sort(numbers)
-    first = np.ones(len(sort), np.bool_)
-    first[1:] = sort[1:] != sort[:-1]
-    return sort[first]
+    """Return each number once, ascending."""
+    ascending = np.sort(numbers)
+    first = np.ones(len(ascending), np.bool_)
+    first[1:] = ascending[1:] != ascending[:-1]
+    return ascending[first]
 
 
 def among(numbers: Hashes, some: Hashes) -> Flags:
-    """Of each number whether it is one of `some`, which are `ordered`."""
+    """Return for each number whether it is one of `some`, which are `ordered`."""
     if not len(some):
         return np.zeros(len(numbers), np.bool_)
     at = np.minimum(np.searchsorted(some, numbers), len(some) - 1)
@@ -149,14 +151,14 @@ def among(numbers: Hashes, some: Hashes) -> Flags:
 
 
 def _as_shown(changes: pa.Table, present: Flags) -> pa.Table:
-    """With the moment that marks deleted rows."""
-    gone = pa.array(~present)
-    moment = pc.if_else(gone, changes.column("_committed_at"), pa.scalar(None, DELETED_AT.type))
+    """Add the column that marks deleted rows, as in a mirror."""
+    deleted = pa.array(~present)
+    moment = pc.if_else(deleted, changes.column("_committed_at"), pa.scalar(None, DELETED_AT.type))
     return changes.append_column(DELETED_AT, moment)
 
 
 def _row_hashes(rows: pa.Table) -> Hashes:
-    """Numbers for all values of each row, NULL apart from any value."""
+    """Return a hash of all values of each row, in which NULL differs from every value."""
     columns = []
     for column in rows.columns:
         if pa.types.is_list(column.type):
@@ -166,6 +168,7 @@ def _row_hashes(rows: pa.Table) -> Hashes:
 
 
 def _joined(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return lists as texts: the number of elements, and the elements."""
     texts = column.cast(pa.list_(pa.string()))
     joined = pc.binary_join(texts, _BETWEEN)
     count = pc.list_value_length(texts).cast(pa.string())

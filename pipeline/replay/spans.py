@@ -1,30 +1,33 @@
-"""Which batches a span of the past touches. Pure: the ledger's batches are all that is asked.
+"""Finds the batches in a span of the past, and the batch of a place of the past. Pure: it needs
+only the ledger's batches.
 
-| a place | a batch lies behind it | a batch lies before it |
+A span has every batch with something after its first place and something before its second:
+
+| a place | a batch has something after it | a batch has something before it |
 |---|---|---|
-| a moment | it ends behind where the moment lies | it begins before that |
-| a place of a log | it ends behind it | it begins before it |
+| a moment | it ends after the moment's place | it begins before that |
+| a place of a log | it ends after it | it begins before it |
 | a set of GTIDs | it has one that is not in the set | it began without one of the set |
 | a run | it is that run's, or a later one | it is that run's, or an earlier one |
 
-Whole batches are replayed: those that have anything between the two. A batch that caught tables up
-read again what others had read: among moments it is judged by its own ends alone.
+A batch that caught tables up read transactions again that others had read. So it is not in the
+sequence in which a moment's place is searched, and only its own ends are compared with the moment.
 
-Which transactions of a source a place of the past has behind it:
+A place of the past has these transactions before it:
 
-| a place | what counts |
+| a place | transactions |
 |---|---|
-| a moment | all in front of the place where the end of that moment lies (`pipeline.division`) |
-| a place of a log | what ends there, or before |
-| a moment in a file | the files before, and of that file as for a moment |
+| a moment | all before the place of the moment's end (`pipeline.division`) |
+| a place of a log | all that end there or earlier |
+| a moment in a file | all of earlier files, and those of the file as for a moment |
 | a set of GTIDs | all up to the last of the set |
-| a run, `latest` | all up to where it ended |
+| a run, `latest` | all up to its end |
 | `earliest` | all of the first batch, as for `lockstep versions` |
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -50,7 +53,7 @@ from pipeline.places import (
     Snapshot,
     moment_text,
 )
-from pipeline.position import Coordinates, LogFile
+from pipeline.position import Coordinates, LogFile, Position
 from pipeline.upkeep.changes import KEY
 
 _SHOWN = "`lockstep status --json` shows the last batches; `lockstep versions --list` their places"
@@ -58,7 +61,7 @@ _SHOWN = "`lockstep status --json` shows the last batches; `lockstep versions --
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From one place to another, as a person or a partition names them."""
+    """A span between two places, which a person or a partition named."""
 
     since: Place
     until: Place
@@ -73,21 +76,23 @@ def batches_of(
     runs: Mapping[str, int],
     times: Sequence[BatchTimes] | None = None,
 ) -> tuple[Batch, ...]:
-    """The batches that the span touches, oldest first; none where nothing was captured between
-    its ends. `chain`: all acknowledged batches, oldest first, or those of `times`, which has all,
-    that a span between moments may be about (`wanted`); `runs`: run → its batch's id.
-    `SpanRefused` for a span that lies outside of them, or ends before it begins."""
+    """Return the batches in the span, oldest first; none if nothing was captured in it.
+
+    `chain`: all acknowledged batches, oldest first; if `times` has all of them, those that are
+    `wanted` for a span between moments are enough. `runs`: run → its batch's id. Raise SpanRefused
+    for a span that lies before or after all batches, or that ends before it begins.
+    """
     if not chain:
         raise SpanRefused("nothing was captured yet", hint="`lockstep run` captures")
     if isinstance(span.since, AtMoment) and isinstance(span.until, AtMoment):
         _require_ascending(span, span.since.moment < span.until.moment)
-    known = times_of(chain) if times is None else times
-    later, earlier = _later(known, span.since), _earlier(known, span.until)
-    behind = [batch for batch in chain if _behind(batch, span.since, chain, runs, later)]
-    before = [batch for batch in chain if _before(batch, span.until, chain, runs, earlier)]
-    if not behind:
+    all_times = list(map(BatchTimes.of, chain)) if times is None else times
+    later, earlier = _later(all_times, span.since), _earlier(all_times, span.until)
+    after = _after(span.since, chain, runs, later)
+    before = _before(span.until, chain, runs, earlier)
+    if not after:
         raise SpanRefused(
-            f"nothing was captured behind {span.since}: the lake ends at {end_of(chain[-1])}",
+            f"nothing was captured after {span.since}: the lake ends at {end_of(chain[-1])}",
             hint=_SHOWN,
         )
     if not before:
@@ -95,35 +100,35 @@ def batches_of(
             f"{span.until} lies before what is known: {beginning(chain[0])}",
             hint=_SHOWN,
         )
-    kept = {batch.id for batch in before}
-    batches = tuple(batch for batch in behind if batch.id in kept)
+    ids_before = {batch.id for batch in before}
+    batches = tuple(batch for batch in after if batch.id in ids_before)
     if not batches and not isinstance(span.since, AtMoment):
-        _require_ascending(span, behind[0].id <= before[-1].id)
+        _require_ascending(span, after[0].id <= before[-1].id)
     return batches
 
 
 def wanted(span: Span, times: Sequence[BatchTimes]) -> list[tuple[int, int]]:
-    """Return the batches that a span between moments may be about, as ranges of their numbers:
-    those that it touches; and, so that it can be said what lies outside of it, the first and the
-    last of all, the first behind its beginning and the last before its end."""
-    every = [one.id for one in times]
-    behind = sorted(_later(times, span.since) or every)
-    before = sorted(_earlier(times, span.until) or every)
-    touched = sorted({*behind} & {*before})
-    found = [(number, number) for number in (every[0], every[-1], behind[0], before[-1])]
-    return [*found, (touched[0], touched[-1])] if touched else found
+    """Return the ranges of batch ids that `batches_of` needs for a span between moments: those in
+    it, and, for messages, the first and the last of all, the first one after the span's beginning,
+    and the last one before its end."""
+    ids = [batch.id for batch in times]
+    after = sorted(_later(times, span.since) or ids)
+    before = sorted(_earlier(times, span.until) or ids)
+    inside = sorted({*after} & {*before})
+    ranges = [(number, number) for number in (ids[0], ids[-1], after[0], before[-1])]
+    return [*ranges, (inside[0], inside[-1])] if inside else ranges
 
 
 def beginning(first: Batch) -> str:
-    """In words, what lies before the first batch that is known: nothing, or, where it goes on
-    behind another one, what is gone up to its end."""
+    """Return a sentence on what lies before the ledger's first batch: nothing, or changes that
+    were deleted."""
     if first.follows is None:
         return f"the history begins at {first.start}"
     return f"changes up to {end_of(first)} were deleted, as {KEY} says"
 
 
 def ends_early(span: Span, chain: Sequence[Batch]) -> bool:
-    """Whether the span goes on behind what the lake has."""
+    """Return whether the span ends at a moment after the last commit in the lake."""
     last = chain[-1].end
     if not isinstance(span.until, AtMoment) or last is None or last.committed_at is None:
         return False
@@ -131,7 +136,7 @@ def ends_early(span: Span, chain: Sequence[Batch]) -> bool:
 
 
 def runs_named(span: Span) -> tuple[str, ...]:
-    return tuple(one.run for one in (span.since, span.until) if isinstance(one, OfRun))
+    return tuple(place.run for place in (span.since, span.until) if isinstance(place, OfRun))
 
 
 def _require_ascending(span: Span, ascends: bool) -> None:
@@ -143,171 +148,167 @@ def _require_ascending(span: Span, ascends: bool) -> None:
 
 
 def _later(times: Sequence[BatchTimes], place: Place) -> frozenset[int]:
-    """The batches at or after the moment that a place has; none where it has no moment."""
+    """Return the batches at or after a place's moment; none if it has no moment."""
     return at_or_after(times, place.moment) if isinstance(place, AtMoment | InFile) else frozenset()
 
 
 def _earlier(times: Sequence[BatchTimes], place: Place) -> frozenset[int]:
-    """The batches before the moment that a place has; none where it has no moment."""
-    return (
-        before_moment(times, place.moment) if isinstance(place, AtMoment | InFile) else frozenset()
-    )
+    """Return the batches before a place's moment; none if it has no moment."""
+    if not isinstance(place, AtMoment | InFile):
+        return frozenset()
+    return before_moment(times, place.moment)
 
 
-def _behind(
-    batch: Batch,
-    place: Place,
-    chain: Sequence[Batch],
-    runs: Mapping[str, int],
-    later: frozenset[int],
-) -> bool:
-    """Whether the batch has anything at or behind a span's beginning."""
-    end = batch.end
-    assert end is not None, "an acknowledged batch has an end"
+def _after(
+    place: Place, chain: Sequence[Batch], runs: Mapping[str, int], later: frozenset[int]
+) -> list[Batch]:
+    """Return the batches with something at or after a span's beginning. `later`: see `_later`."""
     match place:
         case Earliest():
-            return True
+            return list(chain)
         case AtMoment():
-            return batch.id in later
+            return [batch for batch in chain if batch.id in later]
         case InFile(file):
-            return batch.id in later and _by_log(batch, Coordinates(file, 0), chain, ends=True)
+            batches = _ending_after(Coordinates(file, 0), chain) if later else []
+            return [batch for batch in batches if batch.id in later]
         case AtCoordinates(at):
-            return _by_log(batch, at, chain, ends=True)
+            return _ending_after(at, chain)
         case AfterGtids(gtids):
-            return not gtids.contains(end.gtid_set)
+            return [batch for batch in chain if not gtids.contains(_end(batch).gtid_set)]
         case OfRun(run):
-            return batch.id >= runs[run]
+            return [batch for batch in chain if batch.id >= runs[run]]
         case _:
             raise SpanRefused(f"no span begins at {place}", hint="`lockstep replay --help`")
 
 
 def _before(
-    batch: Batch,
-    place: Place,
-    chain: Sequence[Batch],
-    runs: Mapping[str, int],
-    earlier: frozenset[int],
-) -> bool:
-    """Whether the batch has anything before a span's end."""
-    start = batch.start
+    place: Place, chain: Sequence[Batch], runs: Mapping[str, int], earlier: frozenset[int]
+) -> list[Batch]:
+    """Return the batches with something before a span's end. `earlier`: see `_earlier`."""
     match place:
         case Latest():
-            return True
+            return list(chain)
         case AtMoment():
-            return batch.id in earlier
+            return [batch for batch in chain if batch.id in earlier]
         case InFile(file):
-            behind = Coordinates(file, 1 << 62)
-            return batch.id in earlier and _by_log(batch, behind, chain, ends=False)
+            batches = _beginning_before(Coordinates(file, 1 << 62), chain) if earlier else []
+            return [batch for batch in batches if batch.id in earlier]
         case AtCoordinates(at):
-            return _by_log(batch, at, chain, ends=False)
+            return _beginning_before(at, chain)
         case AfterGtids(gtids):
-            return not start.gtid_set.contains(gtids)
+            return [batch for batch in chain if not batch.start.gtid_set.contains(gtids)]
         case OfRun(run):
-            return batch.id <= runs[run]
+            return [batch for batch in chain if batch.id <= runs[run]]
         case _:
             raise SpanRefused(f"no span ends at {place}", hint="`lockstep replay --help`")
 
 
-def _by_log(batch: Batch, at: Coordinates, chain: Sequence[Batch], *, ends: bool) -> bool:
-    """Whether the batch ends behind a place of a log, or begins before it. Batches of other
-    servers are held against the one that read the place."""
-    server = server_of(at, chain)
-    if batch.start.server_uuid == server and batch.start.at.file.base == at.file.base:
-        assert batch.end is not None
-        return at < batch.end.at if ends else batch.start.at < at
-    there = [
-        other
-        for other in chain
-        if other.start.server_uuid == server and other.start.at.file.base == at.file.base
+def _ending_after(at: Coordinates, chain: Sequence[Batch]) -> list[Batch]:
+    """Return the batches that end after a place of a log. Those of other logs are compared by
+    number with the batch that has the place."""
+    same_log = {batch.id for batch in _of_log(chain, at)}
+    pivot = _last_begun(chain, at)
+    return [
+        batch
+        for batch in chain
+        if (at < _end(batch).at if batch.id in same_log else batch.id > pivot)
     ]
-    pivot = max((other.id for other in there if other.start.at <= at), default=there[0].id)
-    return batch.id > pivot if ends else batch.id < pivot
 
 
-def server_of(at: Coordinates, chain: Sequence[Batch]) -> str:
-    """Whose log has the place; `SpanRefused` where no batch has read it, or several servers'."""
+def _beginning_before(at: Coordinates, chain: Sequence[Batch]) -> list[Batch]:
+    """Return the batches that begin before a place of a log, as `_ending_after` does."""
+    same_log = {batch.id for batch in _of_log(chain, at)}
+    pivot = _last_begun(chain, at)
+    return [
+        batch
+        for batch in chain
+        if (batch.start.at < at if batch.id in same_log else batch.id < pivot)
+    ]
+
+
+def _last_begun(chain: Sequence[Batch], at: Coordinates) -> int:
+    same_log = _of_log(chain, at)
+    begun = (batch.id for batch in same_log if batch.start.at <= at)
+    return max(begun, default=same_log[0].id)
+
+
+def _of_log(chain: Sequence[Batch], at: Coordinates) -> list[Batch]:
+    server = _server_of(at, chain)
+    return [
+        batch
+        for batch in chain
+        if batch.start.server_uuid == server and batch.start.at.file.base == at.file.base
+    ]
+
+
+def _server_of(at: Coordinates, chain: Sequence[Batch]) -> str:
+    """Return the server whose log has the place. Raise SpanRefused if no batch has read it, or
+    batches of several servers have."""
     ranges: dict[str, list[Coordinates]] = {}
     for batch in chain:
         if batch.end is not None and batch.start.at.file.base == at.file.base:
             ranges.setdefault(batch.start.server_uuid, []).extend((batch.start.at, batch.end.at))
-    found = [
+    servers = [
         server
         for server, ends in ranges.items()
         if min(ends).file.number <= at.file.number <= max(ends).file.number
     ]
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    if len(servers) == 1:
+        return servers[0]
+    if not servers:
         raise SpanRefused(f"no batch read {at.file}: {beginning(chain[0])}", hint=_SHOWN)
     raise SpanRefused(
-        f"{at} is a place in the logs of {len(found)} servers that were read",
+        f"{at} is a place in the logs of {len(servers)} servers that were read",
         hint="name it by a moment, by GTIDs or by a run",
     )
 
 
 _BEFORE_ALL: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""When the first transaction of a first batch may have been committed: nobody knows."""
-
-
-def times_of(batches: Iterable[Batch]) -> list[BatchTimes]:
-    return [BatchTimes.of(batch) for batch in batches if batch.end is not None]
+"""A commit time for the beginning of a first batch, whose own is unknown."""
 
 
 def at_or_after(times: Sequence[BatchTimes], moment: datetime) -> frozenset[int]:
     """Return the batches that have a transaction committed at the moment or later."""
-    counted = [one for one in _with_transactions(times) if one.end is not None]
-    chain = [one for one in counted if not one.catches_up]
-    place = divided([_ends_at(one) for one in chain], moment).place
-    again = [one for one in counted if one.catches_up and _ends_at(one) >= moment]
-    return frozenset(one.id for one in (*chain[place:], *again))
+    ends = [(batch, batch.end) for batch in times if batch.transactions and batch.end is not None]
+    chain = [(batch, end) for batch, end in ends if not batch.catches_up]
+    place = divided([end for _, end in chain], moment).place
+    caught_up = [(batch, end) for batch, end in ends if batch.catches_up and end >= moment]
+    return frozenset(batch.id for batch, _ in (*chain[place:], *caught_up))
 
 
 def before_moment(times: Sequence[BatchTimes], moment: datetime) -> frozenset[int]:
-    """Return the batches that may have a transaction committed before the moment: the one before
-    their first was. If the place of the moment is in doubt, it is the last one possible here, and
-    the first one in `at_or_after`, so that a span between moments has too much and not too little.
+    """Return the batches that may have a transaction committed before the moment, because the last
+    one before them was. If several places are equally good for the moment, this function takes the
+    last one and `at_or_after` the first, so that a span has too many batches rather than too few.
     """
-    counted = _with_transactions(times)
-    chain = [one for one in counted if not one.catches_up]
-    place = divided([_begin(one) for one in chain], moment).last
-    again = [one for one in counted if one.catches_up and _begin(one) < moment]
-    return frozenset(one.id for one in (*chain[:place], *again))
-
-
-def _with_transactions(times: Sequence[BatchTimes]) -> Collection[BatchTimes]:
-    return [one for one in times if one.transactions]
-
-
-def _begin(one: BatchTimes) -> datetime:
-    return one.begin or _BEFORE_ALL
-
-
-def _ends_at(one: BatchTimes) -> datetime:
-    assert one.end is not None, "only those with a time are asked"
-    return one.end
+    begins = [(batch, batch.begin or _BEFORE_ALL) for batch in times if batch.transactions]
+    chain = [(batch, begin) for batch, begin in begins if not batch.catches_up]
+    place = divided([begin for _, begin in chain], moment).last
+    caught_up = [(batch, begin) for batch, begin in begins if batch.catches_up and begin < moment]
+    return frozenset(batch.id for batch, _ in (*chain[:place], *caught_up))
 
 
 Flags = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 
 COLUMNS = ("_file", "end_offset", "_gtid", "_committed_at", "last_sequence")
-"""What is needed to know of a transaction: see `pipeline.changes.source_tables`."""
+"""The columns of `_transactions` (`pipeline.changes.source_tables`) that are needed here."""
 
 _LIST = "`lockstep versions --list` shows the ends of the newest batches"
 
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """A place lies at the end of a batch (`whole`), or in it."""
+    """A place at the end of a batch (`whole`), or inside of it."""
 
     batch: Batch
     whole: bool
 
 
 def batch_at(place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> Within:
-    """`chain`: acknowledged batches, oldest first, at least the first, the last and those that
-    the place may lie in; `runs`: run → its batch's id. `PastRefused` for a place that no batch
-    has read."""
+    """Return the batch of a place. `chain`: acknowledged batches, oldest first, at least the first,
+    the last, and those in which the place may be. `runs`: run → its batch's id. Raise PastRefused
+    for a place that no batch has read."""
     if not chain:
         raise PastRefused("nothing was captured yet", hint="`lockstep run` captures")
     ordinary = [batch for batch in chain if not batch.catches_up]
@@ -334,7 +335,7 @@ def batch_at(place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> W
 
 
 def _caught_up(within: Within, chain: Sequence[Batch]) -> Within:
-    """Behind a whole batch, those that brought tables back to where it ends."""
+    """Move a place at a batch's end to the last batch that caught tables up to that end."""
     newest = within.batch
     for batch in chain:
         if (
@@ -347,55 +348,54 @@ def _caught_up(within: Within, chain: Sequence[Batch]) -> Within:
     return replace(within, batch=newest)
 
 
-def transactions_up_to(place: Place, told: pa.Table, batch: Batch) -> int:
-    """How many of a batch's transactions count, which `told` has in their order with the columns
-    of `COLUMNS`."""
+def transactions_up_to(place: Place, transactions: pa.Table, batch: Batch) -> int:
+    """Return how many of a batch's transactions are before a place. `transactions` has them in the
+    order of the log, with the columns `COLUMNS`."""
     match place:
         case AtMoment(moment):
-            return _divided(_times(told, batch), moment, batch)
+            return _divided(_times(transactions, batch), moment, batch)
         case InFile(file, moment):
-            numbers = _file_numbers(told)
+            numbers = _file_numbers(transactions)
             begin = _leading(numbers < file.number)
             end = begin + _leading(numbers[begin:] == file.number)
-            return begin + _divided(_times(told, batch)[begin:end], moment, batch)
+            return begin + _divided(_times(transactions, batch)[begin:end], moment, batch)
         case AtCoordinates(at):
-            numbers, ends = _file_numbers(told), told.column("end_offset").to_numpy()
+            numbers, ends = _file_numbers(transactions), transactions["end_offset"].to_numpy()
             before = numbers < at.file.number
             return _leading(before | ((numbers == at.file.number) & (ends <= at.offset)))
         case AfterGtids(gtids):
-            found = [
-                number
-                for number, text in enumerate(told.column("_gtid").to_pylist(), start=1)
-                if text and _has(gtids, text)
+            counts = [
+                count
+                for count, gtid in enumerate(transactions["_gtid"].to_pylist(), start=1)
+                if gtid and _has(gtids, gtid)
             ]
-            if not found:
+            if not counts:
                 raise PastRefused(
                     f"no transaction of {place} was read",
                     hint="name a moment or a place of the log",
                 )
-            return int(found[-1])
+            return counts[-1]
         case _:
-            return int(told.num_rows)
+            return int(transactions.num_rows)
 
 
 def _has(gtids: GtidSet, text: str) -> bool:
-    """Whether a set has one transaction, as the log writes it."""
+    """Return whether a set has a transaction, given as its GTID in the log."""
     source, _, number = text.rpartition(":" if ":" in text else "-")
     spans = gtids.intervals.get(source, ())
     return any(first <= int(number) <= last for first, last in spans)
 
 
 def _leading(inside: Flags) -> int:
-    """How many come before the first that is not inside."""
+    """Return the number of true values before the first false one."""
     outside = np.flatnonzero(~inside)
     return int(outside[0]) if outside.size else int(inside.size)
 
 
-def _times(told: pa.Table, batch: Batch) -> Integers:
-    """Their commit times; one that is not known is early. If all of them are later than the one
-    that the batch ends with, they were impossible, and it is that one."""
-    column = told.column("_committed_at").cast(pa.int64()).fill_null(0)
-    times: Integers = column.to_numpy()
+def _times(transactions: pa.Table, batch: Batch) -> Integers:
+    """Return commit times in microseconds, 0 if unknown. If all are later than the batch's own end,
+    they are wrong, and its end is used instead."""
+    times: Integers = transactions["_committed_at"].cast(pa.int64()).fill_null(0).to_numpy()
     end = _committed(batch)
     if end is None or (times <= microseconds(end)).any():
         return times
@@ -403,28 +403,28 @@ def _times(told: pa.Table, batch: Batch) -> Integers:
 
 
 def _divided(times: Integers, moment: datetime, batch: Batch) -> int:
-    """How many come before the end of a moment."""
+    """Return the number of transactions before the end of a moment."""
     end = _committed(batch)
     divider = Divider(microseconds(moment) + 1, None if end is None else microseconds(end))
     divider.put(times)
     return divider.place
 
 
-def _file_numbers(told: pa.Table) -> Integers:
-    files = told.column("_file").combine_chunks().dictionary_encode()
+def _file_numbers(transactions: pa.Table) -> Integers:
+    files = transactions["_file"].combine_chunks().dictionary_encode()
     numbers = [LogFile.parse(name).number for name in files.dictionary.to_pylist()]
     places: Integers = files.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return np.array(numbers, np.int64)[places]
 
 
-# -- the batch ------------------------------------------------------------------------------
+# -- the batch of a place ---------------------------------------------------------------------
 
 
 def _at_moment(place: Place, chain: Sequence[Batch], moment: datetime) -> Within:
-    known = [batch for batch in chain if batch.transactions and _committed(batch) is not None]
-    place_there = _ended_by(known, moment)
-    if place_there < len(known):
-        return Within(known[place_there], whole=False)
+    timed = [batch for batch in chain if batch.transactions and _committed(batch) is not None]
+    ended = _ended_by(timed, moment)
+    if ended < len(timed):
+        return Within(timed[ended], whole=False)
     last = _last_commit(chain)
     if last is None or moment > last:
         raise _not_read(place, chain[-1])
@@ -436,7 +436,7 @@ def _committed(batch: Batch) -> datetime | None:
 
 
 def _ended_by(batches: Sequence[Batch], moment: datetime) -> int:
-    """How many of them end before the end of a moment."""
+    """Return how many of them end before the end of a moment."""
     ends = [at for at in map(_committed, batches) if at is not None]
     return divided_after(ends, moment).place
 
@@ -446,57 +446,48 @@ def _last_commit(chain: Sequence[Batch]) -> datetime | None:
 
 
 def _at_coordinates(place: Place, chain: Sequence[Batch], at: Coordinates) -> Within:
-    there = _of_log(chain, at)
+    same_log = _of_log(chain, at)
     covering = [
-        batch for batch in there if batch.end is not None and batch.start.at < at <= batch.end.at
+        batch for batch in same_log if batch.end is not None and batch.start.at < at <= batch.end.at
     ]
     if covering:
         end = covering[-1].end
         return Within(covering[-1], whole=end is not None and end.at == at)
-    begin = min(batch.start.at for batch in there)
+    begin = min(batch.start.at for batch in same_log)
     if at <= begin:
         raise _before_all(place, chain)
-    last = there[-1]
+    last = same_log[-1]
     if last.id == chain[-1].id and last.end is not None and at > last.end.at:
         raise _not_read(place, last)
     raise PastRefused(f"no batch has read {place}", hint=_LIST)
 
 
-def _of_log(chain: Sequence[Batch], at: Coordinates) -> list[Batch]:
-    server = server_of(at, chain)
-    return [
-        batch
-        for batch in chain
-        if batch.start.server_uuid == server and batch.start.at.file.base == at.file.base
-    ]
-
-
 def _in_file(place: Place, chain: Sequence[Batch], file: LogFile, moment: datetime) -> Within:
-    there = _of_log(chain, Coordinates(file, FIRST_OFFSET))
-    inside = [batch for batch in there if _ends_in(batch, file) and _committed(batch) is not None]
-    beyond = [batch for batch in there if batch.end and batch.end.at.file.number > file.number]
-    behind = [*inside[_ended_by(inside, moment) :], *beyond]
-    if behind:
-        return Within(behind[0], whole=False)
-    last = _last_commit(there)
-    if there[-1].id == chain[-1].id and (last is None or moment > last):
+    same_log = _of_log(chain, Coordinates(file, FIRST_OFFSET))
+    in_file = [
+        batch
+        for batch in same_log
+        if batch.end is not None and batch.end.at.file == file and _committed(batch) is not None
+    ]
+    later = [batch for batch in same_log if batch.end and batch.end.at.file.number > file.number]
+    after = [*in_file[_ended_by(in_file, moment) :], *later]
+    if after:
+        return Within(after[0], whole=False)
+    last = _last_commit(same_log)
+    if same_log[-1].id == chain[-1].id and (last is None or moment > last):
         raise _not_read(place, chain[-1])
-    return Within(there[-1], whole=True)
-
-
-def _ends_in(batch: Batch, file: LogFile) -> bool:
-    return batch.end is not None and batch.end.at.file == file
+    return Within(same_log[-1], whole=True)
 
 
 def _after_gtids(place: Place, chain: Sequence[Batch], gtids: GtidSet) -> Within:
-    having = [
+    batches = [
         batch for batch in chain if batch.end is not None and batch.end.gtid_set.contains(gtids)
     ]
-    if not having:
+    if not batches:
         raise _not_read(place, chain[-1])
-    if having[0].start.gtid_set.contains(gtids):
+    if batches[0].start.gtid_set.contains(gtids):
         raise _before_all(place, chain)
-    return Within(having[0], whole=False)
+    return Within(batches[0], whole=False)
 
 
 def _not_read(place: Place, last: Batch) -> PastRefused:
@@ -511,7 +502,12 @@ def _before_all(place: Place, chain: Sequence[Batch]) -> PastRefused:
 
 
 def end_of(batch: Batch) -> str:
-    end = batch.end
-    assert end is not None, "it is acknowledged"
+    """Return the end of an acknowledged batch as a text with its commit time."""
+    end = _end(batch)
     moment = end.committed_at
     return str(end.at) if moment is None else f"{end.at} ({moment_text(moment)})"
+
+
+def _end(batch: Batch) -> Position:
+    assert batch.end is not None, "an acknowledged batch has an end"
+    return batch.end

@@ -1,5 +1,4 @@
-"""A table that is older than the log, read in chunks: where it is cut, how much at a time.
+"""Decisions about reading a table from the source: where it is divided, how much is read at a time.
 
-Belongs here: what is decided of it. Does not: asking a server (`resources.mysql`), what became of
-each chunk (`pipeline.runs`).
+Not here: the queries (`resources.mysql`), the state of a load (`pipeline.load`, `pipeline.runs`).
 """

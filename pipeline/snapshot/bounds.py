@@ -1,15 +1,14 @@
-"""Where a chunk begins and ends: values of a key, and the condition that they make.
+"""Bounds of chunks: values of a key, and the SQL conditions that they make.
 
-A bound holds its values as literals that compare, in a session in UTC, as the very values they
-were asked from. Zero and partial dates are numbers, which no sql_mode refuses. It is kept as text
-between runs, and what is read back is held against the forms that literals have: nothing else ever
-becomes part of a statement. A bound of which nobody may see the values is sealed: a server that
-hides them hands it out (`resources.mysql.shaped`) and alone can open it, and no statement can be
-made of it.
+A bound has its values as SQL literals, which in a session in UTC compare like the values that the
+server returned. Zero and partial dates are numbers, which no sql_mode refuses. Bounds are stored as
+text between runs. When they are read back, each literal must match the regular expression of a key
+type, so that nothing else becomes part of a statement. If the settings hide a key's values, its
+bounds are sealed: only the code that sealed them (`resources.mysql.shaped`) can open them, and no
+statement can contain them.
 
-Rows are asked for by their keys, too (`point_condition`). A row that is there must be found: so
-each type is proven on each server with its extremes. What is found beside it does no harm; whoever
-asks compares the keys that come back.
+`point_condition` selects rows by their keys. It must select every row that exists, so each type is
+tested on each server with its extreme values. It may select others; the caller compares the keys.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ _ANY: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A place in the order of `columns`: their values as SQL `literals`, one each.
+    """A place in the order of `columns`, with one SQL literal for each.
 
-    ValueError for a literal that has none of the forms, or for another number of them.
+    Raises ValueError for a literal of no key type, or if the numbers of both differ.
     """
 
     columns: tuple[str, ...]
@@ -46,43 +45,43 @@ class Bound:
             raise ValueError(f"{len(self.literals)} values for {len(self.columns)} columns")
         for column, literal in zip(self.columns, self.literals, strict=True):
             if _ANY.fullmatch(literal) is None:
-                raise ValueError(f"a bound of {column!r} that is no literal of a key")
+                raise ValueError(f"the bound of {column!r} is not a literal of a key")
 
     @classmethod
     def from_json(cls, data: Any) -> Bound:
-        """A bound as the ledger keeps it; ValueError for anything else."""
+        """Return a bound from the ledger's JSON. Raise ValueError for anything else."""
         try:
             columns, literals = tuple(data["columns"]), tuple(data["literals"])
         except (KeyError, TypeError) as error:
             raise ValueError("not a bound") from error
-        if not all(isinstance(one, str) for one in (*columns, *literals)):
+        if not all(isinstance(text, str) for text in (*columns, *literals)):
             raise ValueError("not a bound")
         return cls(columns, literals)
 
     def sealed(self, seal: Callable[[str], bytes]) -> Bound:
-        """The same place, of which only what `seal` makes of each literal is seen."""
-        literals = (f"sealed'{seal(one).hex()}'" for one in self.literals)
+        """Return the same place with each literal encrypted by `seal`."""
+        literals = (f"sealed'{seal(literal).hex()}'" for literal in self.literals)
         return Bound(self.columns, tuple(literals))
 
     def opened(self, open_: Callable[[bytes], str]) -> Bound:
-        """What a sealed bound was before; ValueError for one that is not sealed."""
-        if not all(re.fullmatch(_SEALED, one) for one in self.literals):
+        """Return the inverse of `sealed`. Raise ValueError for a bound that is not sealed."""
+        if not all(re.fullmatch(_SEALED, literal) for literal in self.literals):
             raise ValueError("the bound is not sealed")
-        literals = (open_(bytes.fromhex(one.split("'")[1])) for one in self.literals)
+        literals = (open_(bytes.fromhex(literal.split("'")[1])) for literal in self.literals)
         return Bound(self.columns, tuple(literals))
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The rows behind `after` (None: from the first on) up to `through`, which is part of it
-    (None: to the last). ValueError where the two are bounds of different columns."""
+    """The rows after `after` (None: from the first row) up to and including `through` (None: to the
+    last row). Raises ValueError if the two are bounds of different columns."""
 
     after: Bound | None = None
     through: Bound | None = None
 
     def __post_init__(self) -> None:
         if self.after and self.through and self.after.columns != self.through.columns:
-            raise ValueError("a range between bounds of different columns")
+            raise ValueError("the bounds of a range have different columns")
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
@@ -94,21 +93,22 @@ class Range:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of its bounds; none where it has no bound."""
+        """The columns of its bounds; empty if it has no bound."""
         bound = self.after or self.through
         return () if bound is None else bound.columns
 
 
 def asked(schema: TableSchema) -> tuple[str, ...]:
-    """What a SELECT asks for to get a bound of the table's chunk key, one expression a column."""
-    return tuple(FORMS[c.type].asked.format(quoted(c.name)) for c in _columns(schema))
+    """Return the expressions that a SELECT needs for a bound, one per column of the chunk key."""
+    columns = _columns(schema)
+    return tuple(FORMS[column.type].asked.format(quoted(column.name)) for column in columns)
 
 
 def bound_of(schema: TableSchema, answers: Sequence[object]) -> Bound:
-    """The bound that a row's answers to `asked` make, as text or as Python's numbers.
+    """Return the bound from the values that a row has for `asked`, texts or numbers.
 
-    `TableError` for a value that cannot be written again: a YEAR(2), which a server orders by
-    four digits and compares by two.
+    Raise TableError for a value that has no literal: a YEAR(2), which a server orders by four
+    digits and compares by two.
     """
     columns = _columns(schema)
     literals = (_literal(column, answer) for column, answer in zip(columns, answers, strict=True))
@@ -116,14 +116,15 @@ def bound_of(schema: TableSchema, answers: Sequence[object]) -> Bound:
 
 
 def where(rows: Range) -> str:
-    """The condition for the rows of a range: complete SQL, `true` for all of them.
+    """Return the SQL condition for the rows of a range, `true` for all rows.
 
-    Columns are compared one by one, `a > 1 or (a = 1 and b > 2)`: servers look up no range for
-    `(a, b) > (1, 2)`, they read the index from its beginning.
+    Columns are compared one by one, `a > 1 or (a = 1 and b > 2)`, because for `(a, b) > (1, 2)`
+    servers read the index from its beginning instead of looking up the range.
     """
     columns = [quoted(column) for column in rows.columns]
-    if any(re.fullmatch(_SEALED, one) for bound in rows.bounds for one in bound.literals):
-        raise ValueError("no statement has a sealed bound")
+    literals = [literal for bound in rows.bounds for literal in bound.literals]
+    if any(re.fullmatch(_SEALED, literal) for literal in literals):
+        raise ValueError("a statement cannot contain a sealed bound")
     conditions = []
     if rows.after is not None:
         conditions.append(_beyond(columns, rows.after.literals, ">", ">"))
@@ -146,7 +147,7 @@ def _columns(schema: TableSchema) -> list[ColumnSchema]:
 
 
 def _beyond(columns: Sequence[str], literals: Sequence[str], sign: str, last: str) -> str:
-    """Nested, not multiplied out: n columns are compared 2n - 1 times."""
+    """Return a nested condition, which compares n columns 2n - 1 times."""
     column, literal = columns[0], literals[0]
     if len(columns) == 1:
         return f"{column} {last} {literal}"
@@ -156,7 +157,7 @@ def _beyond(columns: Sequence[str], literals: Sequence[str], sign: str, last: st
 
 def _literal(column: ColumnSchema, answer: object) -> str:
     form = FORMS[column.type]
-    literal = form.told(column, str(answer))
+    literal = form.from_answer(column, str(answer))
     if re.fullmatch(form.literal, literal, re.ASCII) is None:
         raise TableError(
             f"key column {column.name!r} prints values that no statement can compare with",
@@ -165,37 +166,41 @@ def _literal(column: ColumnSchema, answer: object) -> str:
     return literal
 
 
-# -- rows by their keys: of values of the lake, none of which a server told ---------------
+# -- rows by their keys, whose values come from the lake ----------------------------------
 
 
 def unaskable(schema: TableSchema, key: Sequence[str]) -> str | None:
-    """The first column of the key by whose values no row can be asked for; None: by all."""
-    return next((name for name in key if _shown(schema, name) is None), None)
+    """Return the first column of the key whose values have no literal, or None."""
+    return next((name for name in key if _from_lake(schema, name) is None), None)
 
 
 def point_condition(schema: TableSchema, keys: pa.RecordBatch) -> str:
-    """Complete SQL for the rows that have one of these keys, at least one; `keys` has the key's
-    columns, of which `unaskable` finds none, as `schema.types` types them, without NULLs."""
+    """Return the SQL condition for the rows with one of these keys. `keys` has at least one row and
+    no NULLs, and the columns of a key that is not `unaskable`, with the types of `schema.types`."""
     names = [quoted(name) for name in keys.schema.names]
     rows = zip(
-        *(_shown_literals(schema, name, keys.column(name)) for name in keys.schema.names),
+        *(_lake_literals(schema, name, keys.column(name)) for name in keys.schema.names),
         strict=True,
     )
     if len(names) == 1:
         return f"{names[0]} in ({', '.join(literal for (literal,) in rows)})"
-    # A row constructor is looked up in an index only where all sides have the same types.
-    both = (" and ".join(f"{n} = {v}" for n, v in zip(names, row, strict=True)) for row in rows)
-    return " or ".join(f"({one})" for one in both)
+    # Servers look up row constructors, (a, b) in (…), in an index only if all types are the same.
+    return " or ".join(
+        "("
+        + " and ".join(f"{name} = {literal}" for name, literal in zip(names, row, strict=True))
+        + ")"
+        for row in rows
+    )
 
 
-def _shown_literals(schema: TableSchema, name: str, values: pa.Array) -> list[str]:
-    shown = _shown(schema, name)
-    if shown is None:
-        raise ValueError(f"{schema.name} has no rows to ask for by {name}")
-    return [shown(value) for value in values.to_pylist()]
+def _lake_literals(schema: TableSchema, name: str, values: pa.Array) -> list[str]:
+    to_literal = _from_lake(schema, name)
+    if to_literal is None:
+        raise ValueError(f"rows of {schema.name} cannot be selected by {name}")
+    return [to_literal(value) for value in values.to_pylist()]
 
 
-def _shown(schema: TableSchema, name: str) -> Callable[[Any], str] | None:
+def _from_lake(schema: TableSchema, name: str) -> Callable[[Any], str] | None:
     column = schema.column(name)
     form = None if column is None else FORMS.get(column.type)
-    return None if form is None else form.shown
+    return None if form is None else form.from_lake

@@ -1,7 +1,7 @@
-"""A condition that a person gives for some rows of a table: what may be sent, and what it bounds.
+"""A condition that a person gives for rows of a table: whether it may be sent, and its limits.
 
-The text stands in parentheses behind WHERE, in a transaction that writes nothing. What could end
-the parentheses or lock rows is refused before it is sent.
+The text is sent in parentheses after WHERE, in a read-only transaction. A text that could close the
+parentheses or lock rows is refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pipeline.schema.context import ServerDialect, StatementContext
 from pipeline.schema.statements.reader import CannotRead, Token, tokens
 
 HINT: Final = (
-    "give what stands behind WHERE, on the table's own columns: "
+    "give a condition as after WHERE, on the table's own columns: "
     "`lockstep reload shop.orders --where 'id between 1 and 1000' --reason …`"
 )
 _QUERIES: Final = frozenset({"SELECT", "WITH", "TABLE", "VALUES"})
@@ -31,7 +31,7 @@ Literal = int | datetime
 @dataclass(frozen=True, slots=True)
 class Limit:
     """Every row for which the condition holds has a value of `column` from `low` to `high`, both
-    included, None without end; a row whose value is not known may be one too."""
+    included (None: no limit), or its value is unknown."""
 
     column: str
     low: Literal | None = None
@@ -40,37 +40,37 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`text` as it is sent; `limits`: what follows from it for sure, mostly less than it says."""
+    """`text`: as it is sent. `limits`: certain consequences of it, which need not be all."""
 
     text: str
     limits: tuple[Limit, ...] = ()
 
 
 def read_condition(text: str, facts: ServerDialect | None = None) -> Condition:
-    """The text of a condition, by the rules of a session with sql_mode ''. `ConditionRefused` for
-    what is none, or could be more than one."""
+    """Read a condition by the rules of a session with sql_mode ''. Raise ConditionRefused for a
+    text that is not exactly one condition."""
     stripped = text.strip()
     context = StatementContext(facts=facts or ServerDialect())
     try:
-        found = list(tokens(stripped, context))
+        parts = list(tokens(stripped, context))
     except CannotRead as error:
         raise _refused(f"it cannot be read: {error}") from error
-    _require_plain(stripped, found)
-    return Condition(stripped, tuple(_limits(found)))
+    _require_plain(stripped, parts)
+    return Condition(stripped, tuple(_limits(parts)))
 
 
-def _require_plain(text: str, found: Sequence[Token]) -> None:
-    """One expression: no comment, no end of a statement, parentheses that match, no query."""
-    if not found:
+def _require_plain(text: str, parsed: Sequence[Token]) -> None:
+    """Raise ConditionRefused for anything but one expression without comments and queries."""
+    if not parsed:
         raise _refused("it is empty")
     if "\0" in text:
         raise _refused("it has a NUL character")
-    ends = [0, *(token.end for token in found)]
-    begins = [*(token.start for token in found), len(text)]
+    ends = [0, *(token.end for token in parsed)]
+    begins = [*(token.start for token in parsed), len(text)]
     if any(text[end:begin].strip() for end, begin in zip(ends, begins, strict=True)):
         raise _refused("it has a comment")
     depth = 0
-    for token in found:
+    for token in parsed:
         if token.keyword in _QUERIES:
             raise _refused(f"it has another query in it ({token.keyword})")
         if token.kind == "variable" or (token.text == ":=" and token.kind == "symbol"):
@@ -90,17 +90,17 @@ def _refused(why: str) -> ConditionRefused:
     return ConditionRefused(f"--where is not one condition: {why}", hint=HINT)
 
 
-# -- what it bounds ------------------------------------------------------------------------------
+# -- limits ----------------------------------------------------------------------------------
 
 
 _Item = Token | int | datetime
-"""A token, or the value of one that is a literal."""
+"""A token, or the value of a token that is a literal."""
 
 
-def _limits(found: Sequence[Token]) -> Iterator[Limit]:
-    """Of parts that AND joins, those that compare one column with literals. What is not
-    understood bounds nothing, and neither does any part of what could be an alternative."""
-    parts = list(_parts(_items(found)))
+def _limits(parsed: Sequence[Token]) -> Iterator[Limit]:
+    """Yield the limits of the parts, joined by AND, that compare a column with literals. Parts of
+    any other form have none, and if OR may join parts, none has."""
+    parts = list(_parts(_items(parsed)))
     if any(_is_unbounded(item) for part in parts for item in _outside(part)):
         return
     for part in parts:
@@ -108,25 +108,26 @@ def _limits(found: Sequence[Token]) -> Iterator[Limit]:
         if limit is not None:
             yield limit
         elif any(_keyword(item) == "BETWEEN" for item in _outside(part)):
-            return  # its AND joins no parts
+            return  # its AND may have been taken for one that joins parts
 
 
-def _items(found: Sequence[Token]) -> Iterator[_Item]:
-    """Numbers with the sign in front of them: after an operand it joins nothing that is
-    understood."""
-    at = 0
-    while at < len(found):
-        negative = _is(found[at], "-") and at + 1 < len(found) and found[at + 1].kind == "number"
-        at += negative
-        value = _literal(found[at], negative=negative)
-        if value is None and negative:
-            yield found[at - 1]
-        yield found[at] if value is None else value
-        at += 1
+def _items(parsed: Sequence[Token]) -> Iterator[_Item]:
+    """Yield tokens and values. A minus before a number becomes its sign; where it is a
+    subtraction, the part has no form that `_limit_of` accepts, either way."""
+    minus: Token | None = None
+    for token, following in zip(parsed, [*parsed[1:], None], strict=True):
+        if _is(token, "-") and following is not None and following.kind == "number":
+            minus = token
+            continue
+        value = _literal(token, negative=minus is not None)
+        if value is None and minus is not None:
+            yield minus
+        yield token if value is None else value
+        minus = None
 
 
 def _literal(token: Token, *, negative: bool) -> Literal | None:
-    """A whole number, or a date as ISO 8601 writes it."""
+    """Return a whole number, or a date or moment in ISO 8601, or None."""
     if token.kind == "number" and token.text.isascii() and token.text.isdecimal():
         return -int(token.text) if negative else int(token.text)
     if token.kind != "string" or token.charset is not None or not _MOMENT.fullmatch(token.text):
@@ -138,7 +139,7 @@ def _literal(token: Token, *, negative: bool) -> Literal | None:
 
 
 def _parts(items: Iterable[_Item]) -> Iterator[list[_Item]]:
-    """What AND joins outside of parentheses, but for the AND of a BETWEEN."""
+    """Yield the parts that AND joins outside of parentheses, except the AND of a BETWEEN."""
     part: list[_Item] = []
     depth, between = 0, False
     for item in items:
@@ -192,10 +193,10 @@ def _limit_of(part: Sequence[_Item]) -> Limit | None:
             Token(kind="symbol", text=")"),
         ]:
             values = [item for item in listed[::2] if isinstance(item, int | datetime)]
-            whole = 2 * len(values) == len(listed) + 1 and all(
-                _is(one, ",") for one in listed[1::2]
+            only_values = 2 * len(values) == len(listed) + 1 and all(
+                _is(item, ",") for item in listed[1::2]
             )
-            if whole and len({type(value) for value in values}) == 1:
+            if only_values and len({type(value) for value in values}) == 1:
                 return Limit(name.text, min(values), max(values))
     return None
 

@@ -1,7 +1,7 @@
-"""When a read of a table is left, because others wait for the table or it takes too long.
+"""The rule when a read of a table is given up: an ALTER waits for the table, or it takes too long.
 
-Who reads a table holds its metadata lock until the read's end. Whoever alters it then waits, and
-everybody who comes later waits behind, also to read.
+A read holds the table's metadata lock until its end. Meanwhile an ALTER waits for the lock, and all
+later statements on the table, reads too, wait for the ALTER.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ from dataclasses import dataclass
 from typing import Final
 
 PIECE_SECONDS: Final = 3600.0
-"""So long a table may be read in one piece: the server keeps old rows for the read meanwhile."""
+"""The longest read of a whole table. Until its end the server cannot purge old row versions."""
 
 CHUNK_SECONDS: Final = 5.0
-"""So long who waits for the table waits for the end of a chunk, which is near."""
+"""Time for which an ALTER waits for the end of a chunk, which is usually near."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """`gives_way`: seconds from a read's beginning until it is left for others that wait.
-    `most`: seconds it may take at all; None: any."""
+    """`gives_way`: seconds from a read's beginning until it gives way to an ALTER. `most`: seconds
+    that it may take, None for any."""
 
     gives_way: float
     most: float | None = None
 
 
 def patience(*, whole: bool, most_seconds: float = PIECE_SECONDS) -> Patience:
-    """Of a read of all the table, or of a chunk of it."""
+    """Return the rule for a read of the whole table, or of a chunk."""
     return Patience(0.0, most_seconds) if whole else Patience(CHUNK_SECONDS)
 
 
 def leaves(rule: Patience, seconds: float, *, waited_for: bool) -> str | None:
-    """Why a read that has lasted `seconds` is left now; None: it goes on."""
+    """Return why a read that has lasted `seconds` is given up now, or None if it continues."""
     if waited_for and seconds >= rule.gives_way:
         return "its read gave way to ALTER, which waited for the table"
     if rule.most is not None and seconds >= rule.most:

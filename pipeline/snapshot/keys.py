@@ -1,8 +1,9 @@
-"""By which columns a table is cut into chunks, and how their values are asked for and written.
+"""The columns by which a table is divided into chunks, and the SQL for their values.
 
-A type that is not listed ends the run of columns. ENUM and SET are ordered by number and compared
-as text. JSON, TEXT and BLOB are in a key by a prefix, which orders only what it holds. Every type
-that is listed is proven on each server with its extremes, in a session with sql_mode '' in UTC.
+Columns of the types in `FORMS` can be used; the first column of another type ends the chunk key.
+ENUM and SET are not listed because they are ordered by number and compared as text, nor are JSON,
+TEXT and BLOB, because an index has only a prefix of them. Every listed type is tested on each
+server with its extreme values, in a session in UTC with sql_mode ''.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from pipeline.schema.rows import merge_index
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How values of a type are asked for, and how a statement writes them again. `asked`: SQL for
-    a column. `literal`: a regular expression for what a statement may have. `told`: the literal of
-    what the server answers for a column; `shown`: that of a value as the lake has it, None if rows
-    cannot be asked for by it."""
+    """The SQL that reads values of a type, and the literals for them. `asked`: SQL template that
+    reads a column. `literal`: regular expression that every literal must match.
+    `from_answer`: converts the server's answer to a literal; `from_lake`: converts a value of the
+    lake to a literal, None if that is impossible."""
 
     asked: str
     literal: str
-    told: Callable[[ColumnSchema, str], str]
-    shown: Callable[[Any], str] | None
+    from_answer: Callable[[ColumnSchema, str], str]
+    from_lake: Callable[[Any], str] | None
 
 
 def _unchanged(column: ColumnSchema, answer: str) -> str:
@@ -36,21 +37,22 @@ def _unchanged(column: ColumnSchema, answer: str) -> str:
 
 
 def _without_zeros(column: ColumnSchema, digits: str) -> str:
-    """ZEROFILL puts them in front, up to 255."""
+    """Remove leading zeros, which ZEROFILL adds, up to 255."""
     sign = "-" if digits.startswith("-") else ""
     number = digits.removeprefix("-").lstrip("0")
     return f"{sign}{number if number and number[0] != '.' else f'0{number}'}"
 
 
 def _scientific(column: ColumnSchema, answer: str) -> str:
-    """A DOUBLE has an exponent; without one it would be a DECIMAL. Sixteen digits behind the
-    first tell every double."""
+    """Write a DOUBLE with an exponent, because without one the literal would be a DECIMAL.
+    Seventeen digits distinguish all doubles."""
     digits, _, exponent = f"{float(answer):.16e}".partition("e")
     return f"{digits.rstrip('0').rstrip('.')}e{int(exponent)}"
 
 
 def _dated(word: str) -> Callable[[ColumnSchema, str], str]:
-    """A date or moment; one whose month or day is zero as a number, which no sql_mode refuses."""
+    """Write a date or moment as a typed literal. If its month or day is zero, write it as a number,
+    which no sql_mode refuses."""
 
     def literal(column: ColumnSchema, answer: str) -> str:
         if "-00" in answer.partition(" ")[0]:
@@ -61,13 +63,14 @@ def _dated(word: str) -> Callable[[ColumnSchema, str], str]:
 
 
 def _text(column: ColumnSchema, digits: str) -> str:
-    """Servers warn of the name utf8mb3, and older ones have another; its bytes mean the same."""
+    """Write text as bytes of its character set. utf8mb3 is written as utf8mb4, because servers warn
+    of that name or do not have it, and the bytes are the same."""
     charset = "utf8mb4" if column.charset == "utf8mb3" else column.charset
     return f"_{charset} x'{digits}'"
 
 
 def _digits(value: Any) -> str:
-    """A DECIMAL of more digits than the lake's is text there, and a BIT(1) a truth."""
+    """Write a number. In the lake a DECIMAL with too many digits is text, and BIT(1) is boolean."""
     if isinstance(value, Decimal):
         return format(value, "f")
     return value if isinstance(value, str) else str(int(value))
@@ -79,7 +82,7 @@ _MINUTES: Final = r"\d\d:\d\d(\.\d{1,6})?"
 _BYTES: Final = r"x'([0-9A-F]{2})*'"
 
 _EXACT: Final = Form(_CHARACTERS, r"-?\d{1,65}(\.\d{1,38})?", _without_zeros, _digits)
-# All digits of the double that it is: a FLOAT prints six of them.
+# Multiplied, a FLOAT becomes a DOUBLE with all its digits; it prints six of them itself.
 _FLOATING: Final = Form("{} * 1e0", r"-?\d(\.\d{1,17})?e-?\d{1,3}", _scientific, "{:.16e}".format)
 _MOMENT: Final = Form(
     _CHARACTERS,
@@ -87,7 +90,7 @@ _MOMENT: Final = Form(
     _dated("timestamp"),
     "timestamp'{:%Y-%m-%d %H:%M:%S.%f}'".format,
 )
-# The bytes in the column's own character set, so that the column's collation compares.
+# Bytes in the column's own character set, so that they are compared by the column's collation.
 _TEXT: Final = Form(
     "hex({})",
     rf"_[a-z0-9]{{1,32}} {_BYTES}",
@@ -97,7 +100,7 @@ _TEXT: Final = Form(
 _BINARY: Final = Form(
     "hex({})", _BYTES, lambda _, digits: f"x'{digits}'", lambda value: f"x'{value.hex()}'"
 )
-# Text that the server converts: addresses and UUIDs of MariaDB.
+# MariaDB's addresses and UUIDs: text, which the server converts.
 _NAMED: Final = Form(_CHARACTERS, r"'[0-9a-f:.-]{2,45}'", lambda _, answer: f"'{answer}'", None)
 
 FORMS: Final = {
@@ -118,27 +121,29 @@ FORMS: Final = {
     **dict.fromkeys(("binary", "varbinary"), _BINARY),
     **dict.fromkeys(("inet4", "inet6", "uuid"), _NAMED),
 }
-"""Types by their name in the schema."""
+"""Forms by the name of a type in the schema."""
 
 ENGINES: Final = frozenset({"innodb", "myisam", "aria"})
-"""Engines whose keys are trees; MEMORY's are hashes."""
+"""Engines whose indexes are B-trees. Those of MEMORY are hashes."""
 
 
 def chunk_key(schema: TableSchema) -> tuple[str, ...]:
-    """The longest leading run of the columns of `chunk_index` that the table may be cut by, in
-    their own spelling; empty: it is read in one piece.
+    """Return the longest run of first columns of `chunk_index` by which the table can be divided,
+    or nothing if it has to be read in one piece.
 
-    Several rows may have the same values where the run is shorter than the key: they come in
-    one chunk then, however many there are.
+    If the run is shorter than the index, several rows may have the same values. All of them are
+    then in one chunk.
     """
     index = chunk_index(schema)
     return () if index is None else tuple(column.name for column in _run(schema, index))
 
 
 def chunk_index(schema: TableSchema) -> KeySchema | None:
-    """The key that the rows of the mirror are told by, and no other: a row whose values in it
-    change while the table is read is another row then, which the log tells of. None where no
-    statement can be made to follow it."""
+    """Return the index by which chunks are read, or None if no statement can use it.
+
+    It is always the key of the mirror's rows. If a row's values in it change during the read, the
+    log shows a deleted and an inserted row, so a row that is missed or read twice is corrected.
+    """
     if schema.engine.lower() not in ENGINES or schema.system_versioned:
         return None
     index = merge_index(schema)
@@ -146,7 +151,7 @@ def chunk_index(schema: TableSchema) -> KeySchema | None:
 
 
 def _run(schema: TableSchema, key: KeySchema) -> list[ColumnSchema]:
-    """Its columns from the first on; all ascending or all descending, which is read backwards."""
+    """Return its first columns in one direction. If all descend, the index is read backwards."""
     same = takewhile(lambda part: part.descending == key.parts[0].descending, key.parts)
     columns = (_whole(schema, part) for part in same)
     return [column for column in takewhile(lambda column: column is not None, columns) if column]
@@ -160,13 +165,16 @@ def _whole(schema: TableSchema, part: KeyPart) -> ColumnSchema | None:
 
 
 def _padded_otherwise(column: ColumnSchema) -> bool:
-    """A CHAR of MariaDB whose collation heeds spaces at the end: an index orders it with the
-    spaces that fill it, a comparison without."""
+    """Return whether it is a CHAR of MariaDB whose collation respects spaces at the end: an index
+    orders its values with the spaces that fill them, a comparison does not."""
     return column.type == "char" and "_nopad_" in f"{column.collation}_"
 
 
 def only_on_mysql(schema: TableSchema) -> bool:
-    """Whether the table's server has to be MySQL to be cut by its chunk key: MariaDB since 11.4
-    knows MySQL's collations of 0900, and pads a CHAR of them as above."""
+    """Return whether the chunk key can be used on MySQL only: MariaDB since 11.4 has MySQL's
+    collations of 0900, and fills a CHAR of them as above."""
     columns = map(schema.column, chunk_key(schema))
-    return any(c and c.type == "char" and "_0900_" in f"{c.collation}_" for c in columns)
+    return any(
+        column and column.type == "char" and "_0900_" in f"{column.collation}_"
+        for column in columns
+    )

@@ -1,4 +1,4 @@
-"""How long tables may be read before the log is read on, so that the server still has all of it."""
+"""How long a run may read tables, so that the server still has the log that is read after them."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from pipeline.snapshot.giving_way import PIECE_SECONDS
 from pipeline.snapshot.progress import duration
 
 ROWS_PER_SECOND: Final = 50_000
-"""What one connection reads, as long as nothing was measured: 62,000 narrow rows here."""
+"""Assumed speed of one connection before it was measured. With narrow rows it can be 62,000."""
 
 SHARE: Final = 0.5
-"""Of the time that the server keeps its log: the rest is for reading it, and for what comes
-between."""
+"""Part of the time for which the server keeps its log that may be used to read tables. The rest is
+for reading the log, and for delays."""
 
 _DAY: Final = 86_400
 _WEEK: Final = 7
 
 KEPT_BY: Final = "binlog_expire_logs_seconds (on MySQL 5.7: expire_logs_days)"
-"""The variable that says how long a server keeps its log, where its version is not at hand."""
+"""The variable that says how long a server keeps its log, if its version is unknown."""
 
 
 def kept_for(settings: Mapping[str, str]) -> timedelta | None:
-    """How long a server with these global variables keeps its logs; None: for ever."""
+    """Return how long a server with these global variables keeps its log; None: for ever."""
     if settings.get("binlog_expire_logs_auto_purge", "ON").upper() == "OFF":
         return None
     seconds = float(settings.get("binlog_expire_logs_seconds") or 0)
@@ -36,24 +36,25 @@ def kept_for(settings: Mapping[str, str]) -> timedelta | None:
 
 @dataclass(frozen=True, slots=True)
 class LogRoom:
-    """`kept`: how long the server keeps its log; `wanted`: seconds that a run is to read tables."""
+    """`kept`: how long the server keeps its log, None for ever. `wanted`: the configured number of
+    seconds for reading tables in a run."""
 
     kept: timedelta | None
     wanted: float
 
     @property
     def seconds(self) -> float:
-        """So long a run reads tables at the most."""
+        """The longest time for which a run reads tables."""
         return min(self.wanted, self._most)
 
     @property
     def piece_seconds(self) -> float:
-        """So long a table may be read in one piece, which nobody can stop half-way."""
+        """The longest read of a whole table, which cannot be continued by the next run."""
         return min(PIECE_SECONDS, self._most)
 
     @property
     def short(self) -> str | None:
-        """What is cut short, and by what; None where nothing is."""
+        """Says that tables are read for a shorter time than configured, and why; None if not so."""
         if self.kept is None or self.seconds == self.wanted:
             return None
         return (
@@ -63,15 +64,15 @@ class LogRoom:
         )
 
     def forecast(self, rows: int, connections: int) -> str:
-        """How long so many rows take, in how many runs."""
+        """Return a sentence on how long it takes to read this number of rows."""
         took = rows / (ROWS_PER_SECOND * connections)
         runs = max(1, ceil(took / self.seconds))
         kept = "until somebody purges it"
         if self.kept is not None:
             kept = f"for {duration(self.kept.total_seconds())}"
-        many = "one run" if runs == 1 else f"{runs:,} runs"
+        in_runs = "one run" if runs == 1 else f"{runs:,} runs"
         return (
-            f"about {duration(took)} in {many}, at {ROWS_PER_SECOND:,} rows a second and "
+            f"about {duration(took)} in {in_runs}, at {ROWS_PER_SECOND:,} rows a second and "
             f"connection; the server keeps its log {kept}"
         )
 

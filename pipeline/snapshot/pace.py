@@ -1,7 +1,7 @@
-"""How many rows the next chunk has, and whether it is read now or later.
+"""The size of the next chunk, and whether it is read now or later.
 
-A chunk is one statement in one short transaction. It is to take about as long as `Pace.seconds`,
-so that it holds up nobody for long, and so that what is lost with it is read again soon.
+A chunk is one statement in one short transaction. It should take about `Pace.seconds`, so that an
+ALTER waits only briefly, and little has to be read again if it fails.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from typing import Final
 
 GROWS: Final = 2.0
 SHRINKS: Final = 0.25
-"""The size changes by so much at most from one chunk to the next: one that was quick, or slow, by
-chance says little."""
+"""Largest factors by which the size changes from one chunk to the next, because one chunk may be
+fast or slow by chance."""
 
 ENOUGH: Final = 0.5
-"""A chunk with a smaller part than this of the rows asked for says nothing of its speed."""
+"""A chunk with a smaller part of its size in rows does not show how fast rows are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """What a chunk is steered to: `seconds`, between `least` and `most` rows, beginning with
-    `first`. Rows so wide that `least` of them are more than `most_bytes` come in fewer."""
+    """Targets for chunks: `seconds`, from `least` to `most` rows, beginning with `first`. With wide
+    rows a chunk has fewer than `least`, so that it has at most `most_bytes`."""
 
     seconds: float = 2.0
     least: int = 1_000
@@ -33,13 +33,13 @@ class Pace:
         if not (self.seconds > 0 and 1 <= self.least <= self.first <= self.most):
             raise ValueError("a pace has 0 < seconds and 1 <= least <= first <= most")
         if self.most_bytes < 1:
-            raise ValueError("a chunk holds a byte at least")
+            raise ValueError("a pace has 1 <= most_bytes")
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkRead:
-    """A chunk that was read: the rows that it was asked for and those that it had, their bytes
-    in the reader's memory, the seconds from the question for its bound to its last row."""
+    """A chunk that was read: its size `asked` for, its rows, their bytes in the reader's memory,
+    and the seconds from the query for its bound to its last row."""
 
     asked: int
     rows: int
@@ -48,30 +48,21 @@ class ChunkRead:
 
 
 def next_size(pace: Pace, read: ChunkRead) -> int:
-    """Rows of the chunk behind one that was read."""
-    if read.rows < read.asked * ENOUGH:
-        return _fitting(pace, read.asked, _row_bytes(read))
-    wanted = read.rows * pace.seconds / max(read.seconds, 1e-6)
-    bounded = min(max(wanted, read.asked * SHRINKS), read.asked * GROWS)
-    return _fitting(pace, min(max(round(bounded), pace.least), pace.most), _row_bytes(read))
-
-
-def _row_bytes(read: ChunkRead) -> float | None:
-    return read.bytes / read.rows if read.rows else None
-
-
-def _fitting(pace: Pace, rows: int, row_bytes: float | None) -> int:
-    """At least one, however wide."""
-    if not row_bytes:
-        return rows
-    return max(1, min(rows, int(pace.most_bytes / row_bytes)))
+    """Return the size of the chunk after the one that was read."""
+    size = read.asked
+    if read.rows >= read.asked * ENOUGH:
+        wanted = read.rows * pace.seconds / max(read.seconds, 1e-6)
+        bounded = min(max(wanted, read.asked * SHRINKS), read.asked * GROWS)
+        size = min(max(round(bounded), pace.least), pace.most)
+    if not read.rows or not read.bytes:
+        return size
+    return max(1, min(size, int(pace.most_bytes / (read.bytes / read.rows))))
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLoad:
-    """What a server has to do at a moment, its question included. `replica_lag`: seconds that it
-    is behind the server that it replicates from, the most of all; None where it replicates from
-    none, or does not tell."""
+    """A server's load at a moment, including the query for it. `replica_lag`: seconds that it lags
+    behind a server from which it replicates, the highest if there are several, or None."""
 
     threads_running: int
     replica_lag: float | None
@@ -81,8 +72,8 @@ class SourceLoad:
 
 @dataclass(frozen=True, slots=True)
 class LoadLimits:
-    """What is too much for another chunk; None: never. `connections`: part of those that the
-    server allows. `pause`: seconds until it is looked at again."""
+    """The load above which no chunk is read, None for no limit. `connections`: part of the server's
+    `max_connections`. `pause`: seconds until the load is measured again."""
 
     threads_running: int | None = 25
     replica_lag: float | None = 60.0
@@ -92,7 +83,7 @@ class LoadLimits:
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """Go on (`seconds` 0), or wait so long, and why, in words."""
+    """The decision to wait for `seconds`, with a reason, or to continue (0)."""
 
     seconds: float = 0.0
     reason: str = ""
@@ -108,23 +99,23 @@ def throttle(load: SourceLoad, limits: LoadLimits) -> Throttle:
 
 
 def _too_much(load: SourceLoad, limits: LoadLimits) -> list[str]:
-    found = []
+    reasons = []
     if limits.threads_running is not None and load.threads_running > limits.threads_running:
-        found.append(
+        reasons.append(
             f"{load.threads_running} threads are running at the source, more than "
             f"{limits.threads_running}"
         )
     lag = load.replica_lag
     if limits.replica_lag is not None and lag is not None and lag > limits.replica_lag:
-        found.append(
+        reasons.append(
             f"the source is {lag:g} s behind the server it replicates from, more than "
             f"{limits.replica_lag:g} s"
         )
     if limits.connections is not None and load.max_connections > 0:
         most = limits.connections * load.max_connections
         if load.connections > most:
-            found.append(
+            reasons.append(
                 f"{load.connections} of {load.max_connections} connections of the source are in "
                 f"use, more than {limits.connections:.0%}"
             )
-    return found
+    return reasons

@@ -1,4 +1,4 @@
-"""How far the reading of a table has come, in numbers and in a sentence."""
+"""Progress of the load of a table, in numbers and in a sentence."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _DAY: Final = 86_400
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """`rows` of a table in `seconds` of reading; `estimated_rows`: those that it has, as its server
-    guesses (None: it does not). The guess of a server may be far off either way."""
+    """A load that read `rows` in `seconds`. `estimated_rows`: the server's estimate of the table's
+    rows, which may be much too high or too low, or None."""
 
     json_keys: ClassVar = ("rows", "estimated_rows", "percent", "remaining_seconds")
 
@@ -27,8 +27,8 @@ class LoadProgress:
 
     @property
     def percent(self) -> int | None:
-        """0 to 100, which only a finished table has; None where more rows came than were
-        estimated, or nobody estimates."""
+        """From 0 to 100, which only a finished load has; None without an estimate, or if it was too
+        low."""
         if self.finished:
             return 100
         if not self.estimated_rows or self.rows > self.estimated_rows:
@@ -37,7 +37,7 @@ class LoadProgress:
 
     @property
     def remaining_seconds(self) -> float | None:
-        """Seconds that the rest takes at the speed so far; None where nobody can tell."""
+        """Seconds that the other rows take at the same speed, or None if unknown."""
         if self.finished:
             return 0.0
         total = self.estimated_rows
@@ -58,12 +58,12 @@ class LoadProgress:
 
 
 def duration(seconds: float) -> str:
-    """In the unit that says it in one or two numbers."""
-    whole = max(1, round(seconds))
-    if whole < 2 * _MINUTE:
-        return f"{whole} s"
-    if whole < 2 * _HOUR:
-        return f"{round(whole / _MINUTE)} min"
-    if whole < 2 * _DAY:
-        return f"{round(whole / _HOUR)} h"
-    return f"{round(whole / _DAY)} days"
+    """Return the duration as a number of seconds, minutes, hours or days, at least 1 s."""
+    rounded = max(1, round(seconds))
+    if rounded < 2 * _MINUTE:
+        return f"{rounded} s"
+    if rounded < 2 * _HOUR:
+        return f"{round(rounded / _MINUTE)} min"
+    if rounded < 2 * _DAY:
+        return f"{round(rounded / _HOUR)} h"
+    return f"{round(rounded / _DAY)} days"

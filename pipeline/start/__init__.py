@@ -1,4 +1,4 @@
-"""Where a run starts: decided by facts, by the first rule of one table that applies (`rules`).
+"""The decision where a run starts: the first rule of one table that applies (`rules`).
 
 Not here: gathering facts, reading witnesses, searching the log (`pipeline.runs.begin`).
 """

@@ -1,4 +1,4 @@
-"""What a start is decided from, and what the decision can be. Values only."""
+"""The facts from which a start is decided, and the possible decisions. Values only."""
 
 from __future__ import annotations
 
@@ -17,22 +17,26 @@ from pipeline.position import Coordinates, LogFile
 
 
 class WitnessReading(StrEnum):
+    """The result of comparing the event before the cursor with the recorded witness."""
+
     NOT_READ = "not read"
     SAME = "the same"
     DIFFERENT = "different"
 
 
 class SetReading(StrEnum):
+    """The result of comparing the transactions of the cursor's GTID set with the recorded ones."""
+
     NOT_KEPT = "not kept"
-    """No transaction was kept to know the set by, or the server proves it otherwise."""
+    """No transaction was recorded, or none is needed: the witness before the cursor is compared."""
     SAME = "the same"
     DIFFERENT = "different"
     PURGED = "purged"
-    """The last one that was read stands in the log no more."""
+    """The last transaction that was read is no longer in the log."""
 
 
 class StartRule(StrEnum):
-    """The start rules by name; `rules.TABLE` has their order and their conditions."""
+    """The names of the start rules; `rules.TABLE` has their order and conditions."""
 
     CHOSEN_START = "chosen-start"
     CHOSEN_START_UNREACHABLE = "chosen-start-unreachable"
@@ -67,8 +71,8 @@ class StartRule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReachedPlace:
-    """Where an operator's choice lies on this server: at a place with so much executed
-    before it, or after a set."""
+    """An operator's choice on this server: coordinates, or a GTID set to start after. `gtid_set`:
+    the GTIDs executed before it."""
 
     where: Coordinates | GtidSet
     gtid_set: GtidSet
@@ -76,13 +80,13 @@ class ReachedPlace:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """All that a start is decided from.
+    """All facts from which a start is decided.
 
-    `cursor` is the captured cursor if its segments are intact, else the acknowledged one;
-    it comes before what is configured. `reached`: where the override lies on this server,
-    or why it cannot be reached. `known`: whether the transactions of the cursor's set are
-    those that were read, asked where only the set tells where to go on; `reused`: the GTID
-    of one that is not.
+    `cursor`: the captured cursor if its segments are intact, else the acknowledged one. With a
+    cursor the configured start does not count. `reached`: the override's place on this server, or
+    why it cannot be reached. `known`: whether the transactions of the cursor's set are those that
+    were read, which is compared if only the set says where to continue; `reused`: the GTID of one
+    that is not. `loading`: the place before which a run that did not end began to read tables.
     """
 
     facts: ServerFacts
@@ -98,7 +102,7 @@ class Question:
 
     @property
     def known_cursor(self) -> Cursor:
-        assert self.cursor is not None, "the rule's row says that there is one"
+        assert self.cursor is not None, "the rule's row requires a cursor"
         return self.cursor
 
     @property
@@ -130,14 +134,14 @@ class Question:
 
     @property
     def file_is_gone(self) -> bool:
-        """Whether the cursor's server has purged the cursor's file."""
+        """True if the server is the cursor's, and has purged the cursor's file."""
         return self.same_server and not self.facts.lists(self.known_cursor.position.at.file)
 
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """The first transaction committed at or after a moment (UTC); in `file`, or anywhere.
-    `known`: all that was committed before it was read, and no more is asked for."""
+    """The first transaction committed at or after a moment (UTC), in `file` or in any file.
+    `known`: everything that was committed before this time was read already."""
 
     moment: datetime
     file: LogFile | None = None
@@ -145,14 +149,14 @@ class Since:
 
 
 Where = Coordinates | GtidSet | Since
-"""A place; everything that is not in a set; or what a search in the log finds."""
+"""A place, the log after a GTID set, or the result of a search in the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Begin at `where`. `predecessor` is the batch whose end that is. A start elsewhere
-    that goes on behind a batch names it (`follows`), and what lies between. Without either
-    it is a first start."""
+    """Begin at `where`. `predecessor`: the batch that ends there. `follows`: the batch that a start
+    elsewhere continues, and `continuity` what lies between them. Without either it is the source's
+    first start."""
 
     rule: StartRule
     reason: str
@@ -165,6 +169,8 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
+    """Do not begin, because of `error`."""
+
     rule: StartRule
     error: LockstepError
 
@@ -174,4 +180,4 @@ class Refusal:
 
 
 Answer = Start | LockstepError | None
-"""What a rule answers: where to begin, why not to; None: it does not apply."""
+"""A rule's answer: a start, the error of a refusal, or None if the rule does not apply."""

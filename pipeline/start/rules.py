@@ -1,8 +1,7 @@
-"""The decision table: every start rule in its order, in words and as code; taking the decision, and
-writing it down.
+"""The start rules in their order, as a table that `docs/how-it-works.md` shows, and the decision.
 
-Belongs here: the order, which cursor a rule needs, and the words that `docs/how-it-works.md` shows.
-What else its facts must be, and what an operator is told, is in `chosen`, `resumed`, `configured`.
+A row has the cursor that its rule needs. The rule's other conditions and its messages are in
+`answers`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, Final
 from pipeline.decisions import AttemptOutcome, Decision
 from pipeline.json_values import to_json
 from pipeline.position import Coordinates, SetWitness, Witness
-from pipeline.start import chosen, configured, resumed
+from pipeline.start import answers
 from pipeline.start.question import (
     Answer,
     Question,
@@ -44,13 +43,14 @@ _NEEDS: Final[Mapping[str, Callable[[Question], bool]]] = {
     _UNPROVEN: lambda asked: asked.by_gtid,
     "any other": lambda _: True,
 }
-"""What a row says of the cursor → whether it is so, as far as no row before it has decided."""
+"""The cursors that rows name → whether a question has such a cursor. Some of a cursor's properties
+are checked by the rule itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One rule: what the cursor must be, what the facts must be, what is decided. Without
-    `decide` it is carried out before the facts are asked for (`pipeline.runs.repair`)."""
+    """One rule in words: the cursor, the other facts, the decision. `decide` is the rule as code;
+    a rule without it is carried out before the facts are gathered (`pipeline.runs.repair`)."""
 
     rule: StartRule
     cursor: str
@@ -69,7 +69,7 @@ TABLE: Final[tuple[Row, ...]] = (
         StartRule.SEGMENTS_ABANDONED,
         "captured segments damaged or missing, none of them used",
         "",
-        "abandon the captured batches from there on; go on with the cursor before them",
+        "abandon the captured batches from there on; continue with the cursor before them",
     ),
     Row(
         StartRule.SEGMENTS_LOST,
@@ -82,44 +82,44 @@ TABLE: Final[tuple[Row, ...]] = (
         "any; a place was chosen",
         "the place is not on this server",
         "refuse `StartUnreachable`; the choice stays open",
-        chosen.unreachable,
+        answers.choice_unreachable,
     ),
     Row(
         StartRule.CHOSEN_START_BEHIND,
         "any; a place was chosen",
         "the place lies before the cursor",
         "refuse `StartBehindCursor`: nothing is read twice",
-        chosen.behind,
+        answers.choice_before_cursor,
     ),
     Row(
         StartRule.CHOSEN_START,
         "none, or any; a place was chosen",
         "the place is on this server",
         "start there; a jump forward writes a gap record that names the tables",
-        chosen.choose,
+        answers.chosen,
     ),
     Row(
         StartRule.HISTORY_REWRITTEN,
         "of this server",
         "the witness differs; or the newest file is older than the cursor's, or has another "
         "name; or the file is shorter; or the server's set does not contain the cursor's "
-        "(looked at again for 30 s)",
+        "(read again for 30 s)",
         "refuse `HistoryRewritten`",
-        resumed.history_rewritten,
+        answers.history_rewritten,
     ),
     Row(
         StartRule.SET_REUSED,
         _REUSED,
         "this server's log has another transaction under a GTID of the cursor's set",
         "refuse `HistoryRewritten`, with its GTID",
-        resumed.set_reused,
+        answers.set_reused,
     ),
     Row(
         StartRule.RESUME_SAME_SERVER,
         "of this server",
         "the file is listed, and the witness is the same",
         "resume at file and offset, whatever `gtid_mode`",
-        resumed.same_server,
+        answers.resume_same_server,
     ),
     Row(
         StartRule.SET_UNPROVEN,
@@ -128,29 +128,29 @@ TABLE: Final[tuple[Row, ...]] = (
         "restarted or reset since: nothing shows that its history is the one that was read",
         "refuse `HistoryUnproven`; somebody may confirm that it is: "
         "`lockstep start-at gtid:<set> --reason …`",
-        resumed.set_unproven,
+        answers.set_unproven,
     ),
     Row(
         StartRule.RESUME_AFTER_PURGE,
         "of this server, may be resumed by GTID",
         "the file is gone, `gtid_mode` is ON, the purged set lies within the cursor's",
         "resume after the cursor's set",
-        resumed.after_purge,
+        answers.resume_after_purge,
     ),
     Row(
         StartRule.TABLES_READ_AGAIN,
         "any",
         '`on_position_lost = "resnapshot"`; the file is gone, or another server that executed the '
         "cursor's set has purged more",
-        "start at the log's head, behind a gap; every table is read from the source",
-        resumed.tables_read_again,
+        "start at the log's head, after a gap; every table is read from the source",
+        answers.tables_read_again,
     ),
     Row(
         StartRule.POSITION_PURGED,
         "of this server",
         "the file is gone",
         "refuse `PositionPurged`",
-        resumed.position_purged,
+        answers.position_purged,
     ),
     Row(
         StartRule.RESUME_OTHER_SERVER,
@@ -158,21 +158,21 @@ TABLE: Final[tuple[Row, ...]] = (
         "`gtid_mode` is ON, the cursor's set lies within the executed one, the purged one "
         "within the cursor's",
         "resume after the cursor's set; this server is added to the lineage",
-        resumed.other_server,
+        answers.resume_other_server,
     ),
     Row(
         StartRule.SOURCE_DIVERGED,
         "of another server, may be resumed by GTID",
         "`gtid_mode` is ON, the executed set lacks part of the cursor's",
         "refuse `SourceDiverged`, with the GTIDs that are missing",
-        resumed.diverged,
+        answers.source_diverged,
     ),
     Row(
         StartRule.PURGED_ON_OTHER_SERVER,
         "of another server, may be resumed by GTID",
         "`gtid_mode` is ON, the purged set holds more than the cursor's",
         "refuse `PositionPurged`",
-        resumed.purged_on_other_server,
+        answers.purged_on_other_server,
     ),
     Row(
         StartRule.SEARCH_BY_TIME,
@@ -180,98 +180,98 @@ TABLE: Final[tuple[Row, ...]] = (
         '`on_source_changed = "timestamp"`',
         "search for the cursor's commit time less `fallback_interval`, or from the oldest file "
         "where that begins later but before the commit time; the overlap is recorded",
-        resumed.by_time,
+        answers.search_by_time,
     ),
     Row(
         StartRule.SOURCE_CHANGED,
         "of another server; may not be resumed by GTID",
         "",
         "refuse `SourceChanged`",
-        resumed.source_changed,
+        answers.source_changed,
     ),
     Row(
         StartRule.CONFIGURED_SET_PURGED,
         "none",
         "`start` is a GTID set, and the purged set holds more",
         "refuse `PositionPurged`",
-        configured.set_purged,
+        answers.configured_set_purged,
     ),
     Row(
         StartRule.CONFIGURED_SET_DIVERGED,
         "none",
         "`start` is a GTID set, and the executed set lacks part of it",
         "refuse `SourceDiverged`",
-        configured.set_diverged,
+        answers.configured_set_diverged,
     ),
     Row(
         StartRule.START_UNREACHABLE,
         "none",
         "`start` names a file that is not listed, or an offset beyond it",
         "refuse `StartUnreachable`",
-        configured.unreachable,
+        answers.configured_unreachable,
     ),
     Row(
         StartRule.CONFIGURED_SET,
         "none",
         "`start` is a GTID set between the purged and the executed one",
         "start after it",
-        configured.place,
+        answers.configured,
     ),
     Row(
         StartRule.CONFIGURED_COORDINATES,
         "none",
         "`start` is `file:offset`",
         "there, rewound to the beginning of its transaction; refuse `NotAnEventBoundary`",
-        configured.place,
+        answers.configured,
     ),
     Row(
         StartRule.CONFIGURED_MOMENT_IN_FILE,
         "none",
         "`start` is `file@moment`",
         "first transaction of that file at or after it, else the file's beginning",
-        configured.place,
+        answers.configured,
     ),
     Row(
         StartRule.CONFIGURED_MOMENT,
         "none",
         "`start` is a moment",
         "first transaction at or after it; refuse `MomentOutOfRange`",
-        configured.place,
+        answers.configured,
     ),
     Row(
         StartRule.CONFIGURED_SNAPSHOT,
         "none",
         '`start = "snapshot"`',
         "the log's head; tables that have rows are read from the source as they are",
-        configured.place,
+        answers.configured,
     ),
     Row(
         StartRule.CONFIGURED_EARLIEST,
         "none",
         '`start = "earliest"`',
         "first transaction of the oldest file",
-        configured.place,
+        answers.configured,
     ),
     Row(
         StartRule.CONFIGURED_LATEST,
         "none",
         '`start = "latest"`',
         "the log's head",
-        configured.place,
+        answers.configured,
     ),
     Row(
         StartRule.START_NOT_CHOSEN,
         "none",
         "nothing is configured",
         "refuse `StartNotChosen`",
-        configured.not_chosen,
+        answers.not_configured,
     ),
     Row(
         StartRule.NO_RULE_APPLIES,
         "any other",
         "",
         "refuse `NoRuleApplies`, with the facts",
-        configured.no_rule,
+        answers.no_rule,
     ),
 )
 
@@ -285,9 +285,9 @@ def decide_start(asked: Question) -> Start | Refusal:
 
 
 def compare_witness(expected: Witness, witness: Witness | None) -> WitnessReading:
-    """What was recorded beside what the log shows now; None if it shows no event there.
+    """Compare the recorded witness with the log's event before the cursor, or None if it has none.
 
-    The GTID is not compared: it stands in another event of the same transaction.
+    The GTID is not compared, because it is in another event of the transaction.
     """
     if witness is not None and replace(witness, gtid=expected.gtid) == expected:
         return WitnessReading.SAME
@@ -297,12 +297,11 @@ def compare_witness(expected: Witness, witness: Witness | None) -> WitnessReadin
 def compare_set(
     kept: Sequence[SetWitness], witnesses: Mapping[str, SetWitness]
 ) -> tuple[SetReading, str]:
-    """What was kept of the transactions read, the last one first, beside those that the log
-    shows under the same GTIDs; the GTID of one that is another.
+    """Compare the recorded transactions, the last one read first, with those that the log has
+    under the same GTIDs. Return also the GTID of one that differs.
 
-    The last one that was read must be there, and stands for what was read before it: the
-    log of a server that lives on has no more of that. Of every other source the last one
-    must be the same where the log still has it.
+    The log must have the last transaction that was read, which proves what was read before it, too.
+    The last one of each other GTID source must be the same if the log still has it.
     """
     if not kept:
         return SetReading.NOT_KEPT, ""
@@ -322,8 +321,8 @@ def recorded(
     at: Coordinates | None = None,
     tables: Sequence[str] = (),
 ) -> Decision:
-    """A decision as the ledger keeps it, with the facts it was drawn from. `at`: where the
-    start was found to lie; `tables`: those that a gap may have touched."""
+    """Return the decision for the ledger, with the facts that led to it. `at`: the place at which
+    the start was found. `tables`: tables that may lack changes because of a gap."""
     rows: dict[str, Any] = {
         "tables": {"include": list(patterns.include), "exclude": list(patterns.exclude)},
         "witness": asked.witness.value,

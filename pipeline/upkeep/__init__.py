@@ -1,1 +1,2 @@
-"""What upkeep does: files of mirrors (`facts`, `decide`), and old changes (`changes`)."""
+"""Decisions of upkeep: files of mirrors (`decide`), old changes (`changes`), and earlier values
+that settings hide now (`clearing`)."""

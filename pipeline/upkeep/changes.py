@@ -1,15 +1,16 @@
-"""How long changes are kept in changelogs: up to which batch they go. Pure.
+"""Deletion of old changes from changelogs: up to which batch they are deleted. Pure.
 
-Whole batches go, the oldest first, so that what is left begins at one place for all tables. A batch
-goes once it was acknowledged longer ago than `keep_changes`, and nobody needs it or one before it:
+Whole batches are deleted, the oldest first, so that the rest begins at one place for all tables. A
+batch is deleted once it was acknowledged longer ago than `keep_changes`, and nothing needs it or an
+earlier one:
 
-| what holds a batch | because |
+| a batch is needed by | because |
 |---|---|
-| a consumer that has not acknowledged it | its unread changes |
-| a batch of the source that is not acknowledged | its merge may fold earlier changes |
-| a table whose mirror lacks it, or that is read from the source since | its merge |
+| a consumer that has not acknowledged it | it has not read its changes |
+| a later batch that is not acknowledged | its merge may fold earlier changes |
+| a table whose mirror lacks it, or whose load began before it | the table's next merge |
 | a replay that is not settled | its revision replaces files |
-| that it is one of the eight newest in `_transactions` | a new ledger goes on behind one of them |
+| recovery, if it is one of the eight newest in `_transactions` | a new ledger may continue there |
 """
 
 from __future__ import annotations
@@ -30,22 +31,21 @@ KEY: Final = "`keep_changes`"
 
 
 class ForgottenStep(StrEnum):
-    """What was done about changes that are kept no longer, in this order."""
+    """The steps of deleting old changes, in this order."""
 
     UNLISTED = "unlisted"
-    """No changelog lists them any more."""
+    """No changelog lists their files any more."""
     DELETED = "deleted"
-    """Their files are gone."""
+    """Their files are deleted."""
     PRUNED = "pruned"
-    """The ledger's rows about them are gone."""
+    """The ledger's rows about them are deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """Changes of the batches behind `above` up to `through`, whose end is `end`, are kept no
-    longer. `unlisted_at`: since when no changelog lists them; `deleted`: whether the files are
-    gone as well; `pruned`: whether the ledger's rows about them are. `table`: of which table
-    alone, since less of it is shown now; None for all of the source."""
+    """A note that the changes of the batches after `above` up to `through`, whose end is `end`,
+    are deleted. `unlisted_at`, `deleted` and `pruned`: which steps are done. `table`: the only
+    table concerned, because its settings now show less of it; None for all tables."""
 
     above: int
     through: int
@@ -57,7 +57,7 @@ class Forgotten:
 
     @property
     def told(self) -> str:
-        """Up to where, in words."""
+        """A sentence on the deletion."""
         return f"changes up to {self.place} were deleted, {self.why}"
 
     @property
@@ -68,15 +68,14 @@ class Forgotten:
 
     @property
     def place(self) -> str:
-        """Where what is kept begins, in words."""
+        """The end of the deleted changes, as text."""
         moment = self.end.committed_at
         return str(self.end) if moment is None else f"{self.end} ({moment_text(moment)})"
 
 
 @dataclass(frozen=True, slots=True)
 class ForgottenNotes:
-    """Notes of forgotten changes, oldest first: those of which something is left to be done, and
-    the newest."""
+    """The notes with steps that are not done yet, and the newest note; oldest first."""
 
     notes: Sequence[Forgotten] = ()
 
@@ -86,19 +85,18 @@ class ForgottenNotes:
 
     @property
     def through(self) -> int:
-        """The last batch whose changes are kept no longer; 0 where all are kept."""
+        """The last batch whose changes are deleted, or 0."""
         return self.notes[-1].through if self.notes else 0
 
     @property
     def unfinished(self) -> list[Forgotten]:
-        """Those whose files are still listed or still there, or of whose batches the ledger still
-        tells more than it needs to."""
+        """The notes with steps that are not done yet."""
         return [note for note in self.notes if not note.pruned]
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who needs changes, and up to which batch they may go for all that; 0: none may."""
+    """Something that needs changes. `through`: the last batch that it does not need, or 0."""
 
     kind: str
     name: str
@@ -112,17 +110,17 @@ class Holder:
 _HOLDS: Final = {
     "consumer": "the consumer {0} has not acknowledged what comes after it; "
     "`lockstep status` shows how far it is",
-    "batch": "batch {0} is not acknowledged yet; `lockstep run` goes on with it",
+    "batch": "batch {0} is not acknowledged yet; `lockstep run` continues it",
     "table": "{0} still has to merge what comes after it; `lockstep status` says what keeps it",
-    "replay": "a replay is not settled; `lockstep run` takes it up",
-    "recovery": "a new ledger would go on behind one of the eight newest batches",
+    "replay": "a replay is not settled; `lockstep run` continues it",
+    "recovery": "a new ledger would continue after one of the eight newest batches",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Forgettable:
-    """What decides how far changes may go: `aged`, the newest batch that was acknowledged before
-    a moment, 0 for none; and who needs changes."""
+    """`aged`: the newest batch that is older than `keep_changes`, or 0. `holders`: whoever needs
+    changes."""
 
     aged: int
     holders: Sequence[Holder]
@@ -139,21 +137,21 @@ class ChangeFile:
 
 
 class Prunable(StrEnum):
-    """What the ledger deletes once changes are gone, in this order."""
+    """The rows that the ledger deletes after changes were deleted, in this order."""
 
     CONTENTS = "contents"
-    """Rows about batches, which nobody can ask for any more. They are counted by batches."""
+    """Rows about the contents of batches. They are counted by batches."""
     LEASES = "leases"
-    """What was decided under leases and led to no batch, and leases of which nothing is left."""
+    """Decisions that led to no batch, and leases without any decision or batch."""
     BATCHES = "batches"
-    """Batches that nothing refers to, with their leases. One that stays keeps its predecessor's
-    number."""
+    """Batches to which nothing refers, with their leases. A batch that stays keeps the number of
+    its predecessor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """Rows that went from the ledger; the last number that was looked at, and whether there are no
-    more."""
+    """The result of deleting some of the ledger's rows: their number, the last number `reached`,
+    and whether no more are left."""
 
     rows: int
     reached: int
@@ -162,10 +160,13 @@ class Pruned:
 
 @dataclass(frozen=True, slots=True)
 class ChangesPlan:
-    """`through`: up to which batch changes go now, None where none do; `held`: who keeps more of
-    them, in a sentence; `left`: why nothing is deleted at all. `unlisted`, `deleted`: files that
-    changelogs list no more, and files that go from the lake; `rows`: how many went from the
-    ledger. `unlist`, `delete`, `prune`: the notes whose files, or rows in the ledger, go."""
+    """The changes that are deleted now.
+
+    `through`: the last batch, or None. `held`: a sentence on what needs older changes. `left`: why
+    nothing is deleted at all. `unlisted`, `deleted`: the files that changelogs stop to list, and
+    those that are deleted; `rows`: number of rows deleted from the ledger. `unlist`, `delete`,
+    `prune`: the notes whose next step is done.
+    """
 
     through: int | None = None
     held: str | None = None
@@ -184,13 +185,15 @@ class ChangesPlan:
 
 
 def through_of(forgettable: Forgettable, before: int) -> tuple[int | None, str | None]:
-    """Return up to which batch changes go, None where none do; and who keeps more of those that
-    are old enough. `before`: up to which they went already."""
+    """Return the last batch whose changes are deleted now, or None; and a sentence on what needs
+    others that are old enough, or None. `before`: the last batch whose changes are deleted."""
     aged = forgettable.aged
-    first = min(forgettable.holders, key=lambda one: one.through, default=None)
+    first = min(forgettable.holders, key=lambda holder: holder.through, default=None)
     through = aged if first is None else min(aged, first.through)
     held = None
     if first is not None and first.through < aged and first.kind != "recovery":
-        held = f"changes up to batch {aged} are old enough, and those after batch "
-        held += f"{max(first.through, before)} stay: {first.told}"
+        held = (
+            f"changes up to batch {aged} are old enough, and those after batch "
+            f"{max(first.through, before)} stay: {first.told}"
+        )
     return (through if through > before else None), held

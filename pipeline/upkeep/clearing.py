@@ -1,19 +1,19 @@
-"""What stands in clear of a table of which less is shown than before, and who keeps it. Pure.
+"""Clearing: deletes values that a table's settings have come to hide. Pure.
 
-A setting that shows less of a table holds for what is captured from then on. What was captured
-before stands in clear in older files of its changelog, older versions of its mirror, texts of
-statements and structures. All of that goes once nobody needs it:
+A setting that shows less of a table applies to what is captured from then on. Values that were
+captured earlier are still in clear in older files of its changelog, older versions of its mirror,
+texts of statements, and structures. They are deleted once nothing needs them:
 
-| what holds it | because |
+| they are needed by | because |
 |---|---|
-| the table itself | its mirror does not show rows that were read again yet |
-| a consumer that has not acknowledged it | its unread changes |
-| a batch of the source that is not acknowledged | its merge may fold earlier changes |
+| the table itself | its mirror does not show newly read rows yet |
+| a consumer that has not acknowledged them | it has not read these changes |
+| a batch that is not acknowledged | its merge may fold earlier changes |
 | a replay that is not settled | its revision replaces files |
-| the mirror of a table that was dropped or has another name now | nobody can read it again |
-| a person, with `keep_clear` | a reason that they gave |
+| the mirror of a table that was dropped or renamed | its rows cannot be read again |
+| a person, with `keep_clear` | the reason that the person gave |
 
-Versions of before are promised for a time; less being shown is a reason to break that promise.
+Versions of a mirror are promised for a time, but clearing deletes them earlier.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from pipeline.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Tightening:
-    """What settings came to show less of. `columns`: those of which less is shown; `rows`: whether
-    fewer rows are taken; `rehashed`: whether values are hashed with another key; `kept_because`:
-    why a person has what was captured before stay in clear."""
+    """A change of settings that shows less of a table, after batch `through`. `columns`: columns of
+    which less is shown; `rows`: fewer rows are captured; `rehashed`: values are hashed with another
+    key. `kept_because`: a person's reason to keep earlier values in clear."""
 
     table: TableName
     through: int
@@ -48,7 +48,7 @@ class Tightening:
 
     @property
     def told(self) -> str:
-        """Of what less is shown, in words."""
+        """The values of which less is shown, as text."""
         parts = [", ".join(self.columns)] if self.columns else []
         parts += ["rows that a condition leaves out"] if self.rows else []
         parts += ["hashes made with another key"] if self.rehashed else []
@@ -57,10 +57,10 @@ class Tightening:
 
 @dataclass(frozen=True, slots=True)
 class InClear:
-    """A tightening whose values of before are not cleared yet. `begun`: whether clearing them has
-    begun, so that nobody is given them any more; `holders`: who keeps them, each in a sentence;
-    `stale`: whether the table's mirror does not show rows that were read again yet; `gone`: the
-    mirror of a table that was dropped before it did, which shows them for good."""
+    """A tightening whose earlier values are not cleared yet. `begun`: clearing has begun, so that
+    the values are not delivered any more. `holders`: a sentence on each that needs them. `stale`:
+    the table's mirror does not show newly read rows yet. `gone`: the mirror of a table that was
+    dropped while it was stale, which still shows the values."""
 
     id: int
     tightening: Tightening
@@ -72,7 +72,7 @@ class InClear:
 
     @property
     def held(self) -> bool:
-        """Whether anything but the mirror of a dropped table keeps them."""
+        """True if anything but the mirror of a dropped table needs the values."""
         return self.kept_because is not None or len(self.holders) > (self.gone is not None)
 
     @property
@@ -85,7 +85,7 @@ class InClear:
 
     @property
     def until(self) -> str:
-        """Until when they stand in clear, in words."""
+        """A sentence on when the values are cleared."""
         if self.kept_because is not None:
             return f"they stay, as `keep_clear` says: {self.kept_because}"
         if self.holders:
@@ -104,10 +104,10 @@ class InClear:
 
 _HOLDS = {
     "consumer": "the consumer {0} has not acknowledged them; `lockstep status` shows how far it is",
-    "batch": "batch {0} is not acknowledged yet; `lockstep run` goes on with it",
+    "batch": "batch {0} is not acknowledged yet; `lockstep run` continues it",
     "table": "{0} still has to merge what came after them; `lockstep status` says what keeps it",
-    "replay": "a replay is not settled; `lockstep run` takes it up",
-    "reload": "{0} was not read from the source since; `lockstep run` reads it, if `tables` has it",
+    "replay": "a replay is not settled; `lockstep run` continues it",
+    "reload": "{0} was not read from the source since; `lockstep run` reads it if `tables` has it",
     "gone": "the table is gone at the source, and its mirror shows them for good: delete the "
     "folder {0} of the lake (`rm -r`, or the store's command); then `lockstep run` clears the rest",
 }
@@ -120,8 +120,8 @@ def holder_told(kind: str, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ClearedFile:
-    """A file of a batch in one of the source's own tables, and the one without values in its
-    place."""
+    """A batch's file in one of the source's own tables, and the file without values that replaces
+    it."""
 
     batch: int
     table: SourceTable
@@ -131,8 +131,8 @@ class ClearedFile:
 
 @dataclass(frozen=True, slots=True)
 class ClearedBooks:
-    """Rows of the ledger as they are without the values: structures, statements, and structures
-    that loads which ended were begun with."""
+    """Rows of the ledger without the values: structures, statements, and structures of loads that
+    have ended, by the load's id."""
 
     versions: Sequence[SchemaVersion]
     statements: Sequence[SchemaStatement]

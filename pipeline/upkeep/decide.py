@@ -1,26 +1,25 @@
-"""What a mirror's upkeep consists of, each step with its reason. Pure.
+"""Decides the steps of a mirror's upkeep, each with its reason. Pure.
 
-Belongs here: which files are small, how large they should be, what is purged and deleted, which
-checkpoints go. Does not: whether the mirror may be written to now (`pipeline.runs.upkeeping`),
-Spark (`resources.lake`).
+Not here: whether the mirror may be written to now (`pipeline.runs.upkeeping`), Spark
+(`resources.lake`).
 
 | step | when |
 |---|---|
-| compact | `small_files` files are smaller than half of what they should be, and half of them go |
-| purge | a part of the rows, `deleted_share`, is deleted and still in the files |
-| vacuum | there are files that no version needs which was replaced within `keep` |
+| compact | `small_files` files have less than half of the target size, and their number is halved |
+| purge | at least `deleted_share` of the rows in the files are deleted |
+| vacuum | there are files that are needed only by versions replaced longer ago than `keep` |
 
-Files should be a 32nd of the table, at least 16 MiB and at most 512 MiB: a MERGE writes the files
-anew in which it changes rows, so a small table gets small files, and a large one few enough to be
-listed at once. A file is written again only until it has half that size, so that a mirror to which
-rows are added is not written again and again.
+The target size of files is a 32nd of the table, from 16 to 512 MiB. A MERGE rewrites every file in
+which it changes a row, so a small table gets small files, and a large table few enough to list.
+A file with half the target size is not rewritten again, so that a growing mirror is not rewritten
+at each upkeep.
 
-With every tenth commit Delta writes a checkpoint, and it keeps each as long as the log. Those of a
-table that is written to every minute are thousands, and each lists all files and those that were
-removed within `keep`. A version is read from the newest checkpoint at or before it and the commits
-behind that. So of those that are older than a day the first of each day stays, and the first of
-each thousand versions: what is promised stays readable, from at most that many commits, and Delta,
-which deletes commits by their age, takes no more than a day of versions with a checkpoint.
+Delta writes a checkpoint with every tenth commit, and keeps it as long as the log. A table that is
+written to every minute has thousands, and each lists all files, and those that were removed within
+`keep`. A version is read from the newest checkpoint at or before it, and the commits after that. So
+of the checkpoints older than a day, the first of each day and of each thousand versions are kept.
+Then promised versions stay readable from at most that many commits, and when Delta deletes a
+checkpoint's commits by their age, it deletes at most a day of versions too many.
 """
 
 from __future__ import annotations
@@ -41,15 +40,15 @@ _PARTS: Final = 32
 _LEAST: Final = 16 << 20
 _MOST: Final = 512 << 20
 _ROOM: Final = 2
-"""How many times the size of what is rewritten has to be free: the old files stay."""
+"""Free space that a rewrite needs, as a multiple of the files' size, because the old files stay."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpkeepPolicy:
-    """What [upkeep] says. `small_files`: so many small files are put together; `file_bytes`: how
-    large files are then, None by the size of the table; `deleted_share`: from which part of its
-    rows on a mirror is freed of deleted ones; `purge`: of each, whatever its share;
-    `keep_changes`: how long changes stay in changelogs, None for good."""
+    """The settings under [upkeep]. `small_files`: number of small files from which on a mirror is
+    compacted. `file_bytes`: target size of files, None for a size by that of the table.
+    `deleted_share`: part of a mirror's rows from which on deleted rows are purged; `purge`: purge
+    all of them. `keep_changes`: how long changes stay in changelogs, None for ever."""
 
     small_files: int = SMALL_FILES
     file_bytes: int | None = None
@@ -60,7 +59,7 @@ class UpkeepPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Pile:
-    """Files, and their bytes together."""
+    """The number of some files, and the sum of their sizes."""
 
     files: int = 0
     bytes: int = 0
@@ -72,10 +71,10 @@ class Pile:
 
 @dataclass(frozen=True, slots=True)
 class MirrorFiles:
-    """The files of a mirror's newest version: their sizes in bytes, the rows in them, and how many
-    of those are deleted; None where nobody tells. `unneeded`: files that no version needs which
-    was replaced within the promised time; `untold`: why those cannot be told. `free`: bytes that
-    the lake has room for, None where nobody tells."""
+    """The files of a mirror's newest version: their `sizes` in bytes, the number of `rows` in them,
+    and of these the number of `deleted` ones, None if unknown. `unneeded`: files that no promised
+    version needs; `untold`: why these are unknown. `free`: bytes free in the lake, None if unknown.
+    """
 
     sizes: tuple[int, ...]
     rows: int | None
@@ -86,7 +85,7 @@ class MirrorFiles:
 
 
 class StepKind(StrEnum):
-    """What a step does."""
+    """The kind of a step, as the module's table explains."""
 
     COMPACT = "compact"
     PURGE = "purge"
@@ -94,14 +93,14 @@ class StepKind(StrEnum):
 
     @property
     def commits(self) -> bool:
-        """Whether it makes a commit."""
+        """True if the step makes a commit."""
         return self is not StepKind.VACUUM
 
 
 @dataclass(frozen=True, slots=True)
 class UpkeepStep:
-    """A step, what it is about, and why. `target`: how large files should be, in bytes;
-    `deleted_share`: files of which more is deleted are written again too."""
+    """A step on the files of `pile`. `target`: target size of files in bytes. `deleted_share`:
+    files of which a larger part is deleted are rewritten too."""
 
     kind: StepKind
     pile: Pile
@@ -112,14 +111,14 @@ class UpkeepStep:
 
 @dataclass(frozen=True, slots=True)
 class UpkeepPlan:
-    """The steps in their order; `left`: what is not done, and why, a sentence each."""
+    """The steps in their order. `left`: a sentence on each step that is not done."""
 
     steps: tuple[UpkeepStep, ...] = ()
     left: tuple[str, ...] = ()
 
 
 def decide(files: MirrorFiles, policy: UpkeepPolicy, doubt: str | None = None) -> UpkeepPlan:
-    """`doubt`: why no clock can be trusted to delete by."""
+    """Return the steps of a mirror's upkeep. `doubt`: why the clocks cannot be trusted."""
     steps, left = [], []
     for step in (_compact(files, policy), _purge(files, policy)):
         if step is None:
@@ -150,10 +149,10 @@ def decide(files: MirrorFiles, policy: UpkeepPolicy, doubt: str | None = None) -
 def doubt_of(
     now: datetime, ledger: datetime, newest: datetime | None, held: datetime | None, keep: timedelta
 ) -> str | None:
-    """Why the clocks cannot be trusted to delete what is older than `keep`; None where they can. A
-    clock that is fast makes files old that are not. `now`: what this machine's clock says,
-    `ledger`: what the ledger's does; `newest`: the moment of the mirror's newest commit, `held`:
-    when somebody had the source last, None where nobody told."""
+    """Return why the clocks cannot be trusted to delete files older than `keep`, or None. By a fast
+    clock files seem to be older than they are. `now`: this machine's clock; `ledger`: the ledger's.
+    `newest`: time of the mirror's newest commit. `held`: when a process last held the source; None
+    if either is unknown."""
     if abs(now - ledger) > CLOCKS_APART:
         return (
             f"this machine's clock says {now:%Y-%m-%d %H:%M:%S} UTC, the ledger's "
@@ -173,22 +172,19 @@ def doubt_of(
 
 
 def target_bytes(total: int, policy: UpkeepPolicy) -> int:
-    """How large the files of a table of so many bytes should be."""
+    """Return the target size of the files of a table with `total` bytes."""
     if policy.file_bytes is not None:
         return policy.file_bytes
-    return min(max(_power(total // _PARTS), _LEAST), _MOST)
-
-
-def _power(size: int) -> int:
-    """The power of two that is not smaller: so the size does not change with every upkeep."""
-    return 1 << max(size - 1, 0).bit_length()
+    # Rounded up to a power of two, so that the target does not change with every upkeep.
+    power = 1 << max(total // _PARTS - 1, 0).bit_length()
+    return min(max(power, _LEAST), _MOST)
 
 
 def _compact(files: MirrorFiles, policy: UpkeepPolicy) -> UpkeepStep | None:
     target = target_bytes(sum(files.sizes), policy)
     small = Pile.of([size for size in files.sizes if size < target // 2])
-    left = -(-small.bytes // target)
-    if small.files < max(policy.small_files, 2) or left * 2 > small.files:
+    files_after = -(-small.bytes // target)
+    if small.files < max(policy.small_files, 2) or files_after * 2 > small.files:
         return None
     reason = f"{_files(small.files)} of {len(files.sizes)} are smaller than {target // 2 >> 10} KiB"
     return UpkeepStep(StepKind.COMPACT, small, reason, target, policy.deleted_share)
@@ -211,12 +207,12 @@ def _files(number: int) -> str:
 DAY: Final = timedelta(days=1)
 VERSIONS: Final = 1000
 NEWEST: Final = 2
-"""So many stay, however old."""
+"""Number of newest checkpoints that are always kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Of a version, with its size in bytes."""
+    """A checkpoint of a version, with its size in bytes."""
 
     version: int
     made_at: datetime
@@ -224,20 +220,20 @@ class Checkpoint:
 
 
 def superfluous(checkpoints: Sequence[Checkpoint], now: datetime) -> list[Checkpoint]:
-    """Those that go of all there are, in any order."""
-    ordered = sorted(checkpoints, key=lambda one: one.version)
-    gone = []
+    """Return the checkpoints to delete. `checkpoints` has all of the table, in any order."""
+    ascending = sorted(checkpoints, key=lambda checkpoint: checkpoint.version)
+    deleted = []
     kept: Checkpoint | None = None
-    for checkpoint in ordered[:-NEWEST]:
+    for checkpoint in ascending[:-NEWEST]:
         if kept is None or now - checkpoint.made_at < DAY or not _near(kept, checkpoint):
             kept = checkpoint
         else:
-            gone.append(checkpoint)
-    return gone
+            deleted.append(checkpoint)
+    return deleted
 
 
 def _near(kept: Checkpoint, checkpoint: Checkpoint) -> bool:
-    """Whether versions behind it can as well be read from the one that is kept."""
+    """Return whether versions after a checkpoint can be read from the one that is kept instead."""
     return (
         kept.version // VERSIONS == checkpoint.version // VERSIONS
         and timedelta() <= checkpoint.made_at - kept.made_at < DAY

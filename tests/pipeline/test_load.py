@@ -69,7 +69,7 @@ def test_a_load_that_is_read_on_counts_from_a_place_before_every_chunk() -> None
         (FOLLOWED, TableCondition.FOLLOWING, "server", 900, True, "was not read"),
         (FOLLOWED, TableCondition.FOLLOWING, "other", 900, False, "another server"),
         (FOLLOWED, TableCondition.STOPPED, "server", 900, False, "stopped"),
-        (FOLLOWED, TableCondition.DROPPED, "server", 900, False, "stopped, or dropped"),
+        (FOLLOWED, TableCondition.DROPPED, "server", 900, False, "stopped or dropped"),
         (FOLLOWED, None, "server", 900, False, "stopped"),
     ],
 )

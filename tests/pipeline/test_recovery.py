@@ -221,7 +221,7 @@ def test_a_folder_that_may_have_gone_back_is_believed_where_all_tables_are_descr
         assert plan.told.batch == batch
     plan = decide(LakeFacts(OWN, (), (mirror,), complete=False), lambda _: True)
     assert plan is not None
-    assert "may lack batches that it went back from" in plan.doubts[-1]
+    assert "may lack batches that were undone" in plan.doubts[-1]
 
 
 def commit(version: int, **said: object) -> LakeCommit:

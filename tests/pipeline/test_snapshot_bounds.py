@@ -149,7 +149,7 @@ def test_what_is_asked_for_is_named_as_it_is() -> None:
 )
 def test_what_is_no_literal_is_no_bound(literal: str) -> None:
     """Nothing else that a ledger may hold becomes part of a statement."""
-    with pytest.raises(ValueError, match="no literal"):
+    with pytest.raises(ValueError, match="not a literal"):
         Bound.from_json({"columns": ["a"], "literals": [literal]})
 
 
