@@ -31,7 +31,7 @@ from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.server import SparkServer
 from resources.lake.settings import EXTENSION, JOINED, store_settings
 from resources.lake.spark import FOR_FEW, Starting
-from resources.lake.trial import require_visible
+from resources.lake.visible import require_visible
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException

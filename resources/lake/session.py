@@ -26,7 +26,7 @@ from resources.lake.log_store import log_store_jar, require_log_store
 from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.settings import SparkSettings, is_local, store_settings
 from resources.lake.spark import Starting
-from resources.lake.trial import require_visible
+from resources.lake.visible import require_visible
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway

@@ -3,22 +3,16 @@ objects.
 
 A Spark server can have a Delta without our log store, or with an old one. The trial reads what it
 wrote, and asks it for repeated and late commits, none of which may be in the table's log.
-
-Each start of a Spark whose tasks run elsewhere also proves that they see the same disks as this
-process. Otherwise they would write rows to another disk under the lake's path, and the commit would
-name files that nobody finds. One task that reads and one that writes are tried: all machines of a
-cluster are assumed to be alike.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipeline.changes.strategy import NOTHING
 from pipeline.errors import ConfigurationError, LockstepError, TableError
@@ -39,11 +33,8 @@ from resources.lake.paths import LakePath, ObjectPath
 from resources.lake.pin import Head, head_of
 from resources.lake.spark import APP_ID, TXN_VERSION, Spark, stamped
 from resources.lake.staging import Staging
-from resources.lake.storage import lake_errors, parquet_content, remove_folder, remove_table
+from resources.lake.storage import lake_errors, remove_folder, remove_table
 from resources.lake.writing import commit
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _SCHEMA: Final = pa.schema([("id", pa.int64())])
 _PAGE: Final = "see docs/deploy.md#where-spark-runs for what a server needs"
@@ -142,51 +133,3 @@ def require_conditional_writes(lake: ObjectPath) -> None:
             f"{lake} does not list an object that was just written.",
             hint="use a store whose listings are consistent, as Amazon S3's are since 2020",
         )
-
-
-_MARK = [20]
-
-
-def require_visible(session: SparkSession, lake: LakePath, staging: Path, named: str) -> None:
-    """Raise `ConfigurationError`, with Spark's name `named`, unless it reads a staged file and
-    writes to the lake's folder in one statement; nothing stays."""
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    probe = lake / f"_lockstep-probe-{uuid4()}"
-    staged = Staging(staging)
-    try:
-        file = staged.stage("probe", pa.table({"n": _MARK}))
-        rows = session.read.schema("n bigint").parquet(file)
-        cause: Exception | None = None
-        try:
-            rows.write.parquet(str(probe))
-        except (PySparkException, Py4JJavaError) as error:
-            cause = error
-        if cause is not None or _written(probe) != _MARK:
-            try:
-                read = [row[0] for row in rows.collect()]
-            except (PySparkException, Py4JJavaError) as error:
-                read, cause = [], error
-            raise _invisible(named, lake if read == _MARK else staging) from cause
-    finally:
-        staged.end()
-        with suppress(OSError):
-            remove_folder(probe)
-
-
-def _written(probe: LakePath) -> list[int]:
-    with lake_errors(probe):
-        files = [*probe.iterdir()] if probe.is_dir() else []
-        tables = [
-            pq.read_table(parquet_content(file)) for file in files if file.name.endswith(".parquet")
-        ]
-        return [number for table in tables for number in table["n"].to_pylist()]
-
-
-def _invisible(named: str, place: LakePath) -> ConfigurationError:
-    return ConfigurationError(
-        f"{named} does not see {place} as this machine does",
-        hint="put it on a disk that both have mounted at this path, accessible to this account: "
-        "see docs/deploy.md#where-spark-runs",
-    )
