@@ -237,9 +237,9 @@ def supply_lines(plans: TablePlans) -> Iterator[str]:
 
 
 def _step_line(table: TableName, step: Step, order: TableOrder | None, end: str) -> str:
-    reason = step.reason
+    moved = ""
     if order is not None and order.author == "lockstep" and order.kind is OrderKind.RELOAD:
-        reason = f"{reason}: {order.reason}"
+        moved = f": {order.reason}"
     price = price_told(step.price)
     match step.supply:
         case FromLog(span):
@@ -254,12 +254,12 @@ def _step_line(table: TableName, step: Step, order: TableOrder | None, end: str)
             )
         case Rewritten(origin):
             return (
-                f"back    the mirror of {table} is rewritten {reason}: {origin.size}; "
+                f"back    the mirror of {table} is rewritten {step.reason}: {origin.size}{moved}; "
                 "no row is read from the source"
             )
         case RowsRead(load):
             read = f", {load.rows:,} of them are read" if load is not None and load.rows else ""
-            return f"read    {table} from the source: {reason}{price}{read}"
+            return f"read    {table} from the source: {step.reason}{moved}{price}{read}"
         case ColumnsRead(columns):
             names = ", ".join(columns.names)
             return f"read    {names} of {table} from the source, by key: {step.reason}{price}"

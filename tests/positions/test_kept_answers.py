@@ -12,7 +12,7 @@ from pipeline.ports.ledger import Ledger
 from tests.fix_ledger import LedgerOfTest
 from tests.fix_mysql import MySqlStand
 from tests.positions.paused import open_shop
-from tests.positions.test_wants_at_random import TABLES, Chance
+from tests.positions.test_wants_at_random import LATE, TABLES, Chance
 
 ACTIONS = 15
 KEPT: Final = (
@@ -84,6 +84,8 @@ class Compared(LedgerOfTest):
 def test_what_is_kept_is_what_would_be_answered(mysql: MySqlStand, database: str) -> None:
     """Whatever runs, people and kills do in between."""
     shop = open_shop(mysql, database, TABLES)
+    shop.follower.tables = [f"{database}.{table}" for table in TABLES]
+    shop.make([LATE])
     ledger = shop.follower.ledger = Compared(shop.follower.ledger)
     chance = Chance(shop, Random(3))
     for _ in range(ACTIONS):
