@@ -7,14 +7,14 @@ import pytest
 
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.framing import EventType
-from pipeline.runs.capturing.cascade_watch import Harm, References, unlogged
+from pipeline.runs.capturing.cascade_watch import References, UnloggedChange, unlogged
 from pipeline.schema.model import ForeignKey, ServerSchema, TableSchema
 from pipeline.table import TableName
 
 PARENT, CHILD, GRANDCHILD = (TableName("shop", name) for name in ("a", "b", "c"))
-DELETED = Harm(deleted=4)
-REKEYED = Harm(updated={"id": 7})
-OTHER = Harm(updated={"note": 7})
+DELETED = UnloggedChange(deleted=4)
+REKEYED = UnloggedChange(updated={"id": 7})
+OTHER = UnloggedChange(updated={"note": 7})
 
 
 def refers(
@@ -28,8 +28,10 @@ def references(*tables: TableSchema, folding: int = 0) -> References:
     return References(tables, ServerSchema(lower_case_table_names=folding).fold)
 
 
-def below(harm: Harm, *tables: TableSchema) -> dict[TableName, tuple[int | None, dict[str, int]]]:
-    found = references(*tables).below(PARENT, harm)
+def below(
+    change: UnloggedChange, *tables: TableSchema
+) -> dict[TableName, tuple[int | None, dict[str, int]]]:
+    found = references(*tables).below(PARENT, change)
     return {table: (one.deleted, one.updated) for table, one in found.items()}
 
 
@@ -84,7 +86,7 @@ def test_the_first_event_counts() -> None:
         ForeignKey("one", ("x",), PARENT, ("id",), on_delete="SET NULL"),
         ForeignKey("two", ("x",), PARENT, ("code",), on_update="CASCADE"),
     )
-    found = below(Harm(9, {"code": 3}), TableSchema(CHILD, (), foreign_keys=keys))
+    found = below(UnloggedChange(9, {"code": 3}), TableSchema(CHILD, (), foreign_keys=keys))
     assert found == {CHILD: (None, {"x": 3})}
 
 
@@ -92,8 +94,8 @@ def test_the_reason_names_what_acted() -> None:
     """The table whose event was read, and the key by which this one is touched."""
     child = refers(CHILD, PARENT, on_delete="SET NULL")
     assert references(child).below(PARENT, DELETED)[CHILD].reason == (
-        "rows of shop.a that it may refer to were changed, and the server does not log what "
-        "ON DELETE SET NULL of fk did"
+        "rows of shop.a to which it may refer were changed, and the server does not log the "
+        "rows that ON DELETE SET NULL of fk changed"
     )
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pipeline.position import Coordinates
-from pipeline.runs.capturing.log_reader import moved
+from pipeline.runs.capturing.log_reader import tables_changed
 from pipeline.schema.context import StatementContext
 from pipeline.schema.logged import FollowedStatement, LoggedStatement, recorded_statement
 from pipeline.table import TableName
@@ -46,5 +46,5 @@ def test_every_name_that_the_rows_may_have_is_found(statements: str) -> None:
         )
         for text in statements.split("; ")
     ]
-    found = moved([TableName("shop", "t")], recorded, lambda table: table)
+    found = tables_changed([TableName("shop", "t")], recorded, lambda table: table)
     assert " ".join(sorted(table.name for table in found)) == CASES[statements]

@@ -145,9 +145,9 @@ def test_hidden_columns_are_never_guessed(columns: list[tuple[int, bool]]) -> No
     try:
         assert checked(forgotten, table_map) == tuple(hidden)
     except TableError as error:
-        assert "does not tell which" in str(error)
+        assert "does not say which" in str(error)
     for other in (version, forgotten) if hidden else ():
-        with pytest.raises(TableError, match="does not tell which"):
+        with pytest.raises(TableError, match="does not say which"):
             checked(other, replace(table_map, writer=LATER))
 
 

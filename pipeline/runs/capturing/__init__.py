@@ -1,1 +1,1 @@
-"""Reading the log of a run, and what becomes of its rows, until they are segments in files."""
+"""Capturing: the log is read from a start to an end and its rows are written to segments."""

@@ -1,4 +1,5 @@
-"""What a reading of the log stands on: where it begins and ends, and what is known there."""
+"""The basis of a reading of the log: its start, its bounds, and the tables, structures and
+prepared XA transactions at the start."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ from pipeline.tables import past_ranges
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """`batch`: the one that is read, or would be. `prepared`: XA transactions that are open
-    where it begins."""
+    """The state that a reading begins with. `batch`: the batch that the reading is for.
+    `prepared`: the XA transactions that are prepared at the start."""
 
     work: Workplace
     run_start: RunStart
@@ -42,8 +43,8 @@ def basis_of(
     taken_up: Collection[TableName],
     base: int = 0,
 ) -> Basis:
-    """That of an ordinary batch; `taken_up`: tables that it takes up again; `base`: changes are
-    numbered above it."""
+    """Return the basis of an ordinary batch. `taken_up`: tables that it captures again; `base`:
+    the number before the batch's first change."""
     return Basis(
         work,
         run_start,
@@ -59,14 +60,14 @@ def basis_of(
 
 
 def bounds_of(work: Workplace, run_start: RunStart) -> RunBounds:
-    """Where a run that begins there ends."""
+    """Return where a run with this start ends."""
     until = work.source.until
     if until is None:
         return RunBounds.fixed(run_start.facts, work.source.budget)
     end = find_run_end(work, until, run_start.facts, run_start.start)
     if run_start.known_until is not None and end < run_start.known_until:
         work.progress.note(
-            f"transactions that were read before surround {end}: the run ends after them, at "
+            f"{end} lies among transactions that an earlier run read: the run ends after them, at "
             f"{run_start.known_until}"
         )
         end = run_start.known_until
@@ -82,9 +83,9 @@ def tables_of(
     base: int = 0,
     before: int | None = None,
 ) -> CapturedTables:
-    """The tables that the capture of `batch` from `start` on finds. `taken_up`: those that it
-    takes up again, or begins to load. `before`: what patterns left out counts up to that batch
-    only, because the log behind it is read now."""
+    """Return the tables as they are when the capture of `batch` begins at `start`. `taken_up`:
+    tables that it captures again, or begins to load. `before`: ignore what the patterns of this
+    and later batches left out, because that part of the log is read now."""
     source = work.source.name
     states = work.ledger.table_states(source)
     loads = {load.table: load.followed is not None for load in work.ledger.open_loads(source)}
@@ -92,15 +93,15 @@ def tables_of(
         loads.pop(table, None)
         if table in states:
             states[table] = states[table].started()
-    there = [*filter(work.source.patterns.matches, work.server.engines())]
-    for table, why in foreign_mirrors(work, there).items():
+    at_source = [*filter(work.source.patterns.matches, work.server.engines())]
+    for table, why in foreign_mirrors(work, at_source).items():
         loads[table] = False
         if before is None:
             work.progress.note(why)
     past = [
-        one
-        for one in past_ranges(work.ledger.capture_scopes(source), batch, str(start))
-        if before is None or one.last < before
+        earlier
+        for earlier in past_ranges(work.ledger.capture_scopes(source), batch, str(start))
+        if before is None or earlier.last < before
     ]
     return CapturedTables(
         work.segments,
@@ -113,6 +114,6 @@ def tables_of(
         updated=lambda table: work.source.policies_of(table).updated_columns,
         loading=loads,
         names=work.source.mirrors,
-        first=precedence(work, states, there),
+        first=precedence(work, states, at_source),
         old=left_behind(work),
     )

@@ -1,4 +1,5 @@
-"""The capture of one batch: its reading into segments, its record, its report."""
+"""The capture of one batch: it reads the log into segments, and makes the record for the ledger
+and the report for people."""
 
 from __future__ import annotations
 
@@ -25,9 +26,9 @@ from pipeline.table import TableName
 
 
 class BatchCapture:
-    """A batch that catches up captures the tables that come back in it; any other, all that
-    the patterns name. `source_rows`, `copies` and `extents` are an ordinary batch's.
-    """
+    """A catch-up batch captures only the tables that come back in it; any other batch captures
+    every table that matches the patterns. Only ordinary batches have `source_rows`, `copies` and
+    `extents`."""
 
     def __init__(
         self,
@@ -43,8 +44,8 @@ class BatchCapture:
         self._batch = batch
         source = basis.work.source
         matches = source.patterns.matches
-        back = {comeback.table for comeback in taken_up.comebacks}
-        captured = back.__contains__ if batch.catches_up else matches
+        returning = {comeback.table for comeback in taken_up.comebacks}
+        captured = returning.__contains__ if batch.catches_up else matches
         self.segmenter = Segmenter(
             basis.tables,
             basis.structures,
@@ -72,7 +73,7 @@ class BatchCapture:
     def record(
         self, *, end: Position, witness: Witness, by_gtid: bool, orders_done: tuple[int, ...]
     ) -> CaptureRecord:
-        """What any batch records; its files are closed first (durable)."""
+        """Close the batch's files, which makes them durable, and return its record."""
         tables, reading = self._basis.tables, self.reading
         segments = tables.files.finish()
         return CaptureRecord(
@@ -105,6 +106,7 @@ class BatchCapture:
         start_seconds: float = 0.0,
         repaired: tuple[str, ...] = (),
     ) -> CaptureReport:
+        """Return the report; `began`: the reading of `perf_counter` when the capture began."""
         run_start, batch = self._basis.run_start, self._batch
         source = self._basis.work.source
         counts = rows_by_table(record.segments)
@@ -133,7 +135,8 @@ class BatchCapture:
 
 
 def _why_unknown(work: Workplace, table: TableName, error: StructureUnknown) -> TableError:
-    """What the source says of the table, if it does not let the account see all of it."""
+    """Return the server's own error if the account may not read the whole table, else `error`."""
+
     try:
         work.server.baseline([table])
     except TableError as refused:

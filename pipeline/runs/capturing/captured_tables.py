@@ -1,5 +1,5 @@
-"""The tables of one capture: their states, what happens to them, and their rows on the way to
-files, which are held in memory until files are worth opening."""
+"""The tables of one capture: their states, their events, and their rows, which wait in memory
+until they are worth a row group of a file."""
 
 from __future__ import annotations
 
@@ -37,35 +37,37 @@ from pipeline.table_state import (
 from pipeline.tables import PastRange, hole
 
 HELD_BYTES = 128 << 20
-"""Images of all tables are held up to this size; then the largest are written."""
+"""Largest size of the rows in memory, over all tables; beyond it the largest tables are written."""
 
 
 @dataclass(slots=True)
 class CapturedTable:
-    """A table under one version: the Arrow batches held, its writer and totals.
+    """The segment of a table under one version: rows in memory, a writer, and totals.
 
-    `place` and `rows_there`: the last place in the log that rows of it were found at, and
-    how many, so that `_row` goes on where several events share a place. `more`: columns that
-    its files have behind the changelog's, since images of it left columns out (`file_schema`).
+    `first` and `last`: sequence numbers of its changes. `place` and `rows_there`: the place in the
+    log of its last event and the number of rows up to there, from which `_row` counts on if the
+    next event has the same place. `extra_columns`: columns that its files have after those of the
+    changelog, because some images left columns out (`file_schema`). `before`: its totals before
+    the transaction that is being captured in parts.
     """
 
     version: SchemaVersion
     folder: str
     schema: pa.Schema
-    held: HeldRows = field(default_factory=HeldRows)
+    unwritten: HeldRows = field(default_factory=HeldRows)
     writer: SegmentWriter | None = None
     counts: RowCounts = field(default_factory=RowCounts)
     first: int = 0
     last: int = 0
     place: tuple[str, int] = ("", 0)
     rows_there: int = 0
-    before: _Before | None = None
-    more: int = 0
+    before: _Totals | None = None
+    extra_columns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Before:
-    """What a table had before a transaction that comes in parts."""
+class _Totals:
+    """The number of a table's complete files, and its totals, to which `take_back` returns."""
 
     files: int
     counts: RowCounts
@@ -74,7 +76,8 @@ class _Before:
 
 
 class TableFiles:
-    """`updated`: whether updates of a table say which columns changed."""
+    """The rows of a capture on their way to files. `updated`: returns whether the updates of a
+    table record which columns changed."""
 
     def __init__(
         self, store: SegmentStore, *, batch: int, updated: Callable[[TableName], bool]
@@ -83,82 +86,81 @@ class TableFiles:
         self._store = store
         self._batch = batch
         self._open: dict[tuple[TableName, int], CapturedTable] = {}
-        self._held_bytes = 0
+        self._unwritten_bytes = 0
 
-    def of(self, version: SchemaVersion) -> CapturedTable | None:
-        """The table under that version, if it began."""
+    def get(self, version: SchemaVersion) -> CapturedTable | None:
+        """Return the table under that version, or None if it has no rows yet."""
         return self._open.get((version.table, version.version))
 
     @property
     def tables(self) -> set[TableName]:
-        """Those that began under any version."""
+        """The tables that have rows, under any version."""
         return {name for name, _ in self._open}
 
-    def has(self, table: TableName) -> bool:
-        return any(name == table for name, _ in self._open)
-
     def begin(self, version: SchemaVersion, folder: str, schema: pa.Schema) -> CapturedTable:
-        """Rows with these columns go into that folder of the lake."""
+        """Begin a segment whose rows have these columns, in that folder of the lake."""
         table = CapturedTable(version, folder, schema)
         self._open[version.table, version.version] = table
         return table
 
-    def hold(self, one: CapturedTable, rows: pa.RecordBatch) -> None:
-        """Keep rows until they are worth a row group, or memory runs short."""
-        one.held.add(rows)
-        self._held_bytes += rows.nbytes
-        if one.held.enough:
-            self._write(one)
-        if self._held_bytes >= HELD_BYTES:
-            for other in sorted(self._open.values(), key=lambda table: -table.held.bytes):
-                if self._held_bytes < HELD_BYTES // 2:
+    def add(self, table: CapturedTable, rows: pa.RecordBatch) -> None:
+        """Keep rows until they are worth a row group, or all tables together fill the memory."""
+        table.unwritten.add(rows)
+        self._unwritten_bytes += rows.nbytes
+        if table.unwritten.enough:
+            self._write(table)
+        if self._unwritten_bytes >= HELD_BYTES:
+            by_size = sorted(self._open.values(), key=lambda other: -other.unwritten.bytes)
+            for largest in by_size:
+                if self._unwritten_bytes < HELD_BYTES // 2:
                     break
-                self._write(other)
+                self._write(largest)
 
     # -- transactions that come in parts ----------------------------------------------
 
     def begin_part(self, table: CapturedTable) -> None:
-        """What is held next may have to be taken back."""
+        """Note the table's totals, so that `take_back` can remove the rows added from here on."""
         if table.before is None:
             self._write(table)
             files = table.writer.cut() if table.writer is not None else 0
-            table.before = _Before(files, table.counts, table.first, table.last)
+            table.before = _Totals(files, table.counts, table.first, table.last)
 
     @property
     def rows_in_parts(self) -> int:
-        """Rows of the transaction so far, without what was taken back."""
+        """The number of rows of the current transaction, without those taken back."""
         parts = ((table.counts, table.before) for table in self._open.values())
-        return sum(all_.total - before.counts.total for all_, before in parts if before is not None)
+        return sum(now.total - before.counts.total for now, before in parts if before is not None)
 
     def end_parts(self) -> None:
-        """The transaction is whole: nothing of it is taken back any more."""
+        """Note that the transaction is complete: its rows are no longer taken back."""
         for table in self._open.values():
             table.before = None
 
     def take_back(self, table: TableName) -> None:
-        """What the table wrote of it is not written."""
-        for (name, _), one in self._open.items():
-            if name == table and one.before is not None:
-                self._take_back(one, one.before)
-
-    def _take_back(self, table: CapturedTable, before: _Before) -> None:
-        self._let_go(table)
-        if table.writer is not None:
-            table.writer.drop(before.files)
-        table.counts, table.first, table.last = before.counts, before.first, before.last
-        table.before = None
+        """Remove the table's rows of the current transaction, written or not."""
+        for (name, _), segment in self._open.items():
+            if name == table and (before := segment.before) is not None:
+                self._clear(segment)
+                if segment.writer is not None:
+                    segment.writer.drop(before.files)
+                segment.counts, segment.first, segment.last = (
+                    before.counts,
+                    before.first,
+                    before.last,
+                )
+                segment.before = None
 
     # -- files ------------------------------------------------------------------------
 
     def drop(self) -> None:
-        """Nothing that was written counts."""
+        """Discard all rows, written or not."""
         for table in self._open.values():
-            self._let_go(table)
+            self._clear(table)
             if table.writer is not None:
                 table.writer.drop(0)
 
     def finish(self) -> tuple[Segment, ...]:
-        """Write and close every file (durable), and name the segments."""
+        """Write and close every file, which makes it durable, and return the segments."""
         segments = []
         for (name, version), table in self._open.items():
             self._write(table)
@@ -170,7 +172,7 @@ class TableFiles:
         return tuple(segments)
 
     def _write(self, table: CapturedTable) -> None:
-        if not table.held.batches:
+        if not table.unwritten.batches:
             return
         if table.writer is None:
             table.writer = self._store.open(
@@ -180,24 +182,25 @@ class TableFiles:
                 schema=table.schema,
                 updated=self.updated(table.version.table),
             )
-        table.writer.write(_together(table))
-        self._let_go(table)
+        table.writer.write(_unwritten_rows(table))
+        self._clear(table)
 
-    def _let_go(self, table: CapturedTable) -> None:
-        self._held_bytes -= table.held.bytes
-        table.held.clear()
+    def _clear(self, table: CapturedTable) -> None:
+        self._unwritten_bytes -= table.unwritten.bytes
+        table.unwritten.clear()
 
 
-def _together(table: CapturedTable) -> pa.Table:
-    """The rows held; from the first image that leaves a column out, with what each has."""
-    count = len(table.schema)
-    table.more = max([table.more, *(len(batch.schema) - count for batch in table.held.batches)])
-    if not table.more:
-        return pa.Table.from_batches(table.held.batches, schema=table.schema)
+def _unwritten_rows(table: CapturedTable) -> pa.Table:
+    """Return the rows in memory. From the first image that leaves a column out, all files of the
+    table also record which columns each image has."""
+    count, rows = len(table.schema), table.unwritten.batches
+    table.extra_columns = max([table.extra_columns, *(len(batch.schema) - count for batch in rows)])
+    if not table.extra_columns:
+        return pa.Table.from_batches(rows, schema=table.schema)
     names = [column.name for column in table.version.shown_structure.columns]
-    schema = file_schema(table.schema, names, table.more)
+    schema = file_schema(table.schema, names, table.extra_columns)
     batches = []
-    for batch in table.held.batches:
+    for batch in rows:
         lacking = [pa.nulls(batch.num_rows, kind) for kind in schema.types[len(batch.schema) :]]
         batches.append(pa.RecordBatch.from_arrays([*batch.columns, *lacking], schema=schema))
     return pa.Table.from_batches(batches)
@@ -206,22 +209,21 @@ def _together(table: CapturedTable) -> pa.Table:
 _NONE: Mapping[TableName, bool] = MappingProxyType({})
 
 
-def _never(table: TableName) -> bool:
-    return False
-
-
-def _nothing(table: TableName) -> Sequence[SchemaVersion]:
-    return ()
-
-
 class CapturedTables:
-    """`base`: changes of the batch are numbered above it. `states`: those of the ledger; tables
-    not there are new. `past`: the ranges that earlier runs read, with their patterns; `recorded`:
-    the versions of a table's structure that earlier batches recorded. `updated`: whether updates of
-    a table say which columns changed. `loading`: tables whose rows are read from the source, and
-    whether an earlier batch captured their log from there on. `place`: where the files of a
-    changelog's folder are written. `names`: of mirrors; `first`: of two tables whose mirrors would
-    meet, the earlier one keeps its place; `old`: folders that earlier mirrors had."""
+    """The tables of one capture.
+
+    - `base`: the number before the batch's first change.
+    - `states`: the tables' states in the ledger; a table without one is new.
+    - `past`: the ranges that earlier runs read, with their patterns.
+    - `recorded`: returns the versions of a table that earlier batches recorded.
+    - `updated`: returns whether the updates of a table record which columns changed.
+    - `loading`: tables whose rows are read from the source, each with whether an earlier batch
+      already captured its log from the begin of that reading on.
+    - `place`: maps a changelog's folder to the folder in which its files are written.
+    - `names`: the names of mirrors. If two mirrors would have the same folder, the table that
+      comes earlier in `first` gets it.
+    - `old`: folders that mirrors had before.
+    """
 
     def __init__(
         self,
@@ -232,8 +234,8 @@ class CapturedTables:
         base: int = 0,
         states: Mapping[TableName, TableState],
         past: Sequence[PastRange] = (),
-        recorded: Callable[[TableName], Sequence[SchemaVersion]] = _nothing,
-        updated: Callable[[TableName], bool] = _never,
+        recorded: Callable[[TableName], Sequence[SchemaVersion]] = lambda table: (),
+        updated: Callable[[TableName], bool] = lambda table: False,
         loading: Mapping[TableName, bool] = _NONE,
         place: Callable[[str], str] = str,
         names: MirrorNames | None = None,
@@ -243,7 +245,7 @@ class CapturedTables:
         self.files = TableFiles(store, batch=batch, updated=updated)
         self.batch, self._base = batch, base
         self.changes = 0
-        """Row images so far, and marks among them."""
+        """Number of row images and marks so far."""
         self._source, self._place = source, place
         self._states = dict(states)
         self._names = MirrorNames(source) if names is None else names
@@ -252,12 +254,12 @@ class CapturedTables:
         for table in (*first, *states) if self._names.rules else ():
             self._holders.setdefault(self._names.folded(table), table)
         self._past, self._recorded = past, recorded
-        self._told: set[TableName] = set()
+        self._defined: set[TableName] = set()
         self._read: set[TableName] = set()
         self.events: list[TableEvent] = []
         self.touched: dict[TableName, TableState] = {}
         self.quarantined: dict[TableName, Quarantine] = {}
-        self._held = {
+        self._waiting = {
             *(table for table, followed in loading.items() if not followed and table not in states),
             *(table for table, state in states.items() if state.loading and not loading.get(table)),
         }
@@ -268,42 +270,46 @@ class CapturedTables:
         return self._base + self.changes
 
     def wanted(self, table: TableName) -> bool:
-        """Whether a table's rows are taken: it is not quarantined."""
+        """Return whether a table's rows are captured: it has neither stopped, nor waits for the
+        place from which its log counts."""
+        if table in self.quarantined or table in self._waiting:
+            return False
         state = self._states.get(table)
-        quarantined = table in self.quarantined or table in self._held
-        return not quarantined and (state is None or not state.has_stopped)
+        return state is None or not state.has_stopped
 
     @property
     def states(self) -> Mapping[TableName, TableState]:
-        """Where the tables are by now."""
+        """The states of the tables after the last change so far."""
         return self._states
 
     def told(self, table: TableName) -> bool:
-        """Whether this batch says what all of the table's rows are: it was made there, or emptied,
-        or has another one's rows."""
-        return table in self._told
+        """Return whether this batch determines all rows of the table: it was created or emptied
+        in the batch, or got the rows of another table."""
+        return table in self._defined
 
     def tell(self, table: TableName) -> None:
-        """From here on this batch says so."""
-        self._told.add(table)
+        """Note that from here on this batch determines all rows of the table."""
+        self._defined.add(table)
 
     def known(self, table: TableName) -> bool:
-        """Whether there is anything in the lake, or on its way there."""
+        """Return whether the table is in the lake, or on its way there."""
         return table in self._states
 
     def loading(self, table: TableName) -> bool:
-        """Whether its rows are being read from the source, and its log is captured."""
+        """Return whether the table's rows are being read from the source while its log is
+        captured."""
         state = self._states.get(table)
         return state is not None and state.loading and self.wanted(table)
 
     def load_begins(self, version: SchemaVersion) -> None:
-        """From here on the log of the table is captured, and not merged until it is loaded."""
-        self._held.discard(version.table)
+        """Note that the table's log is captured from here on, and merged only once it is loaded."""
+        self._waiting.discard(version.table)
         self._read.add(version.table)
         self._touch(version, need=Need.ROWS)
 
     def loaded(self, table: TableName) -> None:
-        self._held.discard(table)
+        """Note that all rows of the table were read from the source."""
+        self._waiting.discard(table)
         self._read.add(table)
         state = self._states.get(table)
         if state is not None and not state.complete:
@@ -311,43 +317,43 @@ class CapturedTables:
             self._states[table] = self.touched[table] = state
 
     def missed(self, table: TableName) -> str | None:
-        """Where the last part of the log ends in which a table's changes were not read, unless
-        something has said since what all of its rows are."""
+        """Return the end of the last part of the log in which the table's changes were not read.
+        None if there is none, or if something determined all of its rows since then."""
         ever = hole(table, None, self._past)
-        if ever is None or table in self._read or table in self._told:
+        if ever is None or table in self._read or table in self._defined:
             return None
-        return hole(table, self._begun(table), self._past) if table in self._states else ever
+        return hole(table, self._first_batch(table), self._past) if table in self._states else ever
 
-    def _begun(self, table: TableName) -> int | None:
-        """The batch in which the rows began that a table has: what an ALTER leaves goes on with
-        those of before it. None if nothing was recorded."""
-        begun = None
+    def _first_batch(self, table: TableName) -> int | None:
+        """Return the batch in which the table's present rows began, None if nothing was recorded.
+        Rows outlive an ALTER, whose version has `columns_from`."""
+        batch = None
         for version in self._recorded(table):
             if version.knowledge is Knowledge.KNOWN and version.columns_from is None:
-                begun = version.batch
-        return begun
+                batch = version.batch
+        return batch
 
     def opened(self, version: SchemaVersion, at: Coordinates) -> CapturedTable:
-        """The table under that version, whose rows are found at `at`; TableError if it may
-        not be captured as it is."""
-        return self.files.of(version) or self._first_seen(version)
+        """Return the table under that version, begun now if it has no rows yet. TableError if it
+        may not be captured as it is."""
+        return self.files.get(version) or self._first_seen(version)
 
-    def copied(self, version: SchemaVersion, at: Coordinates, origin: TableName, why: str) -> None:
-        """A RENAME gave the table the rows of `origin`, after the last change so far. TableError if
-        the table may not be captured as it is."""
+    def copy(self, version: SchemaVersion, at: Coordinates, origin: TableName, why: str) -> None:
+        """Record that a RENAME gave the table the rows of `origin`, after the last change so far.
+        TableError if the table may not be captured as it is."""
         self._read.add(version.table)
         self.opened(version, at)
-        self.happened(TableEventKind.COPIED, version, why, origin)
+        self.record_event(TableEventKind.COPIED, version, why, origin)
         self.tell(version.table)
 
-    def happened(
+    def record_event(
         self,
         kind: TableEventKind,
         version: SchemaVersion,
         reason: str | None,
         origin: TableName | None = None,
     ) -> None:
-        """Something happens to a table behind the last change so far."""
+        """Record an event of a table after the last change so far."""
         table = version.table
         if kind in (TableEventKind.CREATED, TableEventKind.TRUNCATED):
             self.tell(table)
@@ -366,8 +372,8 @@ class CapturedTables:
         committed_at: datetime,
         executed_at: datetime,
     ) -> None:
-        """The next change is a row that stands for all rows of the table: it was emptied, or is
-        read anew, by the transaction that begins at `at`."""
+        """Add a change that stands for all rows of the table: the transaction that begins at `at`
+        emptied it, or its rows were replaced there by rows from elsewhere."""
         self.changes += 1
         table = self.opened(version, at)
         marks = {
@@ -384,9 +390,10 @@ class CapturedTables:
             "_derived": False,
         }
         table.first, table.last = table.first or self.last, self.last
-        self.files.hold(table, changelog_rows(table.schema, 1, marks))
+        self.files.add(table, changelog_rows(table.schema, 1, marks))
 
     def quarantine(self, table: TableName, at: Coordinates, error: TableError) -> Quarantine:
+        """Stop the table at `at`: its rows of the current transaction are removed."""
         quarantined = Quarantine.of(table, error, str(at), at)
         self.quarantined[table] = quarantined
         state = self._states.get(table) or self._new(table)
@@ -397,12 +404,12 @@ class CapturedTables:
     # -- tables seen for the first time ---------------------------------------------------
 
     def _first_seen(self, version: SchemaVersion) -> CapturedTable:
-        # TableError for a type that is not read.
+        # captured_schema raises TableError for a column type that cannot be read.
         updated = self.files.updated(version.table)
         schema = captured_schema(version.shown_structure, updated=updated)
         self._require_no_hole(version)
-        if (met := self.met(version.table)) is not None:
-            raise met
+        if (conflict := self.name_conflict(version.table)) is not None:
+            raise conflict
         if version.schema is not None and (refused := refusal(version.schema)) is not None:
             raise refused
         state = self._touch(version)
@@ -414,7 +421,9 @@ class CapturedTables:
         condition: TableCondition = TableCondition.FOLLOWING,
         need: Need | None = None,
     ) -> TableState:
-        """`need`: what it lacks from here on; None: what it lacked before."""
+        """Update the table's state. `need`: what the table lacks from here on; a table that is
+        loading keeps its need."""
+
         table = version.table
         before = self._states.get(table)
         if before is not None and before.loading and condition is TableCondition.FOLLOWING:
@@ -430,9 +439,8 @@ class CapturedTables:
             self._states[table] = self.touched[table] = state
         return state
 
-    def met(self, table: TableName) -> TableError | None:
-        """Why a table that is not known yet may not be captured: its mirror would lie where that
-        of another one lies."""
+    def name_conflict(self, table: TableName) -> TableError | None:
+        """Return the error of a new table whose mirror would have the folder of another mirror."""
         if table in self._states:
             return None
         other = self._holders.get(self._names.folded(table))
@@ -441,14 +449,14 @@ class CapturedTables:
         return met(table, other, self._names.of(table), known=False)
 
     def _new(self, table: TableName) -> TableState:
-        if self.met(table) is not None:
+        if self.name_conflict(table) is not None:
             return new_table(self._source, table, no_place(self._source, table))
         if self._names.rules:
             self._holders.setdefault(self._names.folded(table), table)
-        return new_table(self._source, table, self._free(table))
+        return new_table(self._source, table, self._new_folder(table))
 
-    def _free(self, table: TableName) -> str:
-        """The folder of a new mirror: one in which nothing is, and nothing of another table was."""
+    def _new_folder(self, table: TableName) -> str:
+        """Return a folder for a new mirror, which no other table has or had."""
         name, fold = self._names.of(table), self._names.given(table)
         mirror = free_place(self._source, name, 1, self._taken, fold=fold)
         self._taken.add(mirror)
@@ -458,8 +466,8 @@ class CapturedTables:
         table = version.table
         if (missed := self.missed(table)) is not None:
             raise TableError(
-                f"the patterns of earlier runs left it out, up to {missed}: its changes up to "
-                "there were not read",
+                f"the patterns of earlier runs left it out, so that its changes up to {missed} "
+                "were not read",
                 hint=f"`lockstep resume {table} --reason …` reads it from the source",
                 need=Need.ROWS,
             )

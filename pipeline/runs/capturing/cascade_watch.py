@@ -1,15 +1,16 @@
-"""Parent tables of foreign keys: a server that does not log the rows which a cascade changes in
-the children logs no more than the parent's event, so each event on a parent is inspected.
+"""Parent tables of foreign keys. A server may log the rows that a statement changes in a parent,
+but not those that ON DELETE or ON UPDATE then changes in its children. So each event on a parent is
+inspected for what it did to them.
 
-No value of a table that is only watched is decoded and no row of it is kept: what counts is that
-rows were deleted, and whether columns that children refer to got other bytes.
+No row of a parent is kept. It only matters whether rows were deleted, and whether the bytes of a
+column that children refer to changed.
 
-MySQL from 9.6 on carries out foreign keys above its engines and logs what they do; each rows
-event of such a statement has the flag 0x10. Before that, with
-`innodb_native_foreign_keys=ON`, and on MariaDB the engine does it, and only the parent's
-event is in the log. The flag 0x02 says that foreign keys were not looked at
-(`Rows_event::enum_flag` in `libs/mysql/binlog/event/rows_event.h`; tried on MySQL 9.7.4 and
-MariaDB 10.11.19).
+From 9.6 on, MySQL carries out foreign keys above its storage engines and logs the changed rows;
+each rows event of such a statement has the flag 0x10. Before 9.6, on MariaDB, and with
+`innodb_native_foreign_keys=ON`, the storage engine carries them out, and only the parent's event is
+in the log. The flag 0x02 says that the statement did not check foreign keys, so that they changed
+nothing (`Rows_event::enum_flag` in `libs/mysql/binlog/event/rows_event.h`; tried on MySQL 9.7.4
+and MariaDB 10.11.19).
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ _DELETES = (EventType.DELETE_ROWS_V1, EventType.DELETE_ROWS)
 
 @dataclass(frozen=True, slots=True)
 class LostRows:
-    """A captured table lost rows, or values of them, unseen: in `transaction` (its row in
-    the run's index), which begins at `at`."""
+    """A foreign key changed rows of a captured table and the log does not have them. `transaction`:
+    the row of the transaction in its group; `at`: where it begins."""
 
     table: TableName
     transaction: int
@@ -50,12 +51,13 @@ class LostRows:
     reason: str
 
     def before(self, events: Integers) -> Integers:
-        """Which events belong to transactions before that one."""
+        """Return the indexes of events that belong to earlier transactions."""
         return np.flatnonzero(events[:, columns.TRANSACTION] < self.transaction)
 
 
 class Watch:
-    """`captured_tables`: whether rows of a table are taken, if there are any."""
+    """The parents of captured tables, and what their events did to those. `captured`: returns
+    whether rows of a table are captured."""
 
     def __init__(self, structures: SchemaTracker, captured: Callable[[TableName], bool]) -> None:
         self._structures = structures
@@ -63,23 +65,23 @@ class Watch:
         self._references: References | None = None
         self._watched: frozenset[TableName] = frozenset()
         self.inspected: dict[TableName, frozenset[TableName]] = {}
-        """Parents whose events were read by their structures, each with its `children`."""
+        """Parents with inspected events, each with its `children`."""
 
     def moved(self) -> bool:
-        """Structures changed; whether other tables are watched since."""
-        before = self._watched
+        """Read the foreign keys again after a change of structures; return whether other tables are
+        watched now."""
         if self._references is None:
             return False
-        self._references = None
-        self._known()
+        before, self._references = self._watched, None
+        self._read_references()
         return self._watched != before
 
     def watches(self, table: TableName) -> bool:
-        """Whether rows of captured tables may go with this one's."""
-        self._known()
+        """Return whether a change of this table's rows may change rows of captured tables."""
+        self._read_references()
         return self._structures.fold(table) in self._watched
 
-    def _known(self) -> References:
+    def _read_references(self) -> References:
         if self._references is None:
             fold = self._structures.fold
             self._references = References(self._structures.referring(), fold)
@@ -89,49 +91,53 @@ class Watch:
     def lost(
         self, group: TransactionGroup, block: Block, maps: Iterable[TableMap]
     ) -> dict[TableName, LostRows]:
-        """What a block's events did to captured tables unseen. `maps`: by their numbers."""
+        """Return the captured tables in which a block's events changed rows that are not logged.
+        `maps`: all table maps, by number."""
         unseen = np.flatnonzero(unlogged(block.events))
         if not len(unseen):
             return {}
-        references = self._known()
+        references = self._read_references()
         if not self._watched:
             return {}
-        known, found = list(maps), dict[TableName, Harm]()
+        by_number, changes = list(maps), dict[TableName, UnloggedChange]()
         for number, which, part in by_map(Block(block.data, block.events[unseen])):
-            parent = known[number].table
+            parent = by_number[number].table
             if not self.watches(parent):
                 continue
             self.inspected[parent] = self.inspected.get(parent, frozenset()) | self.children(parent)
-            harm = self._harm(known[number], part, unseen[which])
-            for table, one in references.below(parent, harm).items():
+            of_parent = self._change_of(by_number[number], part, unseen[which])
+            for table, change in references.below(parent, of_parent).items():
                 if self._captured(table):
-                    found.setdefault(table, Harm()).add(one)
+                    changes.setdefault(table, UnloggedChange()).add(change)
         lost = {}
-        for table, harm in found.items():
-            transaction = int(block.events[harm.first, columns.TRANSACTION])
-            lost[table] = LostRows(table, transaction, group.begin(transaction), harm.reason)
+        for table, change in changes.items():
+            transaction = int(block.events[change.first, columns.TRANSACTION])
+            lost[table] = LostRows(table, transaction, group.begin(transaction), change.reason)
         return lost
 
     def children(self, parent: TableName) -> frozenset[TableName]:
-        """Captured tables whose rows may change unseen together with the parent's."""
-        references = self._known()
-        worst = Harm(deleted=0, updated=dict.fromkeys(references.columns_of(parent), 0))
+        """Return the captured tables that foreign keys may change together with the parent."""
+        references = self._read_references()
+        worst = UnloggedChange(deleted=0, updated=dict.fromkeys(references.columns_of(parent), 0))
         return frozenset(filter(self._captured, references.below(parent, worst)))
 
-    def _harm(self, mapped: TableMap, part: Block, events: Integers) -> Harm:
-        """What these events of one table did to its own rows."""
+    def _change_of(self, mapped: TableMap, part: Block, events: Integers) -> UnloggedChange:
+        """Return how these events changed the rows of the parent itself."""
         deletes = np.isin(part.events[:, columns.TYPE], _DELETES)
-        harm = Harm(deleted=int(events[deletes][0]) if deletes.any() else None)
-        wanted = self._known().columns_of(mapped.table)
+        change = UnloggedChange(deleted=int(events[deletes][0]) if deletes.any() else None)
+        wanted = self._read_references().columns_of(mapped.table)
         if wanted and not deletes.all():
             updates = Block(part.data, part.events[~deletes])
-            changes = self._changes(mapped, updates, wanted)
-            harm.updated = {name: int(events[~deletes][row]) for name, row in changes.items()}
-        return harm
+            rows = self._updated_columns(mapped, updates, wanted)
+            change.updated = {name: int(events[~deletes][row]) for name, row in rows.items()}
+        return change
 
-    def _changes(self, mapped: TableMap, updates: Block, wanted: Iterable[str]) -> dict[str, int]:
-        """Columns that updates changed, each with the first event; where that cannot be told,
-        all of them."""
+    def _updated_columns(
+        self, mapped: TableMap, updates: Block, wanted: Iterable[str]
+    ) -> dict[str, int]:
+        """Return the wanted columns that updates changed, each with the row of the first event. If
+        the events cannot be decoded, return all of them: that rather stops a table than misses a
+        change."""
         version = self._structures.version(mapped.table)
         if version is None or version.knowledge is not Knowledge.KNOWN:
             return dict.fromkeys(wanted, 0)
@@ -141,31 +147,32 @@ class Watch:
             hidden, layouts = checked(version, mapped), read_layouts(mapped)
             decoder = TableDecoder(structure, layouts, pa.schema([]), hidden=hidden)
             places = [names.index(name) for name in wanted if name in names]
-            found = decoder.first_changes(updates, places)
+            rows = decoder.first_changes(updates, places)
         except TableError:
             return dict.fromkeys(wanted, 0)
-        return {names[place]: row for place, row in found.items()}
+        return {names[place]: row for place, row in rows.items()}
 
 
-_BY_SQL: Final = 0x10
-_UNCHECKED: Final = 0x02
+_KEYS_ABOVE_ENGINE: Final = 0x10
+_KEYS_UNCHECKED: Final = 0x02
 _WRITES: Final = (EventType.WRITE_ROWS_V1, EventType.WRITE_ROWS)
-_ACTS: Final = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
+_CHANGES_CHILDREN: Final = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
 
 
 def unlogged(events: Integers) -> npt.NDArray[np.bool_]:
-    """Which rows events delete or update, and let foreign keys act unseen."""
+    """Return which rows events delete or update rows, so that the storage engine may have changed
+    children without a word in the log."""
     flags = events[:, columns.FLAGS]
     writes = np.isin(events[:, columns.TYPE], _WRITES)
-    found: npt.NDArray[np.bool_] = ((flags & (_BY_SQL | _UNCHECKED)) == 0) & ~writes
-    return found
+    mask: npt.NDArray[np.bool_] = ((flags & (_KEYS_ABOVE_ENGINE | _KEYS_UNCHECKED)) == 0) & ~writes
+    return mask
 
 
 @dataclass(slots=True)
-class Harm:
-    """What became of some of a table's rows, each with the first event that did it, a number
-    that grows with the log: they were deleted, or these columns (in lower case) got other
-    values. `reason`: a sentence, for what no event tells."""
+class UnloggedChange:
+    """A change of a table's rows that the log does not have: rows were `deleted`, or columns
+    `updated` (names in lower case), each with the number of the first event that did it; numbers
+    grow with the log. `reason`: a sentence for people."""
 
     deleted: int | None = None
     updated: dict[str, int] = field(default_factory=dict)
@@ -173,13 +180,14 @@ class Harm:
 
     @property
     def first(self) -> int:
-        """The event that did the first of it."""
-        return min(one for one in (self.deleted, *self.updated.values()) if one is not None)
+        """The number of the first event."""
+        events = (self.deleted, *self.updated.values())
+        return min(event for event in events if event is not None)
 
-    def add(self, other: Harm) -> bool:
-        """Both; whether that is more than there was."""
+    def add(self, other: UnloggedChange) -> bool:
+        """Add another change of the same table; return whether this one became larger."""
         before = self.deleted, dict(self.updated)
-        deletions = [one for one in (self.deleted, other.deleted) if one is not None]
+        deletions = [event for event in (self.deleted, other.deleted) if event is not None]
         self.deleted = min(deletions, default=None)
         for name, event in other.updated.items():
             self.updated[name] = min(event, self.updated.get(name, event))
@@ -188,8 +196,8 @@ class Harm:
 
 
 class References:
-    """The foreign keys that change rows by themselves, by the table they refer to. `fold`:
-    a name as the server compares it."""
+    """The foreign keys that change rows of children, by parent. `fold`: returns a name as the
+    server compares it."""
 
     def __init__(
         self, tables: Iterable[TableSchema], fold: Callable[[TableName], TableName]
@@ -198,70 +206,73 @@ class References:
         self._keys: dict[TableName, list[tuple[TableName, ForeignKey]]] = {}
         for table in tables:
             for key in table.foreign_keys:
-                if key.on_delete in _ACTS or key.on_update in _ACTS:
+                if key.on_delete in _CHANGES_CHILDREN or key.on_update in _CHANGES_CHILDREN:
                     of_parent = self._keys.setdefault(fold(key.references), [])
                     of_parent.append((table.name, key))
 
     def above(self, wanted: Callable[[TableName], bool]) -> frozenset[TableName]:
-        """The tables, by their folded names, whose rows may take rows of a wanted table with
-        them."""
-        tables: set[TableName] = set()
-        grown = True
-        while grown:
-            new = {
-                parent
-                for parent, keys in self._keys.items()
-                if parent not in tables
-                and any(self._fold(child) in tables or wanted(child) for child, _ in keys)
-            }
-            tables |= new
-            grown = bool(new)
-        return frozenset(tables)
+        """Return the direct and indirect parents of wanted tables, by their folded names."""
+        parents: set[TableName] = set()
+        while new := {
+            parent
+            for parent, keys in self._keys.items()
+            if parent not in parents
+            and any(self._fold(child) in parents or wanted(child) for child, _ in keys)
+        }:
+            parents |= new
+        return frozenset(parents)
 
     def columns_of(self, parent: TableName) -> frozenset[str]:
-        """Columns whose new values children take over, in lower case."""
+        """Return the columns, in lower case, whose new values foreign keys pass on to children."""
         return frozenset(
             name.lower()
             for _, key in self._keys.get(self._fold(parent), ())
-            if key.on_update in _ACTS
+            if key.on_update in _CHANGES_CHILDREN
             for name in key.referenced
         )
 
-    def below(self, parent: TableName, harm: Harm) -> Mapping[TableName, Harm]:
-        """Which tables have lost what, unseen, after that harm to `parent`."""
-        whole: dict[TableName, Harm] = {}
+    def below(
+        self, parent: TableName, change: UnloggedChange
+    ) -> Mapping[TableName, UnloggedChange]:
+        """Return the direct and indirect children of `parent`, with how that change of its rows
+        may have changed theirs."""
+        changes: dict[TableName, UnloggedChange] = {}
         names: dict[TableName, TableName] = {}
-        waiting = [(self._fold(parent), harm)]
+        waiting = [(self._fold(parent), change)]
         while waiting:
-            own, done = waiting.pop()
-            for child, key in self._keys.get(own, ()):
-                passed_on = _passed_on(parent, done, key)
-                if passed_on is None:
+            folded_parent, change_of_parent = waiting.pop()
+            for child, key in self._keys.get(folded_parent, ()):
+                change_of_child = _passed_on(parent, change_of_parent, key)
+                if change_of_child is None:
                     continue
                 folded = self._fold(child)
                 names[folded] = child
-                if whole.setdefault(folded, Harm()).add(passed_on):
-                    waiting.append((folded, passed_on))
-        return {names[folded]: one for folded, one in whole.items()}
+                # Keys may form a circle: a child is followed again only if its change grew.
+                if changes.setdefault(folded, UnloggedChange()).add(change_of_child):
+                    waiting.append((folded, change_of_child))
+        return {names[folded]: of_child for folded, of_child in changes.items()}
 
 
-def _passed_on(parent: TableName, done: Harm, key: ForeignKey) -> Harm | None:
-    """What a key makes of harm to the table it refers to; None: nothing."""
-    harm, rule = Harm(), ""
-    if done.deleted is not None and key.on_delete in _ACTS:
+def _passed_on(
+    parent: TableName, of_parent: UnloggedChange, key: ForeignKey
+) -> UnloggedChange | None:
+    """Return what a key does to the child after a change of the parent; None if nothing."""
+    change, rule = UnloggedChange(), ""
+    if of_parent.deleted is not None and key.on_delete in _CHANGES_CHILDREN:
         rule = f"ON DELETE {key.on_delete}"
         if key.on_delete == "CASCADE":
-            harm.deleted = done.deleted
+            change.deleted = of_parent.deleted
         else:
-            harm.updated = {name.lower(): done.deleted for name in key.columns}
-    events = [done.updated[one.lower()] for one in key.referenced if one.lower() in done.updated]
-    if events and key.on_update in _ACTS:
+            change.updated = {name.lower(): of_parent.deleted for name in key.columns}
+    referenced = [name.lower() for name in key.referenced]
+    events = [of_parent.updated[name] for name in referenced if name in of_parent.updated]
+    if events and key.on_update in _CHANGES_CHILDREN:
         rule = rule or f"ON UPDATE {key.on_update}"
-        harm.add(Harm(updated={name.lower(): min(events) for name in key.columns}))
+        change.add(UnloggedChange(updated={name.lower(): min(events) for name in key.columns}))
     if not rule:
         return None
-    harm.reason = (
-        f"rows of {parent} that it may refer to were changed, and the server does not log "
-        f"what {rule} of {key.name} did"
+    change.reason = (
+        f"rows of {parent} to which it may refer were changed, and the server does not log "
+        f"the rows that {rule} of {key.name} changed"
     )
-    return harm
+    return change

@@ -1,17 +1,18 @@
-"""Events of one table → images, by the structure of the moment, held against the table map.
+"""Events of one table → row images, decoded by the version of its structure that holds there,
+after that version was compared with the table map.
 
-With `binlog_row_metadata=MINIMAL`, MySQL's default, a table map tells types, widths, what
-may be NULL, signs and character sets; with FULL names, the key and members besides; on
-MariaDB by default nothing but types, widths and NULL.
+With `binlog_row_metadata=MINIMAL`, MySQL's default, a table map has the columns' types, widths,
+nullability, signs and character sets; with FULL also their names, members and the primary key.
+MariaDB's default has only types, widths and nullability.
 
-With `binlog_row_image=MINIMAL` the server logs of an inserted row only the columns that the
-statement or a trigger gave a value, or that took one from an expression, the clock or
-AUTO_INCREMENT. Every other column has the table's default of that moment: the literal one, NULL,
-or the type's own for NOT NULL outside of strict mode. What an update leaves out it did not
-change, on MySQL. MariaDB logs REPLACE as an update that leaves out the columns which went back
-to their defaults, and ON DUPLICATE KEY UPDATE without what a trigger set: nothing tells such
-updates from others. It logs no virtual column then. (Tried on MySQL 9.7.4, MariaDB 10.11.19
-and 11.4.)
+With `binlog_row_image=MINIMAL` the image of an inserted row has only the columns that got a value
+from the statement, a trigger, an expression, the clock or AUTO_INCREMENT. Every other column has
+the default that the table had at that moment: a literal, NULL, or, for NOT NULL outside of strict
+mode, the default of the type. A column that an update leaves out was not changed, on MySQL. On
+MariaDB this is not certain: it logs REPLACE as an update that leaves out the columns which went
+back to their defaults, and ON DUPLICATE KEY UPDATE without the columns that a trigger set, and such
+updates look like any other. It does not log virtual columns then. (Tried on MySQL 9.7.4, MariaDB
+10.11.19 and 11.4.)
 """
 
 from __future__ import annotations
@@ -64,16 +65,16 @@ from pipeline.shape.shaping import Shaping, redacted_members
 from pipeline.table import Column, TableName, TableStructure
 
 _SHOWN = 5
-"""So many disagreements are told."""
+"""Largest number of disagreements that a message names."""
 
 
 def version_for(mapped: TableMap, structures: SchemaTracker, at: Coordinates) -> SchemaVersion:
-    """The version in force at `at`; what the log itself says where the history does not
-    know and the log says all.
+    """Return the version that holds at `at`; if the history does not know it and the table map has
+    column names, a version made from the map.
 
-    `SchemaUnknownAt` where the table's structure is known only from a later place on: the
-    start lies too far back. StructureUnknown where it is not known at all. TableError where it is
-    known and cannot be shown as the settings say.
+    `SchemaUnknownAt` if the table's structure is known only from a later place on: the run starts
+    too early. StructureUnknown if it is not known at all. TableError if it is known, but the
+    settings do not allow showing it.
     """
     table = mapped.table
     version = structures.version(table)
@@ -82,14 +83,14 @@ def version_for(mapped: TableMap, structures: SchemaTracker, at: Coordinates) ->
     _require_shown(structures, table)
     dropped = version is not None and version.knowledge is Knowledge.DROPPED
     if not dropped and OptionalField.NAMES in read_outlines(mapped)[0].said:
-        told = structures.told_by_map(_told(mapped), at)
+        version = structures.told_by_map(_structure_of(mapped), at)
         _require_shown(structures, table)
-        return told
+        return version
     later = structures.known_from(table)
     if later is not None:
         raise SchemaUnknownAt(
-            f"there are rows of {table} at {at}, but its structure there is not known: statements "
-            f"up to {later} changed it, and the log has no column names "
+            f"the log has rows of {table} at {at}, but the table's structure at this place is not "
+            f"known: statements up to {later} changed it, and the log has no column names "
             "(binlog_row_metadata=MINIMAL)",
             hint=f"start at {later} or later, or exclude {table}; nothing was recorded",
         )
@@ -101,44 +102,46 @@ def version_for(mapped: TableMap, structures: SchemaTracker, at: Coordinates) ->
 
 
 def _require_shown(structures: SchemaTracker, table: TableName) -> None:
-    why = structures.not_shown(table)
-    if why is not None:
-        raise why
+    error = structures.not_shown(table)
+    if error is not None:
+        raise error
 
 
-def _told(mapped: TableMap) -> TableStructure:
-    """The structure as the map tells it; TableError where a column may be one that MySQL hides."""
+def _structure_of(mapped: TableMap) -> TableStructure:
+    """Return the structure that the map describes; TableError if MySQL may hide one of its
+    columns."""
     structure = read_structure(mapped)
     suspects = [name for name in structure.names if may_be_hidden(name)]
     if suspects and may_log_hidden(mapped.writer):
         raise TableError(
-            f"its structure is known from the log alone, which does not tell whether {suspects[0]} "
-            "is a column of its own or one that MySQL hides behind a functional index",
+            f"its structure is known from the log alone, which does not say whether {suspects[0]} "
+            "is a column of the table or a hidden column of a functional index",
             hint=f"`lockstep resume {mapped.table} --reason …` re-reads it from MySQL",
         )
     return structure
 
 
 def checked(version: SchemaVersion, mapped: TableMap) -> tuple[int, ...]:
-    """Hold the log's own account of a table against the version: return which columns of the
-    map, from 0, are none of the version's, because MySQL hides them behind functional indexes.
+    """Compare a table map with the version. Return the indexes, from 0, of the columns that only
+    the map has: hidden columns of functional indexes.
 
-    TableError where the two disagree, or where it is not known which columns are hidden.
+    TableError if map and version disagree, or if it is not known which columns are hidden.
     """
     if version.schema is None:
         raise ValueError(f"{version.table}: version {version.version} is {version.knowledge}")
     outlines, structure = read_outlines(mapped), logged_structure(version.schema)
     hidden = hidden_in(outlines, structure, version.schema, mapped)
-    found = min((disagreements(without(one, hidden), structure) for one in outlines), key=len)
+    # A map may be read in several ways; the one that agrees best counts.
+    differences = min((disagreements(without(o, hidden), structure) for o in outlines), key=len)
     expected = len(expressions(version.schema.keys)) if logs_hidden(mapped.writer) else 0
-    if not found and len(hidden) < expected:
+    if not differences and len(hidden) < expected:
         count = len(structure.columns)
-        found = (f"columns: {count}, {count} and {expected} that functional indexes hide",)
-    if found:
-        more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        differences = (f"columns: {count}, {count} and {expected} that functional indexes hide",)
+    if differences:
+        more = f"; and {len(differences) - _SHOWN} more" if len(differences) > _SHOWN else ""
         raise TableError(
-            "the log and the history disagree about it (log, history): "
-            f"{'; '.join(found[:_SHOWN])}{more}",
+            "the log and the history disagree about its structure (log, history): "
+            f"{'; '.join(differences[:_SHOWN])}{more}",
             hint="either a statement is not in the log (sql_log_bin=0, another server), or "
             f"Lockstep read one differently from the server: `lockstep schema {mapped.table}` "
             f"shows the history, `lockstep resume {mapped.table} --reason …` re-reads the table "
@@ -152,7 +155,7 @@ _AS_LOGGED: Final = {
     "varbinary": "varchar",
     "blob": "text",
 }
-"""What the log tells apart by character sets alone."""
+"""Types that the log distinguishes only by the character set."""
 
 _STRINGS: Final = frozenset({"char", "varchar", "text", "binary", "varbinary", "blob"})
 _TEMPORAL: Final = frozenset({"time", "datetime", "timestamp"})
@@ -163,13 +166,13 @@ _SIGNED: Final = frozenset(
 
 
 def disagreements(outline: Outline, structure: TableStructure) -> tuple[str, ...]:
-    """What the log says otherwise than the structure, each as "what: log, history"."""
+    """Return how the log differs from the structure, each difference as "what: log, history"."""
     return tuple(_disagreements(outline, structure))
 
 
-def agrees(logged: Column, known: Column, said: frozenset[OptionalField]) -> bool:
-    """Return whether a column of the log may be that one, as far as the log says."""
-    return all(one == other for _, one, other in _parts(logged, known, said))
+def agrees(logged: Column, recorded: Column, said: frozenset[OptionalField]) -> bool:
+    """Return whether two columns are equal in all parts that the log has."""
+    return all(in_log == in_history for _, in_log, in_history in _parts(logged, recorded, said))
 
 
 def _disagreements(outline: Outline, structure: TableStructure) -> Iterator[str]:
@@ -177,35 +180,36 @@ def _disagreements(outline: Outline, structure: TableStructure) -> Iterator[str]
     if len(theirs) != len(ours):
         yield f"columns: {len(theirs)}, {len(ours)} ({', '.join(c.name for c in ours)})"
         return
-    for number, (logged, known) in enumerate(zip(theirs, ours, strict=True), start=1):
-        for what, one, other in _parts(logged, known, outline.said):
-            if one != other:
-                yield f"column {number} ({known.name}) {what}: {one}, {other}"
+    for number, (logged, recorded) in enumerate(zip(theirs, ours, strict=True), start=1):
+        for what, in_log, in_history in _parts(logged, recorded, outline.said):
+            if in_log != in_history:
+                yield f"column {number} ({recorded.name}) {what}: {in_log}, {in_history}"
     if OptionalField.NAMES in outline.said and outline.primary_key != structure.primary_key:
         keys = (", ".join(key) or "none" for key in (outline.primary_key, structure.primary_key))
         yield f"primary key: {', '.join(keys)}"
 
 
 def _parts(
-    logged: Column, known: Column, said: frozenset[OptionalField]
+    logged: Column, recorded: Column, said: frozenset[OptionalField]
 ) -> Iterator[tuple[str, object, object]]:
+    """Yield the parts of a column that the log has, each with both values."""
     charsets = OptionalField.CHARSETS in said
     if OptionalField.NAMES in said:
-        yield "name", logged.name, known.name
-    yield "type", _type(logged, bare=not charsets), _type(known, bare=not charsets)
-    yield "width", _width(logged), _width(known)
-    yield "nullable", logged.nullable, known.nullable
-    if OptionalField.SIGNS in said and known.type in _SIGNED:
-        yield "unsigned", logged.unsigned, known.unsigned
-    if charsets and known.type in _STRINGS:
-        yield "character set", logged.charset, known.charset
-    if OptionalField.MEMBER_CHARSETS in said and known.type in _MEMBERS:
-        yield "character set", logged.charset, known.charset
-    if OptionalField.MEMBERS in said and known.type in _MEMBERS:
-        if known.members == redacted_members(known.members):
-            yield "number of members", len(logged.members), len(known.members)
+        yield "name", logged.name, recorded.name
+    yield "type", _type(logged, bare=not charsets), _type(recorded, bare=not charsets)
+    yield "width", _width(logged), _width(recorded)
+    yield "nullable", logged.nullable, recorded.nullable
+    if OptionalField.SIGNS in said and recorded.type in _SIGNED:
+        yield "unsigned", logged.unsigned, recorded.unsigned
+    if charsets and recorded.type in _STRINGS:
+        yield "character set", logged.charset, recorded.charset
+    if OptionalField.MEMBER_CHARSETS in said and recorded.type in _MEMBERS:
+        yield "character set", logged.charset, recorded.charset
+    if OptionalField.MEMBERS in said and recorded.type in _MEMBERS:
+        if recorded.members == redacted_members(recorded.members):
+            yield "number of members", len(logged.members), len(recorded.members)
         else:
-            yield "members", logged.members, known.members
+            yield "members", logged.members, recorded.members
 
 
 def _type(column: Column, *, bare: bool) -> str:
@@ -215,7 +219,7 @@ def _type(column: Column, *, bare: bool) -> str:
 def _width(column: Column) -> object:
     length = column.length
     if column.type in _TEMPORAL:
-        # Columns that are older than MySQL 5.6 have a type code of their own, without a width.
+        # Columns created before MySQL 5.6 have other type codes, without a width.
         length = length or 0
     return length, column.precision, column.scale
 
@@ -226,34 +230,35 @@ def may_log_hidden(writer: LogWriter) -> bool:
 
 
 def logs_hidden(writer: LogWriter) -> bool:
-    """Return whether the log has hidden columns for certain, in places that are known."""
+    """Return whether the log certainly has hidden columns, at places that can be computed."""
     return writer.version is not None and writer.between(FIRST, LAST_PLACED)
 
 
 def hidden_in(
     outlines: Sequence[Outline], structure: TableStructure, schema: TableSchema, mapped: TableMap
 ) -> tuple[int, ...]:
-    """Return which columns of a table map, from 0, are hidden; none where the number of its
-    columns, or its writer, says that none is. TableError where it is not known which are.
+    """Return the indexes, from 0, of a table map's hidden columns; none if the number of its
+    columns or the version of its writer excludes them. TableError if it is not known which ones
+    are hidden.
 
-    They are told by their names, or by the one way in which the others are the structure, or by
-    the places in the history. A version of which nobody knows whether it logs them may have columns
-    too many for another reason: there only names count.
+    They are recognised by their names, or because only one choice leaves the structure's columns,
+    or by their places in the history. If it is not certain that the server's version logs hidden
+    columns, there may be another reason for more columns: then only names count.
     """
     logged = outlines[0]
     count = len(logged.columns) - len(structure.columns)
     if not may_log_hidden(mapped.writer) or not 0 < count == len(expressions(schema.keys)):
         return ()
     certain = logs_hidden(mapped.writer)
-    ways = {way for one in outlines for way in ways_to_hide(one, structure, schema)}
+    ways = {way for outline in outlines for way in ways_to_hide(outline, structure, schema)}
     if len(ways) == 1 and (certain or OptionalField.NAMES in logged.said):
         return ways.pop()
     places = hidden_places(schema) if certain else None
     if ways and places is None:
         columns = "a column" if count == 1 else f"{count} columns"
         raise TableError(
-            f"the log has {columns} more than the history, which MySQL may hide behind functional "
-            "indexes, and does not tell which of all columns these are",
+            f"the log has {columns} more than the history, which may be hidden columns of "
+            "functional indexes, and does not say which of all columns these are",
             hint="set binlog_row_metadata=FULL on the source, then `lockstep resume "
             f"{mapped.table} --reason …` re-reads the table from MySQL",
         )
@@ -269,34 +274,33 @@ def without(outline: Outline, places: tuple[int, ...]) -> Outline:
 def ways_to_hide(
     outline: Outline, structure: TableStructure, schema: TableSchema
 ) -> list[tuple[int, ...]]:
-    """Return the ways in which the map without its hidden columns is the structure, by the places
-    of these columns, from 0; of more than two ways only two."""
+    """Return the choices of hidden columns, by index from 0, without which the map has exactly the
+    structure's columns; at most two of them, since two are ambiguous already."""
     named = OptionalField.NAMES in outline.said
-    logged, known = outline.columns, structure.columns
-    most = len(logged) - len(known)
-    # ways[hidden]: those for the columns from the one at hand on, if so many before it are hidden.
+    logged, recorded = outline.columns, structure.columns
+    most = len(logged) - len(recorded)
+    # ways[n]: the choices among the columns from index `at` on, if n before it are hidden.
     ways: list[list[tuple[int, ...]]] = [[] for _ in range(most)] + [[()]]
     for at in range(len(logged) - 1, -1, -1):
         hides = not named or is_hidden(logged[at].name, schema.keys)
-        before = ways
-        ways = []
+        from_next, ways = ways, []
         for hidden in range(most + 1):
-            found: list[tuple[int, ...]] = []
+            choices: list[tuple[int, ...]] = []
             if hides and hidden < most:
-                found += ((at, *way) for way in before[hidden + 1])
+                choices += ((at, *way) for way in from_next[hidden + 1])
             place = at - hidden
-            if 0 <= place < len(known) and agrees(logged[at], known[place], outline.said):
-                found += before[hidden]
-            ways.append(found[:2])
+            if 0 <= place < len(recorded) and agrees(logged[at], recorded[place], outline.said):
+                choices += from_next[hidden]
+            ways.append(choices[:2])
     return ways[0]
 
 
 class Decoding:
-    """The decoders for one buffer's table maps, by map and version, and what is shown of the
-    images. `updated`: whether updates of a table say which columns changed."""
+    """Decodes the events of one buffer: a decoder for each table map and version, and a shaper for
+    the columns that the settings hide or change. `updated`: returns whether the updates of a table
+    record which columns changed."""
 
     buffer: TransactionBuffer
-    """Whose table maps are read."""
 
     def __init__(
         self,
@@ -310,7 +314,7 @@ class Decoding:
         self._updated = updated
         self._decoders: dict[tuple[int, int], TableDecoder] = {}
         self.filled: set[TableName] = set()
-        """Tables whose inserted rows were given defaults that the history has."""
+        """Tables whose inserted rows got defaults from the history."""
 
     def follow(self, buffer: TransactionBuffer) -> None:
         self.buffer = buffer
@@ -318,13 +322,13 @@ class Decoding:
     def decoded(
         self, part: Block, at: Coordinates, tables: CapturedTables
     ) -> tuple[CapturedTable, list[RowImages]]:
-        """The images of one table's events, in their order, and the table they belong to.
-        TableError where they cannot be decoded, or not captured."""
+        """Return one table's images in the order of the log, and the table to which they belong.
+        TableError if they cannot be decoded or captured."""
         version, _ = self.decoder(int(part.events[0, columns.MAP]), at)
         return tables.opened(version, at), list(self.images(part, at))
 
     def images(self, part: Block, at: Coordinates) -> Iterator[RowImages]:
-        """The images of one table's events, in their order; TableError where they cannot be
+        """Yield one table's images in the order of the log; TableError if they cannot be
         decoded."""
         number = int(part.events[0, columns.MAP])
         if (part.events[:, columns.MAP] == number).all():
@@ -332,7 +336,7 @@ class Decoding:
         return self._of_maps(part, at)
 
     def _of_maps(self, part: Block, at: Coordinates) -> Iterator[RowImages]:
-        """Events of several maps: decoded map by map, put into their order again."""
+        """Decode events of several maps map by map, then restore the order of the log."""
         for first, portion in in_portions(part):
             yield in_order(
                 [
@@ -353,7 +357,7 @@ class Decoding:
             shown = self._with_defaults(images, version.table, version.schema, later)
             if shaper is not None:
                 shown = shaper.images(shown)
-                # Defaults of hidden columns are known as they are shown alone.
+                # The history has the defaults of hidden columns only as they are shown.
                 shown = self._with_defaults(shown, version.table, version.shown)
             if len(shown.event):
                 yield shown
@@ -367,26 +371,26 @@ class Decoding:
     ) -> RowImages:
         if images.present is None:
             return images
-        told = self._structures.told_by_log(table)
-        filled = with_defaults(images, None if told else schema, later=later)
+        from_log = self._structures.told_by_log(table)
+        filled = with_defaults(images, None if from_log else schema, later=later)
         if filled is not images:
             self.filled.add(table)
         return filled
 
     def decoder(self, number: int, at: Coordinates) -> tuple[SchemaVersion, TableDecoder]:
-        """Of a table map, by the version that holds at `at`."""
+        """Return the decoder of a table map, and the version that holds at `at`."""
         mapped = self.buffer.maps.known[number]
         version = version_for(mapped, self._structures, at)
         key = number, version.version
         if key not in self._decoders:
             hidden, structure = checked(version, mapped), version.structure
             self._shapers[key] = self._shaping.shaper(version)
-            told_by = () if version.schema is None else key_columns(version.schema)
+            keys = () if version.schema is None else key_columns(version.schema)
             self._decoders[key] = TableDecoder(
                 structure,
                 read_layouts(mapped),
                 arrow_schema(structure),
-                told_by,
+                keys,
                 hidden=hidden,
                 updated=self._updated(version.table),
             )
@@ -400,15 +404,16 @@ _UPDATE = CHANGE_TYPES.index(ChangeType.UPDATE_POSTIMAGE)
 def with_defaults(
     images: RowImages, schema: TableSchema | None, *, later: Set[int] = frozenset()
 ) -> RowImages:
-    """The images with every inserted row whole, but for the columns `later`, by index. `schema`:
-    the table's, None where nobody knows its defaults. `ValueLeftOut` where a value that is left out
-    is known to the source only, and asked for when the table is read; TableError where it differs
-    in each row."""
+    """Return the images with defaults for the columns that inserted rows leave out, except the
+    columns `later`, by index. `schema`: None if the table's defaults are not known.
+
+    `ValueLeftOut` if only the source knows a value, so that the table has to be read there;
+    TableError if the value differs in each row."""
     if images.present is None:
         return images
     inserted = images.change_type.to_numpy() == _INSERT
-    there = unpacked(images.present)[:, : images.columns.num_columns]
-    lacks = inserted[:, None] & ~there
+    present = unpacked(images.present)[:, : images.columns.num_columns]
+    lacks = inserted[:, None] & ~present
     lacks[:, sorted(later)] = False
     if not lacks.any():
         return images
@@ -418,15 +423,15 @@ def with_defaults(
         if value.is_valid:
             arrays[index] = pc.if_else(pa.array(lacks[:, index]), value, arrays[index])
     columns = pa.RecordBatch.from_arrays(arrays, schema=images.columns.schema)
-    there = there | lacks
-    whole = there.all(axis=1)
-    present = None if whole.all() else packed(there, whole)
-    return replace(images, columns=columns, present=present)
+    present = present | lacks
+    whole = present.all(axis=1)
+    bits = None if whole.all() else packed(present, whole)
+    return replace(images, columns=columns, present=bits)
 
 
 def refuse_updates(images: RowImages) -> None:
-    """TableError where an update leaves a column out that its before image has not either: for
-    servers whose updates do not tell that it stays."""
+    """Raise TableError if neither image of an update has some column. For servers whose updates
+    may leave out columns that did change."""
     if images.present is None:
         return
     updated = images.change_type.to_numpy() == _UPDATE
@@ -454,7 +459,9 @@ def _default(field: pa.Field, schema: TableSchema | None, index: int) -> pa.Scal
         "and only the source knows what the row has there"
     )
     if column is None or isinstance(column.default, WrittenDefault):
-        raise ValueLeftOut(reason)  # from the place of a reading on it is known
+        # A read of the table supplies the value, and makes the default known from there on.
+        raise ValueLeftOut(reason)
+
     raise TableError(
         reason,
         hint="set binlog_row_image=FULL for every session that writes this table, then resume it",

@@ -1,10 +1,10 @@
-"""The structures that a reading begins with.
+"""The structures with which a reading of the log begins.
 
 | the start | the structures |
 |---|---|
-| goes on behind the last batch, here or on another server | the newest versions |
-| a place that some batch read, in the same log | what held there, recorded once more |
-| any other, and the first | the server's, now, as far as no statement lies between |
+| continues after the last batch, on this or another server | the newest versions |
+| is a place that an earlier batch read | the versions that held there, recorded again |
+| is any other place, or the first start | those of the server, unless changed since then |
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from pipeline.table import TableName
 
 
 def structures_at(work: Workplace, run_start: RunStart) -> SchemaTracker:
-    """A tracker that knows what holds at the start. `SourceMoving` where structures change
+    """Return a tracker with the structures at the start. `SourceMoving` if structures change
     faster than they can be read."""
     ledger, source = work.ledger, work.source.name
     decision = run_start.decision
@@ -75,7 +75,7 @@ def structures_at(work: Workplace, run_start: RunStart) -> SchemaTracker:
         return tracker
     covering = _covering(work, run_start)
     if covering is None or run_start.leave_out:
-        # What is left out is not followed either: only the server tells what came of it.
+        # Statements that are left out are not followed: only the server knows their result.
         return structures_of_server(work, run_start)
     return _from_history(work, covering, run_start)
 
@@ -83,8 +83,8 @@ def structures_at(work: Workplace, run_start: RunStart) -> SchemaTracker:
 def _forget_places(
     tracker: SchemaTracker, ledger: Ledger, source: str, run_start: RunStart
 ) -> None:
-    """On another server than before, hidden columns may stand elsewhere: a dump that was loaded
-    there has not told their places."""
+    """Forget the places of hidden columns if the server is another one: a table that was loaded
+    from a dump may have them at other places."""
     cursor = ledger.cursors(source).captured
     if cursor is None or cursor.position.server_uuid == run_start.start.server_uuid:
         return
@@ -102,7 +102,7 @@ def tracker_of(
     later: Mapping[TableName, Later] | None = None,
     recorded: Recorded | None = None,
 ) -> SchemaTracker:
-    """A tracker that begins with what is known at some place of that server's log."""
+    """Return a tracker that begins with the structures known at some place of the server's log."""
     return SchemaTracker(
         known,
         lower_case_table_names=facts_of_server(facts).lower_case_table_names,
@@ -114,18 +114,18 @@ def tracker_of(
 
 
 def known_at(work: Workplace, batch: Batch, at: Coordinates) -> HeldStructures:
-    """What held at a place that the batch began or ended at."""
+    """Return the structures at the begin or the end of the batch."""
     ledger, source = work.ledger, work.source.name
-    then = {
+    versions = {
         version.table: version for version in ledger.schemas_at(source, batch=batch.id, place=at)
     }
     databases = tuple(ledger.databases_at(source, batch=batch.id, place=at))
-    return _held(ledger, source, then, databases)
+    return _in_memory(ledger, source, versions, databases)
 
 
 def _covering(work: Workplace, run_start: RunStart) -> Batch | None:
-    """The batch that read the start's place. A log that was reset has the same places again,
-    but not the same witness."""
+    """Return the batch that read the log at the start, if it was the same log."""
+    # A log that was reset has the same places again, but another checksum before them.
     start = run_start.start
     batch = work.ledger.captured_batch(work.source.name, server_uuid=start.server_uuid, at=start.at)
     if batch is None or batch.end is None or batch.witness is None:
@@ -136,25 +136,26 @@ def _covering(work: Workplace, run_start: RunStart) -> Batch | None:
 
 
 def _from_history(work: Workplace, batch: Batch, run_start: RunStart) -> SchemaTracker:
-    """What held there; what is another now is recorded once more."""
+    """Return a tracker with the structures that held at the start. Those that differ from the
+    newest versions are recorded again, to hold from here on."""
     ledger, source, at = work.ledger, work.source.name, run_start.start.at
-    known = known_at(work, batch, at)
-    then, now = known.tables, {schema.table: schema for schema in ledger.schemas_at(source)}
-    tracker = tracker_of(work, known, run_start.facts)
+    structures = known_at(work, batch, at)
+    then, now = structures.tables, {schema.table: schema for schema in ledger.schemas_at(source)}
+    tracker = tracker_of(work, structures, run_start.facts)
     for table in sorted({*then, *now}):
         before, after = then.get(table), now.get(table)
         if before is not None and after is not None and before.version == after.version:
             continue
         tracker.carry(table, before, at)
-    if known.schemas != tuple(ledger.databases_at(source)):
+    if structures.schemas != tuple(ledger.databases_at(source)):
         tracker.begin_with(
-            (), (replace(database, since=at, statement=None) for database in known.schemas)
+            (), (replace(database, since=at, statement=None) for database in structures.schemas)
         )
     return tracker
 
 
 class Newest:
-    """`KnownStructures`: where a chain goes on."""
+    """`KnownStructures` of a run that continues after the last batch: the newest versions."""
 
     def __init__(self, ledger: Ledger, source: str) -> None:
         self._ledger, self._source = ledger, source
@@ -182,21 +183,22 @@ class Newest:
         return self._ledger.last_versions(self._source)
 
 
-def _held(
+def _in_memory(
     ledger: Ledger,
     source: str,
     tables: dict[TableName, SchemaVersion],
     databases: tuple[DatabaseVersion, ...],
 ) -> HeldStructures:
-    """What holds is at hand, what held before is in the ledger."""
+    """Return structures whose present versions are in memory and whose earlier ones are read from
+    the ledger."""
     versions, numbers = partial(ledger.schema_versions, source), ledger.last_versions(source)
     return HeldStructures(tables, databases, versions, numbers)
 
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """A table that statements changed: `last` is where the last of them ends; `created`,
-    whether the first of them certainly made it."""
+    """A table that statements changed. `last`: the end of the last of them; `created`: the first
+    of them certainly created the table."""
 
     last: Coordinates
     created: bool
@@ -206,29 +208,31 @@ Stopped = TypeVar("Stopped", bound=LogStops)
 
 
 def with_way_on(error: Stopped, server: SourceServer, head: Coordinates) -> Stopped:
-    """The same error, its hint with the whole command that goes on behind what stopped the run.
-    As it was where that cannot be found."""
+    """Return the error with a hint that has the command to continue after the transaction that
+    stopped the run; the error as it is if the end of that transaction cannot be found."""
     if not error.at:
         return error
     begin = Coordinates.parse(error.at)
     try:
         dump = server.dump(begin)
         try:
-            behind = behind_transaction(dump, begin, head)
+            end = behind_transaction(dump, begin, head)
         finally:
             dump.close()
     except LockstepError:
         return error
     hint = (
         f"{error.hint}. Then go on after it, which leaves out what it changed: `lockstep start-at "
-        f"{behind} --reason …`"
+        f"{end} --reason …`"
     )
     return type(error)(error.message, hint=hint, before=error.before)
 
 
 def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
-    """What the server has, and for tables that statements after the start changed, from the
-    last of those on."""
+    """Return a tracker with the server's structures. A table that statements after the start
+    changed is known from the last of them on; its structure before is not known, unless the
+    statements created the table."""
+
     baseline, between = quiet_baseline(work, run_start)
     facts, start, source = run_start.facts, run_start.start.at, work.source.name
     folding = facts_of_server(facts).lower_case_table_names
@@ -243,11 +247,11 @@ def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
         if schema.name not in touched
     }
     unread = {name: why for name, why in baseline.unread.items() if name not in touched}
-    for name, last in touched.items():
-        if not last.created and not whole:
+    for name, changed in touched.items():
+        if not changed.created and not whole:
             unread[name] = (
-                f"statements up to {last.last} changed it, and nobody recorded what it was before "
-                "them"
+                f"statements up to {changed.last} changed it, and its structure before them was "
+                "not recorded"
             )
     for name, why in unread.items():
         versions[name] = SchemaVersion(
@@ -267,8 +271,8 @@ def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
         )
         for database in baseline.databases
     )
-    known = _held(work.ledger, source, versions, databases)
-    tracker = tracker_of(work, known, facts, later=later)
+    structures = _in_memory(work.ledger, source, versions, databases)
+    tracker = tracker_of(work, structures, facts, later=later)
     tracker.begin_with(versions.values(), databases)
     for newest in work.ledger.schemas_at(source):
         if newest.table not in versions and newest.table not in later:
@@ -277,8 +281,8 @@ def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
 
 
 def _is_whole(run_start: RunStart) -> bool:
-    """Return whether the start is the beginning of the first log file that the server ever wrote,
-    as far as the log itself can tell."""
+    """Return whether the start is the begin of the first log file that the server ever wrote,
+    judged by the number of that file and the purged GTIDs."""
     facts, start = run_start.facts, run_start.start.at
     begins = start.file == facts.binlogs[0].file and start.offset == FIRST_OFFSET
     return begins and start.file.number == 1 and not facts.gtid_purged
@@ -287,14 +291,15 @@ def _is_whole(run_start: RunStart) -> bool:
 def nothing_was_before(
     baseline: Baseline, between: Iterable[LoggedStatement], folding: int
 ) -> bool:
-    """Return whether the statements since the first log file may be all that there ever were: they
-    make every table that the server has, and need none that they did not make. A log that was
-    switched on later, or that RESET BINARY LOGS AND GTIDS began once more, begins with others."""
+    """Return whether the log may have every statement that the server ever carried out: the
+    statements create every table that the server has, and need no table that they did not create.
+    That is false if tables existed before the log was switched on, or before RESET BINARY LOGS AND
+    GTIDS."""
 
     def fold(name: TableName) -> TableName:
         return TableName(name.database.lower(), name.name.lower()) if folding else name
 
-    made = set[TableName]()
+    created = set[TableName]()
     for logged in between:
         changes = read_change(logged.text, logged.context)
         if isinstance(changes, Irrelevant):
@@ -302,16 +307,16 @@ def nothing_was_before(
         if isinstance(changes, NotUnderstood):
             return False
         for change in changes:
-            if not made.issuperset(map(fold, needed_by([change]))):
+            if not created.issuperset(map(fold, needed_by([change]))):
                 return False
-            made.update(map(fold, touched_by([change], ())))
+            created.update(map(fold, touched_by([change], ())))
     present = {*(table.name for table in baseline.tables), *baseline.unread}
-    return made.issuperset(map(fold, present))
+    return created.issuperset(map(fold, present))
 
 
 def quiet_baseline(work: Workplace, run_start: RunStart) -> tuple[Baseline, list[LoggedStatement]]:
-    """The server's structures, and the statements between the start and them, of which none came
-    while they were read; `SourceMoving`."""
+    """Return the server's structures, read while no statement changed one, and the statements
+    between the start and that moment. `SourceMoving` if statements keep coming."""
     for _ in STRUCTURES.tries():
         baseline = work.server.baseline()
         between = list(statements_between(work, run_start, run_start.start.at, baseline.high))
@@ -324,7 +329,7 @@ def quiet_baseline(work: Workplace, run_start: RunStart) -> tuple[Baseline, list
 
 
 def _moves(logged: LoggedStatement, baseline: Baseline) -> bool:
-    """Whether a statement may have come while the structures were read."""
+    """Return whether the statement may have changed a structure while they were read."""
     if logged.end <= baseline.low:
         return False
     if logged.gtid and GtidSet.parse(baseline.low_set).contains(GtidSet.parse(logged.gtid)):
@@ -335,7 +340,7 @@ def _moves(logged: LoggedStatement, baseline: Baseline) -> bool:
 def statements_between(
     work: Workplace, run_start: RunStart, start: Coordinates, end: Coordinates
 ) -> Iterator[LoggedStatement]:
-    """The statements between two places of the log that may change a structure."""
+    """Yield the statements between two places of the log that may change a structure."""
     if start >= end:
         return
     dump = work.server.dump(start)
@@ -364,9 +369,9 @@ def statements_between(
 
 
 def _unknown_code(between: Iterable[LoggedStatement], databases: Collection[str]) -> frozenset[str]:
-    """Databases that may have had other triggers and views at the start than the server has now:
-    triggers go with a table that is dropped, and follow one that is renamed."""
-    found = set[str]()
+    """Return the databases whose triggers and views at the start may differ from those that the
+    server has now. A trigger is dropped and renamed together with its table."""
+    unknown = set[str]()
     for logged in between:
         read = read_change(logged.text, logged.context)
         if isinstance(read, Irrelevant):
@@ -376,29 +381,28 @@ def _unknown_code(between: Iterable[LoggedStatement], databases: Collection[str]
         if isinstance(read, NotUnderstood):
             if read.may_touch is None:
                 return frozenset(databases)
-            found |= {table.database for table in read.may_touch}
+            unknown |= {table.database for table in read.may_touch}
             continue
         for change in read:
             match change:
                 case DropTables(tables):
-                    found |= {table.database for table in tables}
+                    unknown |= {table.database for table in tables}
                 case RenameTables(pairs):
-                    found |= {table.database for pair in pairs for table in pair}
+                    unknown |= {table.database for pair in pairs for table in pair}
                 case AlterTable(table, clauses) if any(isinstance(c, RenameTo) for c in clauses):
-                    found.add(table.database)
+                    unknown.add(table.database)
                 case CreateTable() | CreateLike() | CreateSelect() if change.or_replace:
-                    found.add(change.table.database)
+                    unknown.add(change.table.database)
                 case _:
                     pass
-    return frozenset(found)
+    return frozenset(unknown)
 
 
 def touched_between(
     between: Iterable[LoggedStatement], tables: Sequence[TableName]
 ) -> dict[TableName, Touched]:
-    """Which tables the statements changed: where the last one ends, and whether the first
-    one made it."""
-    found: dict[TableName, Touched] = {}
+    """Return the tables that the statements changed."""
+    touched: dict[TableName, Touched] = {}
     for logged in between:
         read = read_change(logged.text, logged.context)
         if isinstance(read, Irrelevant):
@@ -408,6 +412,6 @@ def touched_between(
         else:
             names = touched_by(read, tables)
         for name, created in names.items():
-            first = found.get(name)
-            found[name] = Touched(logged.end, created if first is None else first.created)
-    return found
+            first = touched.get(name)
+            touched[name] = Touched(logged.end, created if first is None else first.created)
+    return touched

@@ -1,8 +1,10 @@
-"""Reading the log from a start to an end: transactions to their taker, the position kept.
+"""Reading the log from a start to an end: transactions and statements go to a taker, and the reader
+keeps the position.
 
-Most servers keep a prepared transaction's tables locked until it ends. MySQL 5.7 lets go of them
-with the session that prepared it: then a table may be truncated or dropped, so that the rows are
-gone, or renamed, so that they are another name's. The server alone knows what its commit brings.
+XA: most servers keep the tables of a prepared transaction locked until it ends. MySQL 5.7 releases
+the locks when the session that prepared it ends. The table may then be truncated or dropped, which
+removes the transaction's rows, or renamed, which gives them to another name. What a later commit
+brings into which table is not in the log; only the server knows.
 """
 
 from __future__ import annotations
@@ -69,16 +71,16 @@ from pipeline.shown import first_words
 from pipeline.source_plan import SourcePlan
 from pipeline.table import TableName
 
-_MOVED: Final = (
-    "a statement changed it while an XA transaction with rows of it was prepared, and the server "
-    "alone knows what became of these"
+_CHANGED_WHILE_PREPARED: Final = (
+    "a statement changed it while an XA transaction with rows of it was prepared, and only the "
+    "server knows what became of these rows"
 )
-_TELL_SECONDS = 0.3
-"""How often progress is told at the most."""
+_PROGRESS_SECONDS = 0.3
+"""Shortest time between two reports of progress."""
 
 
 class Taker(Protocol):
-    """Who takes what is read: a segmenter, or a tally."""
+    """Takes what is read: a segmenter that writes it, or a tally that only counts."""
 
     @property
     def changes(self) -> int: ...
@@ -91,32 +93,37 @@ class Taker(Protocol):
     def wanted(self, table: TableName) -> bool: ...
 
     def watches(self, table: TableName) -> bool:
-        """Whether its events are wanted, captured or not: rows of others may go with its."""
+        """Return whether the table's events are needed even if it is not captured: it is a parent
+        of foreign keys, which may change rows of captured tables."""
 
     def reach(self, at: Coordinates | None) -> None: ...
 
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None: ...
 
     def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
-        """A statement may have changed the table whose rows are not in the log: it goes no further
-        than `at`, unless it is read from the source behind that."""
+        """Note that a statement may have changed the table's rows without logging them. The table
+        stops at `at`, unless it is read from the source at a later place."""
 
     def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
-        """The source alone knows the table's rows behind the transaction that begins there."""
+        """Note that the table's rows after the transaction that begins at `at` can only be read
+        from the source."""
 
     def put(self, group: TransactionGroup) -> None: ...
 
 
 def refuse(error: UnsupportedStatement) -> None:
-    """A statement in the log ends the run."""
+    """End the run at a statement that it cannot pass."""
     raise error
 
 
 class LogReading:
-    """The loop over the dump: where it stands, and what it hands to the taker. `stops` is
-    told of a statement that a run does not go past; `keeps`: whether the rows of prepared XA
-    transactions are kept whatever their table, since a later run may want other tables; `warms`:
-    whether Spark is started with the first change."""
+    """The loop over one binlog dump.
+
+    - `stops`: is called with the error of a statement that a run cannot pass.
+    - `keeps`: keep the rows of prepared XA transactions for every table, because the run that
+      reads the commit may capture other tables.
+    - `warms`: start Spark with the first change.
+    """
 
     def __init__(
         self,
@@ -134,12 +141,12 @@ class LogReading:
         self._taker = taker
         self._stops = stops
         self._taken: Coordinates | None = None
-        """Where the group begins that is being taken."""
+        """The begin of the group that the taker is working on."""
         self._gtids = GtidsRead()
         self.last_of_sources = LastOfSources()
         self._anonymous = 0
         self._newest = NewestCommit(run_start.facts.read_at)
-        self._clock = self._told = monotonic()
+        self._began = self._reported = monotonic()
         self._spark_wanted = warms
         self._total = log_between(run_start.start.at, bounds.end, run_start.facts.binlogs)
         self._dump = work.server.dump(run_start.start.at)
@@ -154,14 +161,14 @@ class LogReading:
             limits=self._limits(),
             leave_out=run_start.leave_out,
             keeps=keeps,
-            elsewhere=self._elsewhere,
+            elsewhere=self._may_be_merge_table,
         )
         taker.follow(self.buffer)
         self.row_statements = RowStatements(self._structures, work.source)
         self.transactions = 0
         self.log_bytes = 0
         self.largest = 0
-        """Bytes of the log that the largest transaction takes."""
+        """Size of the largest transaction in the log, in bytes."""
 
     @property
     def end(self) -> Position:
@@ -175,7 +182,7 @@ class LogReading:
 
     @property
     def by_gtid(self) -> bool:
-        """Whether `end` may be resumed by its GTID set."""
+        """Return whether a run may resume from `end` by its GTID set."""
         return self._begun.by_gtid and not self._anonymous
 
     @property
@@ -187,25 +194,25 @@ class LogReading:
 
     @property
     def spent(self) -> str | None:
-        """What ended the run before its bounds' end, a budget mostly; None if nothing did."""
+        """The budget that ended the reading before its bounds' end; None if none did."""
         if self._bounds.reached(self.buffer.at) or self._is_among_known(self.buffer.at):
             return None
         return self._bounds.spent(
             transactions=self.transactions,
             log_bytes=self.log_bytes,
-            seconds=monotonic() - self._clock,
+            seconds=monotonic() - self._began,
         )
 
     def run(self) -> None:
-        """Read up to the end, or until a budget is spent; `StreamEndedEarly`, and `LogStops`
-        with the places before and behind what stopped it."""
+        """Read up to the end, or until a budget is spent. `StreamEndedEarly`; `LogStops`, which
+        names the places before and after the transaction that stopped the reading."""
         try:
             self._read()
         except LogStops as error:
-            raise self._whole(error) from error
+            raise self._with_places(error) from error
 
-    def _whole(self, error: Stopped) -> Stopped:
-        """The same error, with the places before and behind what it is about."""
+    def _with_places(self, error: Stopped) -> Stopped:
+        """Return the error with the places before and after the transaction that it is about."""
         before = self._taken or self.buffer.complete
         if not error.before and before > self._begun.start.at:
             error.before = str(before)
@@ -234,8 +241,8 @@ class LogReading:
             self._bounds.require_reached(buffer.at)
 
     def _limits(self) -> Limits:
-        """Those that hold from the start on; where known transactions come first, a budget
-        is asked for between two pieces of the dump."""
+        """Return the limits for the buffer. If the log begins with transactions that an earlier run
+        read, no budget is among them: `_read` checks it between two pieces of the dump."""
         budget = self._bounds.budget
         if self._begun.known_until is not None:
             return Limits(self._bounds.end)
@@ -251,7 +258,7 @@ class LogReading:
             self.buffer.ack()
 
     def _is_among_known(self, at: Coordinates) -> bool:
-        """Whether transactions after a place were read before: no run ends there."""
+        """Return whether an earlier run read transactions after this place: no run ends here."""
         known = self._begun.known_until
         return known is not None and at < known
 
@@ -259,9 +266,10 @@ class LogReading:
         taken = self._work.source.patterns.matches(table) and self._taker.wanted(table)
         return taken or self._taker.watches(table)
 
-    def _elsewhere(self, table: TableName) -> bool:
-        """Whether rows of a table may be rows of captured ones: of a MERGE table, or where captured
-        tables are such as have one, of one that the history does not know."""
+    def _may_be_merge_table(self, table: TableName) -> bool:
+        """Return whether rows logged under this name may be stored in captured tables: it is a
+        MERGE table, or one that the history does not know, while some captured table has an engine
+        whose tables can be part of a MERGE table."""
         version = self._structures.version(table)
         if version is not None and version.schema is not None:
             return is_merge(version.schema.engine)
@@ -273,7 +281,8 @@ class LogReading:
         return any(is_part(engine) and matches(table) for table, engine in engines.items())
 
     def _lose_parts(self, group: TransactionGroup) -> None:
-        """Captured tables may have got rows that the log has under a MERGE table's name alone."""
+        """Stop captured tables that may have got rows which are logged under the name of a MERGE
+        table."""
         for number, rows in group.elsewhere:
             for table in sorted(rows.others):
                 version = self._structures.version(table)
@@ -295,13 +304,13 @@ class LogReading:
             followed = self._structures.take(logged)
             why = followed.not_understood
             if why is not None and why.may_touch is None:
-                self._stops(self._whole(_not_understood(logged, why.reason)))
+                self._stops(self._with_places(_not_understood(logged, why.reason)))
             self._taker.changed(logged, followed)
         self._lose_parts(group)
         self._taker.reach(group.end(-1))
         committed = self.buffer.prepared.take_committed()
-        for table in () if committed is None else self._moved(committed):
-            self._taker.lose(table, group.begin(0), _MOVED)
+        for table in () if committed is None else self._changed_while_prepared(committed):
+            self._taker.lose(table, group.begin(0), _CHANGED_WHILE_PREPARED)
         self._taker.put(group)
         if self._taker.changes and self._spark_wanted:
             self._spark_wanted = False
@@ -312,9 +321,9 @@ class LogReading:
         sizes = group.transactions[:, columns.LOG_BYTES]
         self.log_bytes += int(sizes.sum())
         self.largest = max(self.largest, int(sizes.max()))
-        if monotonic() - self._told < _TELL_SECONDS:
+        if monotonic() - self._reported < _PROGRESS_SECONDS:
             return
-        self._told = monotonic()
+        self._reported = monotonic()
         so_far = captured_until_now(
             transactions=self.transactions,
             rows=self._taker.rows,
@@ -324,29 +333,31 @@ class LogReading:
         self._work.progress.tell(so_far)
 
     def _take_verdict(self, verdict: Verdict, logged: LoggedStatement) -> None:
-        """What a statement reaches whose rows are not in the log."""
+        """Stop the tables that a statement without logged rows may have changed, or the run if
+        these are not known."""
         match verdict:
             case Unknown():
-                self._stops(self._whole(cannot_be_told(logged, verdict)))
+                self._stops(self._with_places(cannot_be_told(logged, verdict)))
             case Reaches(tables):
                 for table, why in sorted(tables.items()):
                     if self._taker.wanted(table):
                         error = TableError(why_reached(why, logged), hint=reached_hint(table))
                         self._taker.reached(table, logged.begin, error)
 
-    def _moved(self, committed: CommittedRows) -> Iterable[TableName]:
-        """Tables that a statement changed since the transaction was prepared."""
+    def _changed_while_prepared(self, committed: CommittedRows) -> Iterable[TableName]:
+        """Return the tables that a statement changed since the transaction was prepared."""
         place, batch = committed.prepared, committed.batch
         since = list(self._structures.history.statements)
         if batch is None:
-            since = [one for one in since if one.begin >= place]
+            since = [statement for statement in since if statement.begin >= place]
         else:
-            earlier = ((one.batch, one.begin, one) for one in self._recorded)
-            since = [
-                *(one for of, at, one in earlier if of > batch or (of == batch and at >= place)),
-                *since,
-            ]
-        return sorted(moved(committed.tables, since, self._structures.fold))
+            since[:0] = (
+                statement
+                for statement in self._recorded
+                if statement.batch > batch
+                or (statement.batch == batch and statement.begin >= place)
+            )
+        return sorted(tables_changed(committed.tables, since, self._structures.fold))
 
     @cached_property
     def _recorded(self) -> Sequence[SchemaStatement]:
@@ -361,14 +372,14 @@ class LogReading:
         if anonymous and self._begun.leave_out:
             raise TransactionsWithoutGtid(
                 f"the log between {self._begun.start} and {self.buffer.at} holds {anonymous} "
-                "transactions without a GTID: it cannot be told whether they were read before",
-                hint="choose the place to go on at: `lockstep start-at PLACE --reason …`",
+                "transactions without a GTID, so it is not known whether they were read before",
+                hint="choose the place to continue at: `lockstep start-at PLACE --reason …`",
             )
 
 
 def _not_understood(logged: LoggedStatement, reason: str) -> UnsupportedStatement:
     return UnsupportedStatement(
-        f"the log holds a statement that is not understood, at {logged.begin}: {reason}; "
+        f"the log has a statement that is not understood, at {logged.begin}: {reason}; "
         "it may change any table",
         hint="it was not recorded. If it changes no captured table, go on after it: `lockstep "
         f"start-at {logged.end} --reason …`; and report the statement to us",
@@ -379,11 +390,11 @@ _WORDS = 5
 
 
 class RowStatements:
-    """Statements of one reading that stand in the log instead of the rows they changed; `passed`:
-    how many changed each table and no captured one.
+    """The statements of one reading that are logged instead of the rows they changed. `passed`:
+    number of statements that changed no captured table, by the names of the tables they changed.
 
-    A verdict depends on the statement's names and on the history alone: a heartbeat's is found
-    once, until a structure changes."""
+    A verdict depends only on the statement's names and the history, so the verdict on a heartbeat
+    is kept until a structure changes."""
 
     def __init__(self, structures: SchemaTracker, source: SourcePlan) -> None:
         self._structures = structures
@@ -393,18 +404,18 @@ class RowStatements:
         self.passed: Counter[str] = Counter()
 
     def judge(self, logged: LoggedStatement) -> Verdict:
-        """What a statement does that stands for rows."""
+        """Return which captured tables a statement changed that is logged instead of rows."""
         change = read_row_change(logged.text, logged.context)
         verdict = self._reached(change)
         if verdict == Reaches({}):
-            word = any(self._source.passes.matches(table) for table, _ in change.writes)
+            by_setting = any(self._source.passes.matches(table) for table, _ in change.writes)
             names = ", ".join(str(table) for table, _ in change.writes) or "no table"
-            self.passed[f"{names} (passed_statements)" if word else names] += 1
+            self.passed[f"{names} (passed_statements)" if by_setting else names] += 1
         return verdict
 
     def judge_created(self, logged: LoggedStatement) -> Verdict:
-        """What the query of a CREATE TABLE … SELECT does beside making the table, where the log has
-        it: a session in statement format has no rows of what its functions changed."""
+        """Return which captured tables the query of a CREATE TABLE … SELECT changed by its
+        functions. If the log has the query, the session logs statements, not rows."""
         change = read_created(logged.text, logged.context)
         return Reaches({}) if change is None else self._reached(change)
 
@@ -418,17 +429,17 @@ class RowStatements:
         return self._verdicts[change]
 
     def lines(self) -> Iterator[str]:
-        """What was passed, for a person."""
+        """Yield a line for people about each kind of statement that was passed."""
         for names, count in sorted(self.passed.items()):
-            many = "1 statement was" if count == 1 else f"{count:,} statements were"
+            statements = "1 statement was" if count == 1 else f"{count:,} statements were"
             yield (
-                f"{many} logged instead of rows and passed: {names} "
+                f"{statements} logged instead of rows and passed: {names} "
                 "is all they change, and is not captured"
             )
 
 
 def why_reached(why: str, logged: LoggedStatement) -> str:
-    """Why a captured table is quarantined that a statement reaches."""
+    """Return why a captured table stops that a statement may have changed."""
     return (
         f"a statement was logged instead of its rows, {first_words(logged.text, _WORDS)}, and "
         f"may have changed it ({why})"
@@ -440,7 +451,7 @@ def reached_hint(table: TableName) -> str:
 
 
 def cannot_be_told(logged: LoggedStatement, unknown: Unknown) -> UnsupportedStatement:
-    """The error for a statement that may change any table."""
+    """Return the error for a statement that may change any table."""
     hint = (
         "it was not recorded; have its session log rows (binlog_format=ROW). If such statements "
         "change no captured table"
@@ -448,27 +459,27 @@ def cannot_be_told(logged: LoggedStatement, unknown: Unknown) -> UnsupportedStat
     if unknown.target is not None and unknown.target.database:
         hint += f', pass them for good: `passed_statements = ["{unknown.target}"]`'
     return UnsupportedStatement(
-        f"a transaction holds a statement instead of rows, at {logged.begin}, and it cannot be "
-        f"told which tables it changes: {first_words(logged.text, _WORDS)}: {unknown.reason}",
+        f"a transaction has a statement instead of rows, at {logged.begin}, and it is not known "
+        f"which tables it changes: {first_words(logged.text, _WORDS)}: {unknown.reason}",
         hint=hint,
         at=str(logged.begin),
     )
 
 
-def moved(
+def tables_changed(
     tables: Collection[TableName],
     statements: Iterable[SchemaStatement],
     fold: Callable[[TableName], TableName],
 ) -> set[TableName]:
-    """Those of the tables that the statements changed, and every name that their rows may be under
-    since. `fold`: the name as the server compares it."""
-    names, found = {fold(table) for table in tables}, set[TableName]()
+    """Return which of the tables the statements changed, and every name that their rows may have
+    got by renames. `fold`: returns a name as the server compares it."""
+    names, changed = {fold(table) for table in tables}, set[TableName]()
     for statement in statements:
         touched = {fold(table) for table in _touched(statement, sorted(names))}
         if not names.isdisjoint(touched):
             names |= touched
-            found |= touched
-    return found
+            changed |= touched
+    return changed
 
 
 def _touched(statement: SchemaStatement, tables: list[TableName]) -> set[TableName]:
@@ -479,19 +490,21 @@ def _touched(statement: SchemaStatement, tables: list[TableName]) -> set[TableNa
     if isinstance(read, NotUnderstood):
         return set(tables if read.may_touch is None else read.may_touch)
     emptied = {change.table for change in read if isinstance(change, TruncateTable)}
-    return emptied | touched_by([one for one in read if not _creates(one)], tables).keys()
+    others = [change for change in read if not _creates(change)]
+    return emptied | touched_by(others, tables).keys()
 
 
 def _creates(change: SchemaChange) -> bool:
-    """Whether it makes a table where none is: one with rows has gone from there before, or it does
-    nothing (IF NOT EXISTS)."""
+    """Return whether the change creates a table where there is none. Such a change cannot touch
+    rows: whatever had the name was dropped before, or IF NOT EXISTS does nothing."""
     if isinstance(change, CreateTable | CreateLike | CreateSelect):
         return not change.or_replace
     return False
 
 
 def require_followed(run_start: RunStart, reading: LogReading) -> None:
-    """What was prepared when a start was chosen is prepared behind it in the log."""
+    """Raise `PreparedBeforeStart` if a transaction that was prepared when the start was chosen has
+    its prepare before the start."""
     unseen = run_start.prepared - reading.buffer.prepared.seen
     if unseen:
         first = min(unseen, key=str)
@@ -504,14 +517,15 @@ def require_followed(run_start: RunStart, reading: LogReading) -> None:
 
 
 def require_whole(work: Workplace, run_start: RunStart, bounds: RunBounds, read: GtidSet) -> None:
-    """Every transaction the server had executed by the end was read, or purged."""
+    """Raise `TransactionsMissing` if the server had executed a transaction before the end that was
+    neither read nor purged."""
     if not bounds.unread(read, GtidSet.parse(run_start.facts.gtid_purged)):
         return
     missing = bounds.unread(read, GtidSet.parse(work.server.facts().gtid_purged))
     if missing:
         raise TransactionsMissing(
             f"the server had executed {missing} when the run began, but its log up to "
-            f"{bounds.end} does not hold them",
-            hint="the log is not whole (restored backup, log filters, RESET?); nothing was "
+            f"{bounds.end} does not have them",
+            hint="the log is incomplete (restored backup, log filters, RESET?); nothing was "
             "recorded. Compare SHOW BINARY LOGS with the server's history",
         )

@@ -1,4 +1,4 @@
-"""QUERY events of the log as statements that can be followed."""
+"""QUERY events of the log → statements, with the session and the server that ran them."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ from pipeline.schema.model import ServerSchema
 from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
 
-_OWN: Final = "utf8mb4"
+_DEFAULT_CHARSET: Final = "utf8mb4"
 _CHANGE_ROWS: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE")
-"""First words of statements that change no structure: a heartbeat comes every second."""
+"""First words of statements that change no structure. They are recognised before anything is
+parsed, because a heartbeat logs one every second."""
 
 _SURROGATES: Final = 0xDC00
 _IF_NOT_EXISTS: Final = re.compile(r"\bnot\b.*\bexists\b", re.IGNORECASE | re.DOTALL)
 
 
 def facts_of(version: str, flavour: str, settings: Mapping[str, str]) -> ServerDialect:
-    """What no event tells, from what the server said of itself."""
+    """Return what no event of the log says of the server, from its version and its variables."""
     number = version_number(version)
     return ServerDialect(
         version=ServerDialect().version if number is None else number,
@@ -44,39 +45,40 @@ def facts_of(version: str, flavour: str, settings: Mapping[str, str]) -> ServerD
 
 
 def facts_of_server(facts: ServerFacts) -> ServerDialect:
-    """What the context of a statement needs of the server."""
+    """Return the dialect of the server that answered."""
     return facts_of(facts.version, facts.flavour, facts.settings)
 
 
 def facts_of_writer(facts: ServerFacts, writer: Description | None) -> ServerDialect:
-    """Return what the context of a statement needs of the server that logged it: the version may
-    be one that the server has been upgraded from since."""
+    """Return the dialect of the server that logged a statement: `facts` may come from a later
+    version, to which it was upgraded."""
     if writer is None or writer.version.partition("-")[0] == facts.version.partition("-")[0]:
         return facts_of_server(facts)
-    # A setting that an older version does not log has to be taken as it was by default.
+    # The log does not have this variable's value in the older version: assume its default.
     settings = {**facts.settings, "explicit_defaults_for_timestamp": "OFF"}
     return facts_of(writer.version, writer.flavour, settings)
 
 
 def logged_statements(group: TransactionGroup, facts: ServerDialect) -> list[LoggedStatement]:
-    """The statements of a run that may change a structure, in the order of the log."""
+    """Return a group's statements that may change a structure, in the order of the log."""
     return [logged for logged in all_statements(group, facts) if not logged.for_rows]
 
 
 def all_statements(group: TransactionGroup, facts: ServerDialect) -> list[LoggedStatement]:
-    """The statements of a run that may change a structure, or that stand for rows, in the order of
-    the log. A DROP TABLE inside a transaction changes a structure: MariaDB logs it for a CREATE OR
-    REPLACE TABLE … SELECT that failed."""
-    found = []
+    """Return a group's statements that may change a structure, and those logged in place of rows,
+    in the order of the log."""
+    statements = []
     for number, query in group.statements:
         row = group.transactions[number]
         context = context_of(query, facts)
         text = statement_text(query.raw, context.client_charset)
+        # A DROP TABLE inside a transaction changes a structure, too: MariaDB logs it for a
+        # CREATE OR REPLACE TABLE … SELECT that failed.
         for_rows = query.for_rows and (
             text[:8].upper().startswith(_CHANGE_ROWS)
             or isinstance(read_change(text, context), NotUnderstood)
         )
-        found.append(
+        statements.append(
             LoggedStatement(
                 text=text,
                 context=context,
@@ -89,18 +91,19 @@ def all_statements(group: TransactionGroup, facts: ServerDialect) -> list[Logged
                 server_id=int(row[SERVER]),
             )
         )
-    return found
+    return statements
 
 
 def with_views(
     logged: LoggedStatement, structures: Callable[[], ServerSchema], server: SourceServer
 ) -> LoggedStatement:
-    """Return the statement with what is known of the name that CREATE TABLE IF NOT EXISTS gives, if
-    `structures`, which hold where the statement stands, have no table of that name.
+    """Return a CREATE TABLE IF NOT EXISTS that found a view of its name, and so created nothing,
+    with that noted in its context; any other statement as it is. `structures`: returns the
+    structures before the statement.
 
-    Where they do not know the database's views, the server is asked what has the name now. If the
-    statement did make a table, which was dropped for a view since, rows of that table in the log
-    are refused: it is not in the history.
+    If these do not have the database's views, the server says whether the name is a view now. If
+    the statement did create a table, which a view has replaced since, rows of that table in the
+    log are refused, because it is not in the history.
     """
     if not _IF_NOT_EXISTS.search(logged.text):
         return logged
@@ -112,44 +115,45 @@ def with_views(
         return logged
     database = structures().database(name.database)
     code = None if database is None else database.code
-    viewed = server.is_view(name) if code is None else code.view(name.name) is not None
-    if not viewed:
+    is_view = server.is_view(name) if code is None else code.view(name.name) is not None
+    if not is_view:
         return logged
     return replace(logged, context=replace(logged.context, finds_view=True))
 
 
 def context_of(query: Query, facts: ServerDialect) -> StatementContext:
-    """The session that a statement ran in, as its event tells it."""
+    """Return the session in which a statement ran, as its event describes it."""
     context = read_context(query.status, facts, query.database)
     return replace(context, thread_specific=query.thread_specific, error=query.error)
 
 
 def statement_text(raw: bytes, charset: str) -> str:
-    """A statement's bytes in its client's character set; `binary` stands for the server's own.
+    """Return a statement's text, decoded from its client's character set; `binary` means utf8mb4.
 
-    Bytes without meaning are kept as surrogates, one for each: inside a literal they change
-    nothing, inside a name they make one that no server has. What is behind them is read on, for
-    the second byte of a character may look like a quote's escape.
+    Each invalid byte becomes a surrogate: inside a literal that changes nothing, and inside a name
+    it makes a name that no server has. The text after it must be decoded as characters again,
+    because the second byte of a character may look like a backslash or a quote.
     """
-    decode = text_decoder(_OWN if charset == "binary" else charset)
-    found = []
+    decode = text_decoder(_DEFAULT_CHARSET if charset == "binary" else charset)
+    parts = []
     while raw:
         try:
-            found.append(decode(raw))
+            parts.append(decode(raw))
             break
         except UnicodeDecodeError as error:
             end = max(error.end, error.start + 1)
-            found.append(decode(raw[: error.start]))
-            found += (chr(_SURROGATES + byte) for byte in raw[error.start : end])
+            parts.append(decode(raw[: error.start]))
+            parts += (chr(_SURROGATES + byte) for byte in raw[error.start : end])
             raw = raw[end:]
-    return "".join(found)
+    return "".join(parts)
 
 
 _PAGE: Final = 1_000
 
 
 def recorded_statements(ledger: Ledger, source: str) -> Iterator[SchemaStatement]:
-    """All of them, asked for in pages."""
+    """Yield all recorded statements of a source; the ledger is read page by page."""
+
     after = 0
     while page := ledger.schema_statements(source, limit=_PAGE, after=after):
         yield from page

@@ -1,5 +1,5 @@
-"""Names that have another table's rows since a RENAME: whether these are copied inside the lake, or
-have to be read from MySQL. Gathers what `pipeline.supply.plan` decides by.
+"""Tables that a RENAME gave the rows of another name. The facts are gathered here by which
+`pipeline.supply.plan` decides whether these rows are copied inside the lake or read from MySQL.
 """
 
 from __future__ import annotations
@@ -22,67 +22,77 @@ from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEventKind, TableState
 
 Copies = Callable[[Sequence[Effect], Collection[TableName]], Mapping[TableName, FromMirror | str]]
-"""What supplies the rows of each table that has another name after a statement that did this, or
-why its rows are read from MySQL; the tables beside it have no rows that follow the log."""
+"""Returns, for each table that the effects of a statement renamed, the mirror from which its rows
+are copied, or the reason to read them from MySQL. The second argument has the tables whose rows are
+being read from the source."""
 
 
 def whence(effects: Sequence[Effect]) -> dict[TableName, TableName]:
-    """For each name that has another table's rows after a statement, the name they had before it;
-    empty where it does anything but rename."""
-    came: dict[TableName, TableName] = {}
+    """Return the renamed tables, each with its name before the statement; nothing if the statement
+    does anything but rename."""
+    origins: dict[TableName, TableName] = {}
     for effect in effects:
         if not isinstance(effect, Renamed):
             return {}
-        came[effect.to] = came.pop(effect.table, effect.table)
-    return {table: origin for table, origin in came.items() if table != origin}
+        origins[effect.to] = origins.pop(effect.table, effect.table)
+    return {table: origin for table, origin in origins.items() if table != origin}
 
 
 def with_supplies(
-    found: Mapping[TableName, Consequence], supplies: Mapping[TableName, FromMirror | str]
+    by_table: Mapping[TableName, Consequence], supplies: Mapping[TableName, FromMirror | str]
 ) -> dict[TableName, Consequence]:
-    """What follows from a statement, with where the rows of renamed tables come from."""
-    decided = dict(found)
+    """Return the consequences of a statement; renamed tables are copied if a mirror supplies their
+    rows, and otherwise have the reason to read them."""
+    decided = dict(by_table)
     for table, supply in supplies.items():
-        one = found.get(table)
-        if one is None or one.rule != RENAMED or one.action is not Action.REREAD:
+        consequence = by_table.get(table)
+        if (
+            consequence is None
+            or consequence.rule != RENAMED
+            or consequence.action is not Action.REREAD
+        ):
             continue
         if isinstance(supply, FromMirror):
-            decided[table] = replace(one, action=Action.COPY)
+            decided[table] = replace(consequence, action=Action.COPY)
         else:
-            decided[table] = replace(one, reason=f"{one.reason}: {supply}")
+            decided[table] = replace(consequence, reason=f"{consequence.reason}: {supply}")
     return decided
 
 
-_TOLD: Final = (TableEventKind.CREATED, TableEventKind.TRUNCATED, TableEventKind.COPIED)
-"""What says in the log what all rows of a table are."""
+_DETERMINE_ROWS: Final = (
+    TableEventKind.CREATED,
+    TableEventKind.TRUNCATED,
+    TableEventKind.COPIED,
+)
+"""Events after which the log alone determines all rows of a table."""
 
 
 class Renames:
-    """The renames of one capture."""
+    """The `Copies` of one capture."""
 
     def __init__(self, basis: Basis) -> None:
         self._basis = basis
         run_start, decision = basis.run_start, basis.run_start.decision
-        goes_on = decision.predecessor is not None or (
+        continues = decision.predecessor is not None or (
             decision.continuity is Continuity.CONTIGUOUS and not run_start.leave_out
         )
-        self._goes_on = goes_on and run_start.known_until is None
+        self._continues = continues and run_start.known_until is None
         self._temporary = run_start.facts.flavour == "mariadb"
 
     def __call__(
         self, effects: Sequence[Effect], busy: Collection[TableName]
     ) -> Mapping[TableName, FromMirror | str]:
-        came = whence(effects)
-        if not came:
-            others = (effect.to for effect in effects if isinstance(effect, Renamed))
-            return dict.fromkeys(others, "the statement does more than rename it")
-        return {table: self._supply(table, origin, busy) for table, origin in came.items()}
+        origins = whence(effects)
+        if not origins:
+            renamed = (effect.to for effect in effects if isinstance(effect, Renamed))
+            return dict.fromkeys(renamed, "the statement does more than rename it")
+        return {table: self._supply(table, origin, busy) for table, origin in origins.items()}
 
     def _supply(
         self, table: TableName, origin: TableName, busy: Collection[TableName]
     ) -> FromMirror | str:
         basis, source = self._basis, self._basis.work.source
-        tables, known = basis.tables, basis.tables.states.get(origin)
+        tables, state = basis.tables, basis.tables.states.get(origin)
         followed = tables.wanted(origin) and (tables.known(origin) or tables.told(origin))
         if not source.patterns.matches(origin) or not followed:
             return copied(FormerName(origin, captured=False))
@@ -90,11 +100,11 @@ class Renames:
             FormerName(
                 origin,
                 captured=True,
-                goes_on=self._goes_on,
+                goes_on=self._continues,
                 temporary=self._temporary,
                 lacks=self._lacks(table, origin, busy),
-                written=tables.told(origin) or self._is_written(known),
-                alike=self._alike(table, origin, None if known is None else known.mirror_version),
+                written=tables.told(origin) or self._is_written(state),
+                alike=self._alike(table, origin, None if state is None else state.mirror_version),
                 policies=source.policies_of(origin),
                 new_policies=source.policies_of(table),
             )
@@ -103,27 +113,28 @@ class Renames:
     def _lacks(
         self, table: TableName, origin: TableName, busy: Collection[TableName]
     ) -> str | None:
-        """Why the rows under the former name are not those of its mirror with what the log has."""
+        """Return why the mirror of the former name, with the log applied, does not have the
+        table's rows; None if it has them."""
         tables = self._basis.tables
-        for one in (origin, table):
-            if one in busy or tables.loading(one):
-                return f"rows or columns of {one} are being read from MySQL"
-            if one in self._stale:
-                return f"the mirror of {one} shows more than its settings do"
+        for name in (origin, table):
+            if name in busy or tables.loading(name):
+                return f"rows or columns of {name} are being read from MySQL"
+            if name in self._stale:
+                return f"the mirror of {name} shows more than its settings allow"
         if (missed := tables.missed(origin)) is not None:
             return f"the patterns of earlier runs left {origin} out, up to {missed}"
-        known = tables.states.get(origin)
-        ended = known is not None and known.condition is TableCondition.DROPPED
-        return f"the mirror of {origin} is of a table that was dropped" if ended else None
+        state = tables.states.get(origin)
+        dropped = state is not None and state.condition is TableCondition.DROPPED
+        return f"the mirror of {origin} is of a table that was dropped" if dropped else None
 
     @cached_property
     def _stale(self) -> frozenset[TableName]:
-        """Asked once, since nobody else writes while a batch is captured."""
+        # Read once: nobody else writes while a batch is captured.
         return stale_tables(self._basis.work.ledger, self._basis.work.source.name)
 
     def _is_written(self, state: TableState | None) -> bool:
-        """Whether this ledger knows a version of its mirror, or a batch that is not merged yet says
-        what all of its rows are."""
+        """Return whether the ledger knows a version of the table's mirror, or a batch that is not
+        merged yet determines all rows of the table."""
         if state is None:
             return False
         ledger, source = self._basis.work.ledger, self._basis.work.source.name
@@ -132,10 +143,11 @@ class Renames:
             return True
         waiting = ledger.pending(source).get(state.table)
         parts = contents_of(ledger, source, state.table, waiting[0], waiting[-1]) if waiting else ()
-        return any(event.kind in _TOLD for part in parts for event in part.events)
+        return any(event.kind in _DETERMINE_ROWS for part in parts for event in part.events)
 
     def _alike(self, table: TableName, origin: TableName, shown: int | None) -> bool:
-        """Whether the lake shows the table as it showed the one of the former name."""
+        """Return whether the settings show the table in the lake as they showed the former name.
+        `shown`: the version of the structure in the former name's mirror."""
         now = self._basis.structures.version(table)
         if now is None or now.schema is None:
             return False
@@ -143,18 +155,16 @@ class Renames:
             return True
         work, history = self._basis.work, self._basis.structures.history.versions
         recorded = work.ledger.schema_versions(work.source.name, origin)
-        before = [
-            *(one for one in recorded if one.version == shown),
-            *[
-                one
-                for one in (*recorded, *(one for one in history if one.table == origin))
-                if one.knowledge is Knowledge.KNOWN and one.since != now.since
-            ][-1:],
+        earlier = [
+            version
+            for version in (*recorded, *(version for version in history if version.table == origin))
+            if version.knowledge is Knowledge.KNOWN and version.since != now.since
         ]
-        return bool(before) and all(_shows_alike(one, now) for one in before)
+        before = [*(version for version in recorded if version.version == shown), *earlier[-1:]]
+        return bool(before) and all(_shows_alike(version, now) for version in before)
 
 
-def _shows_alike(one: SchemaVersion, other: SchemaVersion) -> bool:
-    if one.shown_as is None:
+def _shows_alike(version: SchemaVersion, other: SchemaVersion) -> bool:
+    if version.shown_as is None:
         return other.shown_as is None
-    return one.shown_as.same_rules(other.shown_as)
+    return version.shown_as.same_rules(other.shown_as)

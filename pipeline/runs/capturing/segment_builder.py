@@ -1,7 +1,7 @@
-"""Runs of whole transactions → the rows of changelogs, numbered, and of the source's own tables.
+"""Groups of whole transactions → numbered rows of changelogs, and rows of the source's own tables.
 
-A batch with rows that were read by a condition begins where the reading's low is: nothing before
-it is left out of what was read, and what the log has behind it stands behind these rows, and wins.
+A batch with rows that were read by a condition begins at the low of that reading. The rows have
+every change before the low, and the changes that the log has after it come after the rows and win.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from pipeline.runs.capturing.captured_tables import CapturedTable, CapturedTable
 from pipeline.runs.capturing.cascade_watch import LostRows, Watch
 from pipeline.runs.capturing.image_decoder import Decoding
 from pipeline.runs.capturing.renames import Copies
-from pipeline.runs.capturing.table_changes import Following, Rules, TakenUp, behind
+from pipeline.runs.capturing.table_changes import Following, Rules, TakenUp, events_after
 from pipeline.runs.capturing.table_extents import Extents
 from pipeline.runs.loading.part import AGAIN, PartRead
 from pipeline.schema.consequences import Consequence
@@ -60,12 +60,13 @@ from pipeline.table import TableName
 from pipeline.table_state import TableEventKind
 
 _VERSION = 1
-"""These tables have one structure."""
+"""The source's own tables have one structure."""
 
 
 class CountedTransactions:
-    """What a run's transactions changed, counted block by block; `before`: the number of the
-    last change before the run, `marks`: of those that stand for its first transaction."""
+    """Rows and images of each transaction of a group, counted block by block. `before`: the number
+    of the last change before the group; `marks`: numbers of marks that belong to its first
+    transaction."""
 
     def __init__(self, group: TransactionGroup, before: int, marks: tuple[int, ...] = ()) -> None:
         self._before, self._marks = before, marks
@@ -73,27 +74,27 @@ class CountedTransactions:
         self._images: Integers = np.zeros(len(group.transactions), np.int64)
 
     def add(self, events: Integers, rows: Integers, images: Integers) -> None:
-        """Rows and images of each event of a block."""
-        of, number = events[:, columns.TRANSACTION], len(self.rows)
-        # Counts of rows fit a double exactly.
-        self.rows += np.bincount(of, rows, number).astype(np.int64)
-        self._images += np.bincount(of, images, number).astype(np.int64)
+        """Add the numbers of rows and images of a block's events."""
+        transactions, count = events[:, columns.TRANSACTION], len(self.rows)
+        # bincount sums doubles, which hold any number of rows exactly.
+        self.rows += np.bincount(transactions, rows, count).astype(np.int64)
+        self._images += np.bincount(transactions, images, count).astype(np.int64)
 
     @property
     def numbers(self) -> tuple[Integers, Integers]:
-        """Of each transaction's first and last change; both 0 where there is none."""
-        some = self._images > 0
+        """The numbers of each transaction's first and last change; both 0 if it has none."""
+        has_images = self._images > 0
         ends = self._before + np.cumsum(self._images)
-        first = np.where(some, ends - self._images + 1, 0)
-        last = np.where(some, ends, 0)
+        first = np.where(has_images, ends - self._images + 1, 0)
+        last = np.where(has_images, ends, 0)
         if self._marks:
             first[0], last[0] = self._marks[0], max(self._marks[-1], int(last[0]))
         return first, last
 
 
 class SourceRows:
-    """What one capture adds to its source's own tables. `hides`: values of some tables are not
-    shown, so that no text of a statement is: which tables it is about, nobody has read."""
+    """The rows that one capture adds to its source's own tables. `hides`: the settings hide values
+    of some table, so that no text of a statement is shown: it may have such values."""
 
     def __init__(
         self, store: SegmentStore, *, source: str, batch: int, hides: bool = False
@@ -101,12 +102,12 @@ class SourceRows:
         self._store = store
         self._source, self._batch, self._hides = source, batch, hides
         self._writer: SegmentWriter | None = None
-        self._held = HeldRows()
+        self._unwritten = HeldRows()
         self._statements: list[PlacedStatement] = []
 
     @property
     def statements(self) -> int:
-        """How many statements were told so far."""
+        """The number of statements so far."""
         return len(self._statements)
 
     def statement(
@@ -116,13 +117,13 @@ class SourceRows:
         actions: Mapping[TableName, Consequence],
         sequence: int,
     ) -> None:
-        """A statement that the history has; `sequence`: the last change before it."""
+        """Add a statement that the history has; `sequence`: the last change before it."""
         self._statements.append(PlacedStatement(logged, followed, dict(actions), sequence))
 
     def transactions(
         self, group: TransactionGroup, marks: TransactionMarks, counted: CountedTransactions
     ) -> None:
-        """All of a run's."""
+        """Add the transactions of a group."""
         texts = group.texts.lists(len(group.transactions))
         rows = transaction_rows(
             marks,
@@ -135,12 +136,13 @@ class SourceRows:
             cut=group.transactions[:, columns.TEXT_BYTES] > MOST_BYTES,
             batch=self._batch,
         )
-        self._held.add(rows)
-        if self._held.enough:
+        self._unwritten.add(rows)
+        if self._unwritten.enough:
             self._write()
 
     def finish(self, history: History) -> tuple[SourcePart, ...]:
-        """Write and close every file (durable); `history`: what this capture adds to it."""
+        """Write and close every file, which makes it durable. `history`: the part of the history
+        that this capture adds."""
         self._write()
         parts = []
         if self._statements:
@@ -152,18 +154,18 @@ class SourceRows:
         return tuple(parts)
 
     def drop(self) -> None:
-        """Nothing that was written counts."""
-        self._held.clear()
+        """Discard all rows, written or not."""
+        self._unwritten.clear()
         if self._writer is not None:
             self._writer.drop(0)
 
     def _write(self) -> None:
-        if not self._held.batches:
+        if not self._unwritten.batches:
             return
         if self._writer is None:
             self._writer = self._open(SourceTable.TRANSACTIONS)
-        self._writer.write(pa.Table.from_batches(self._held.batches))
-        self._held.clear()
+        self._writer.write(pa.Table.from_batches(self._unwritten.batches))
+        self._unwritten.clear()
 
     def _open(self, table: SourceTable) -> SegmentWriter:
         return self._store.open(
@@ -175,7 +177,7 @@ class SourceRows:
 
 
 class Segmenter:
-    """Takes the runs of one buffer; `tables` gets the rows."""
+    """The `Taker` of a capture: decodes the groups of one buffer and gives the rows to `tables`."""
 
     def __init__(
         self,
@@ -204,41 +206,42 @@ class Segmenter:
         self._watch = Watch(structures, following.wanted)
         self._decoding = Decoding(structures, rules.shaping, updated=tables.files.updated)
         self._undecodable: set[TableName] = set()
-        # What the log reader asks of its taker, and one of these parts answers alone.
+        # Methods of `Taker` that one of these parts answers alone.
         self.wanted, self.lose, self.reach = following.wanted, following.lose, following.reach
         self.watches, self.follow = self._watch.watches, self._decoding.follow
         self.rows = 0
         self.softened, self.unknown = Counter[str](), Counter[str]()
         self.filled: Set[TableName] = self._decoding.filled
-        """Tables whose inserted rows were given defaults that the history has."""
+        """Tables whose inserted rows got defaults from the history."""
         self.renamed: Mapping[TableName, TableName] = {}
-        """Names that tables had in this batch, each with the one that its table has now."""
+        """Former names of tables that this batch renamed, each with the table's present name."""
 
     @property
     def changes(self) -> int:
         return self._tables.changes
 
     def tables_with_rows(self) -> Iterator[TableName]:
-        """Captured tables whose rows this batch has, or keeps while their transaction is
+        """Yield the captured tables whose rows this batch has, or keeps while their transaction is
         prepared."""
-        mapped = {known.table for known in self._decoding.buffer.maps.known}
+        mapped = {table_map.table for table_map in self._decoding.buffer.maps.known}
         captured = filter(self._captured, mapped - self._undecodable)
         yield from filter(self._tables.wanted, captured)
         yield from self._tables.files.tables - self._undecodable
 
     def parents(self, others: Iterable[TableName]) -> dict[TableName, frozenset[TableName]]:
-        """Parents of foreign keys that this batch has events of, and those among `others`, each
-        with the tables in the lake whose rows the server may have changed with the parent's."""
-        children = {table: self._watch.children(table) for table in others}
-        found = children | self._watch.inspected
+        """Return the parents of foreign keys of which this batch has events, and `others`, each
+        with its children in the lake, whose rows the server may have changed with the parent's."""
+        by_parent = {table: self._watch.children(table) for table in others}
+        by_parent |= self._watch.inspected
         return {
-            parent: frozenset(filter(self._tables.known, filter(self.wanted, those)))
-            for parent, those in found.items()
+            parent: frozenset(filter(self._tables.known, filter(self.wanted, children)))
+            for parent, children in by_parent.items()
         }
 
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
-        """A statement changed structures."""
-        renames = {one.table: one.to for one in followed.effects if isinstance(one, Renamed)}
+        """Follow a statement that changed structures."""
+        renamed = (effect for effect in followed.effects if isinstance(effect, Renamed))
+        renames = {effect.table: effect.to for effect in renamed}
         moved = {table: renames.get(name, name) for table, name in self.renamed.items()}
         self.renamed = moved | renames
         actions = self.following.changed(logged, followed)
@@ -259,7 +262,7 @@ class Segmenter:
         self._decoding.buffer.maps.ask_again()
 
     def put(self, group: TransactionGroup) -> None:
-        """Decode and number a run's rows."""
+        """Decode and number a group's rows."""
         marks = marks_of(group)
         counted = CountedTransactions(group, self._tables.last, self.following.take_emptied())
         for block in group.blocks:
@@ -279,21 +282,22 @@ class Segmenter:
     ) -> None:
         images_of, rows_of = (np.zeros(len(block.events), np.int64) for _ in range(2))
         lost = self._lost(group, block)
+        # Rows before the loss are decoded first, while their table still counts as wanted.
         decoded = self._decoded(group, block, lost)
         self.following.end_at(lost)
-        for one in decoded:
-            images_of[one.which] = one.images
-            rows_of[one.which] = one.rows
+        for of_table in decoded:
+            images_of[of_table.which] = of_table.images
+            rows_of[of_table.which] = of_table.rows
         counted.add(block.events, rows_of, images_of)
         first_of = self._tables.last + 1 + np.cumsum(images_of) - images_of
-        for one in decoded:
-            self._hold(group, one, first_of[one.which], marks)
+        for of_table in decoded:
+            self._add(group, of_table, first_of[of_table.which], marks)
         self._tables.changes += int(images_of.sum())
 
     def _decoded(
         self, group: TransactionGroup, block: Block, lost: dict[TableName, LostRows]
     ) -> list[Decoded]:
-        """A block's rows by their tables, each table's in the order of the log."""
+        """Return a block's rows by table, each table's in the order of the log."""
         decoded: list[Decoded] = []
         for name, which, part in by_table(block, self._decoding.buffer.maps.known):
             if not self._captured(name):
@@ -303,20 +307,21 @@ class Segmenter:
                 which, part = which[kept], Block(part.data, part.events[kept])
                 if not len(which):
                     continue
-            done = self._decoded_table(group, name, which, part)
-            if done is not None:
-                decoded.append(done)
+            of_table = self._decoded_table(group, name, which, part)
+            if of_table is not None:
+                decoded.append(of_table)
         return decoded
 
     def _decoded_table(
         self, group: TransactionGroup, name: TableName, which: Integers, part: Block
     ) -> Decoded | None:
-        """Where one of a table's events is bad, none of this block counts: its changes end
-        between two transactions, before the first one here."""
+        """Return a table's decoded events; None if nothing of the table is taken from this block.
+        If one event cannot be decoded, none of the block counts: the table stops before the first
+        of its transactions here, so that no transaction is captured in part."""
         if not self._tables.wanted(name) or self.following.joining.waits(name):
             return None
         if (low := self.following.lows.get(name)) is not None:
-            later = behind(group, part.events, low)
+            later = events_after(group, part.events, low)
             which, part = which[later], Block(part.data, part.events[later])
             if not len(which):
                 return None
@@ -329,28 +334,29 @@ class Segmenter:
             self.following.quarantine(name, at, error)
             return None
         except DamagedEvent as error:
-            # Its event is framed and may be checked: nothing else in the log depends on it.
+            # The event's frame and checksum are right, so the rest of the log can be read.
             self._undecodable.add(name)
             self.following.quarantine(name, at, TableError(error.message, hint=error.hint))
             return None
         return Decoded.of(table, which, part.events, batches)
 
-    def _hold(
+    def _add(
         self,
         group: TransactionGroup,
         decoded: Decoded,
         first_sequence: Integers,
         marks: TransactionMarks,
     ) -> None:
-        """`first_sequence`: the number of each event's first image."""
+        """Give a table's rows to its segment. `first_sequence`: the number of each event's first
+        image."""
         table = decoded.table
         if group.from_file:
             self._tables.files.begin_part(table)
         first_row = _first_rows(table, group, decoded)
-        held = np.zeros(len(decoded.which), np.int64)
+        added = np.zeros(len(decoded.which), np.int64)
         for images in decoded.batches:
             first_event = int(images.event[0].as_py())
-            numbers = sequences(images, first_sequence, int(held[first_event]))
+            numbers = sequences(images, first_sequence, int(added[first_event]))
             rows = with_marks(
                 images,
                 numbers,
@@ -361,9 +367,9 @@ class Segmenter:
                 batch=self._tables.batch,
                 schema_version=table.version.version,
             )
-            held += images_per_event(images, len(held))
+            added += images_per_event(images, len(added))
             self._count(table, images, numbers)
-            self._tables.files.hold(table, rows)
+            self._tables.files.add(table, rows)
 
     def _count(self, table: CapturedTable, images: RowImages, numbers: Integers) -> None:
         table.first = table.first or int(numbers[0])
@@ -376,38 +382,38 @@ class Segmenter:
         for column, count in images.unknown.items():
             self.unknown[f"{table.version.table}.{column}"] += count
 
-    # -- rows that no log tells -----------------------------------------------------------
+    # -- changes by foreign keys that are not logged ------------------------------------------
 
     def _lost(self, group: TransactionGroup, block: Block) -> dict[TableName, LostRows]:
-        """Captured tables that the server changed in this block without a word in the log."""
+        """Return the captured tables that the server changed in this block without logging it."""
         maps = self._decoding.buffer.maps.known
         losses = self._watch.lost(group, block, maps)
         for table in list(losses):
             if self.following.joining.waits(table) or not self._has_rows(losses[table], block):
                 del losses[table]
             elif (low := self.following.lows.get(table)) is not None:
-                later = Block(block.data, block.events[behind(group, block.events, low)])
-                again = self._watch.lost(group, later, maps).get(table)
+                later = Block(block.data, block.events[events_after(group, block.events, low)])
+                later_loss = self._watch.lost(group, later, maps).get(table)
                 del losses[table]
-                if again is not None:
-                    losses[table] = again
+                if later_loss is not None:
+                    losses[table] = later_loss
         return losses
 
     def _has_rows(self, loss: LostRows, block: Block) -> bool:
-        """Whether the lake may have rows of the table by then."""
+        """Return whether the table has rows in the lake, or in this block up to the loss."""
         if self._tables.known(loss.table):
             return True
         so_far = block.events[block.events[:, columns.TRANSACTION] <= loss.transaction]
-        known = self._decoding.buffer.maps.known
+        maps = self._decoding.buffer.maps.known
         numbers = set(so_far[:, columns.MAP])
-        return any(known[int(number)].table == loss.table for number in numbers)
+        return any(maps[int(number)].table == loss.table for number in numbers)
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Events of one table map, decoded: `which` rows of the block's index they are, their
-    part of that index, and their images in batches. Of each event: how many images and rows are
-    taken, and how many rows it counts up to the last of those."""
+    """The decoded events of one table. `which`: their rows in the block's index; `events`: these
+    rows of the index; `batches`: their images. For each event: the numbers of `images` and `rows`
+    that are taken, and `spans`, the number of its rows up to the last one taken."""
 
     table: CapturedTable
     which: Integers
@@ -431,7 +437,7 @@ class Decoded:
 
 
 def marks_of(group: TransactionGroup) -> TransactionMarks:
-    """What all images of a run's transactions have in common."""
+    """Return the marks that all images of a transaction share, for each transaction of a group."""
     names = pa.array([str(file) for file in group.files], pa.string())
     return TransactionMarks(
         file=names.take(pa.array(group.transactions[:, columns.FILE])),
@@ -440,31 +446,32 @@ def marks_of(group: TransactionGroup) -> TransactionMarks:
     )
 
 
-def _first_rows(table: CapturedTable, group: TransactionGroup, one: Decoded) -> Integers:
-    """`_row` of each event's first row: 0, but where several events share a place in the
-    log (inside a payload, or at an XA COMMIT) they are counted on."""
-    offsets = one.events[:, columns.OFFSET]
-    files = group.transactions[one.events[:, columns.TRANSACTION], columns.FILE]
-    same = np.zeros(len(offsets), bool)
-    same[1:] = (np.diff(offsets) == 0) & (np.diff(files) == 0)
-    here = (str(group.files[files[0]]), int(offsets[0]))
-    before = table.rows_there if here == table.place else 0
-    ends = np.cumsum(one.spans)
-    starts = ends - one.spans
-    heads = np.flatnonzero(~same)
-    since = np.repeat(starts[heads], np.diff(heads, append=len(same)))
-    first = starts - since
+def _first_rows(table: CapturedTable, group: TransactionGroup, decoded: Decoded) -> Integers:
+    """Return the `_row` of each event's first row. It is 0, except for events that share their
+    place in the log with the event before (inside a compressed payload, or at an XA COMMIT): they
+    are counted on, so that place and `_row` identify a change."""
+    offsets = decoded.events[:, columns.OFFSET]
+    files = group.transactions[decoded.events[:, columns.TRANSACTION], columns.FILE]
+    same_place = np.zeros(len(offsets), bool)
+    same_place[1:] = (np.diff(offsets) == 0) & (np.diff(files) == 0)
+    place = (str(group.files[files[0]]), int(offsets[0]))
+    before = table.rows_there if place == table.place else 0
+    ends = np.cumsum(decoded.spans)
+    starts = ends - decoded.spans
+    heads = np.flatnonzero(~same_place)
+    # Each event's rows are counted from the first event at the same place.
+    first = starts - np.repeat(starts[heads], np.diff(heads, append=len(same_place)))
     first[: heads[1] if len(heads) > 1 else len(first)] += before
     table.place = (str(group.files[files[-1]]), int(offsets[-1]))
-    table.rows_there = int(first[-1] + one.spans[-1])
+    table.rows_there = int(first[-1] + decoded.spans[-1])
     return first
 
 
 def put_part(
     part: PartRead, tables: CapturedTables, structures: SchemaTracker, moment: datetime
 ) -> None:
-    """Rows that were read by a condition, at `moment`, stand before all that the log has: who is
-    gone at the source first, then the rows that are there."""
+    """Add the rows that were read by a condition, at `moment`, before all changes of the log: first
+    the rows that the source does not have any more, as deletes, then the rows that it has."""
     version = structures.version(part.table)
     if (
         version is None
@@ -473,20 +480,20 @@ def put_part(
         or not tables.wanted(part.table)
     ):
         raise RowsNotRead(
-            f"{part.table} was altered, or stopped, while it was read",
+            f"{part.table} was altered, or stopped, while its rows were read",
             hint=AGAIN.format(part.table),
         )
     try:
         table = tables.opened(version, part.low)
     except TableError as error:
         raise RowsNotRead(f"{part.table}: {error.reason}", hint=error.hint) from error
-    own = table.schema.types[len(MARKS) : len(MARKS) + len(part.structure.columns)]
+    types = table.schema.types[len(MARKS) : len(MARKS) + len(part.structure.columns)]
     row = 0
-    for kind, waiting in (
+    for kind, rows in (
         (ChangeType.DELETE, part.gone),
         (ChangeType.UPDATE_POSTIMAGE, part.rows),
     ):
-        for batch in waiting.batches():
+        for batch in rows.batches():
             count = batch.num_rows
             numbers = np.arange(count)
             marks = {
@@ -501,13 +508,14 @@ def put_part(
                 "_schema_version": version.version,
                 "_derived": True,
             }
-            arrays = [column.cast(to) for column, to in zip(batch.columns, own, strict=True)]
+            arrays = [column.cast(to) for column, to in zip(batch.columns, types, strict=True)]
+
             table.first = table.first or tables.last + 1
             row += count
             tables.changes += count
             table.last = tables.last
-            tables.files.hold(table, changelog_rows(table.schema, count, marks, arrays))
+            tables.files.add(table, changelog_rows(table.schema, count, marks, arrays))
     table.counts += RowCounts(updated=part.rows.rows, deleted=part.gone.rows)
     order = part.order
     reason = f"{order.author} had rows read again where {order.condition.text}: {order.reason}"
-    tables.happened(TableEventKind.REFRESHED, version, reason)
+    tables.record_event(TableEventKind.REFRESHED, version, reason)

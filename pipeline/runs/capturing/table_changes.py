@@ -1,11 +1,10 @@
-"""What becomes of the tables of one capture: by statements, at places they wait for, by rows that
-nobody can decode.
+"""How the tables of one capture change: by statements, at places of the log for which they wait,
+and by rows that cannot be decoded.
 
-Tables that are read from the source are joined with the log while it is read. Tables that come back
-through the log count from their own places on: what lies before was captured before they
-stopped, rows, and statements that begin there. A structure that a person gave holds from that place
-on, or, where a statement stands there, from behind it: that statement is the one that could not be
-followed.
+Tables that are read from the source are joined with the log while it is read. A table that comes
+back through the log is captured from the place on where it stopped; rows and statements before that
+place were captured earlier. A structure that a person gave holds from that place on. If a statement
+begins exactly there, it is the one that could not be followed, and the structure holds after it.
 """
 
 from __future__ import annotations
@@ -61,10 +60,11 @@ from pipeline.table_state import Quarantine, SnapshotPart, TableEventKind, Table
 
 @dataclass(frozen=True, slots=True)
 class ReadPassed:
-    """A table that is read from the source, at a place that it waited for. `version`: of the
-    structure that was read; None of a table that is gone, or that could not be read; where only
-    columns were read, that of the log. `begins`: from here on the log counts. `whole`: all was
-    read, and nothing of it lies behind the place."""
+    """A table that is read from the source, at a place of the log for which it waited.
+
+    `version`: of the structure that was read, or of the log's if only columns were read; None if
+    the table was dropped or could not be read. `begins`: the table's log counts from here on.
+    `whole`: all rows were read as they were at this place."""
 
     reread: Reread
     version: SchemaVersion | None
@@ -73,7 +73,9 @@ class ReadPassed:
 
 
 class Joining:
-    """The tables of `rereads` that still wait for their place in the log."""
+    """The tables of `rereads` that wait for a place in the log. The rows of a load are read in
+    chunks between a low and a high: its log counts from the low on, and at the high it is
+    complete."""
 
     def __init__(self, rereads: Sequence[Reread], structures: SchemaTracker) -> None:
         followed = [
@@ -87,30 +89,30 @@ class Joining:
         self.followed: list[LoadFollowed] = []
         self.joined: list[LoadJoined] = []
         self.loaded: list[LoadProgress] = []
-        """What was read of the tables that are whole now."""
-        self._told: Coordinates | None = None
+        """The loads that ended."""
+        self._at: Coordinates | None = None
 
     def waits(self, table: TableName) -> bool:
-        """Whether the log tells nothing of the table yet."""
+        """Return whether the table's log does not count yet."""
         return table in self._lows and self._lows[table].columns is None
 
     def is_read(self, table: TableName) -> bool:
-        """Whether the place is between those at which its chunks were read, or are to be."""
+        """Return whether the table's rows are being read in chunks at this place of the log."""
         return table in self._partial
 
     def passed(self, at: Coordinates | None) -> Iterator[ReadPassed]:
-        """Places up to `at` that were waited for (None: the log is over). A high is passed once
-        all changes before it are numbered: they are up to the `at` of before."""
+        """Yield the tables whose places lie up to `at` (None: the log ended)."""
         for table, reread in list(self._lows.items()):
             if at is None or reread.low <= at:
                 del self._lows[table]
                 yield self._low(reread)
+        # A high is passed only once all changes before it have numbers: those up to the last `at`.
         for table, reread in list(self._highs.items()):
-            if at is None or (self._told is not None and reread.high <= self._told):
+            if at is None or (self._at is not None and reread.high <= self._at):
                 del self._highs[table]
                 self._partial.discard(table)
                 yield ReadPassed(reread, self._structures.version(table), begins=False)
-        self._told = at
+        self._at = at
 
     def _low(self, reread: Reread) -> ReadPassed:
         if reread.columns is not None:
@@ -119,7 +121,7 @@ class Joining:
             return ReadPassed(reread, None)
         not_shown = self._structures.not_shown(reread.table)
         if not_shown is not None and not_shown.need is Need.CONSENT:
-            # It was ordered before anybody was told what it would show.
+            # The read was ordered before the person knew what the mirror would show.
             return ReadPassed(replace(reread, error=not_shown), None)
         version = self._structures.adopt(reread.schema, reread.low)
         if reread.complete and reread.low == reread.high:
@@ -130,12 +132,12 @@ class Joining:
         return ReadPassed(reread, version, whole=False)
 
     def begin(self, reread: Reread, version: int, sequence: int) -> None:
-        """The log of the table counts behind the change of that number."""
+        """Record that the table's log counts after the change `sequence`."""
         if reread.load is not None:
             self.followed.append(LoadFollowed(reread.load.id, reread.table, sequence, version))
 
     def record(self, reread: Reread, version: int, sequence: int) -> None:
-        """The table's rows belong behind the change of that number."""
+        """Record that the rows that were read come after the change `sequence`."""
         if reread.load is not None:
             self.joined.append(LoadJoined(reread.load.id, reread.table))
             self.loaded.append(reread.load.progress)
@@ -143,16 +145,18 @@ class Joining:
         self.snapshots.append(part)
 
     def place(self, reread: Reread) -> tuple[int, int]:
-        """Behind which change, of which version, the rows of a load belong."""
+        """Return the number of the change after which the rows of a load come, and their
+        version."""
         assert reread.load is not None, "only loads are read in several places"
-        if reread.load.followed is not None:
-            return reread.load.followed.sequence, reread.load.followed.version
-        (begun,) = (begun for begun in self.followed if begun.load == reread.load.id)
-        return begun.sequence, begun.version
+        followed = reread.load.followed
+        if followed is not None:
+            return followed.sequence, followed.version
+        (begin,) = (begin for begin in self.followed if begin.load == reread.load.id)
+        return begin.sequence, begin.version
 
 
-def behind(group: TransactionGroup, events: Integers, low: Coordinates) -> Integers:
-    """Which events belong to transactions that end behind a place."""
+def events_after(group: TransactionGroup, events: Integers, low: Coordinates) -> Integers:
+    """Return the indexes of events whose transactions end after a place."""
     rows = group.transactions[events[:, columns.TRANSACTION]]
     ends = rows[:, columns.END_OFFSET]
     numbers = np.array([file.number for file in group.files])[rows[:, columns.FILE]]
@@ -162,8 +166,8 @@ def behind(group: TransactionGroup, events: Integers, low: Coordinates) -> Integ
 
 @dataclass(frozen=True, slots=True)
 class Comeback:
-    """A table, the order that brings it back, and the place it stopped at. `version`: what held for
-    it there; None where nothing was recorded."""
+    """A table that comes back: the order of a person, and the place at which the table stopped.
+    `version`: its version there, None if none was recorded."""
 
     order: TableOrder
     low: Coordinates
@@ -175,46 +179,49 @@ class Comeback:
 
 
 class ComingBack:
-    """The tables of one capture that come back."""
+    """The tables of one capture that come back, with the structures that hold where they begin."""
 
     def __init__(self, comebacks: Sequence[Comeback], structures: SchemaTracker) -> None:
         self.lows = {comeback.table: comeback.low for comeback in comebacks}
         self._structures = structures
-        self._held = [comeback for comeback in comebacks if comeback.version is not None]
+        self._recorded = [comeback for comeback in comebacks if comeback.version is not None]
         self._waiting = {
             comeback.table: comeback for comeback in comebacks if comeback.order.schema is not None
         }
         self._stopped_by: dict[TableName, Consequence] = {}
         self.doubts: dict[TableName, str] = {}
-        """Tables whose rows of before may have changed in a way that no log tells."""
+        """Tables whose earlier rows may have changed in an unknown way, each with the reason; they
+        have to be read from the source."""
 
     def passes(self, table: TableName, logged: LoggedStatement, consequence: Consequence) -> bool:
-        """Whether nothing follows from a statement for the table: it was followed before, or
-        a person says what came of it. What a statement that is followed does to rows no
-        structure tells: then it is read from the source."""
+        """Return whether a statement has no consequence for the table: it was followed before the
+        table stopped, or a person gave the structure that it left."""
         low = self.lows.get(table)
         if low is None:
             return False
-        given = table in self._waiting and logged.begin == low
-        if given:
+        is_given = table in self._waiting and logged.begin == low
+        if is_given:
             self._stopped_by[table] = consequence
-        return logged.begin < low or given
+        return logged.begin < low or is_given
 
-    def behind(self, logged: LoggedStatement) -> Iterator[tuple[Comeback, SchemaVersion]]:
-        """Structures that a person gave and that hold behind this statement."""
+    def given_after(self, logged: LoggedStatement) -> Iterator[tuple[Comeback, SchemaVersion]]:
+        """Yield the structures that a person gave and that hold after this statement."""
         for comeback in list(self._waiting.values()):
             if comeback.low == logged.begin:
                 yield self._adopted(comeback, logged.end, logged)
 
     def reached(self, at: Coordinates | None) -> Iterator[tuple[Comeback, SchemaVersion]]:
-        """Structures that hold before `at` and that a person gave (None: the log is over)."""
-        for one in self._held:
-            if one.version is not None and (at is None or one.low <= at):
-                self._structures.resume(one.version)
-        self._held = [comeback for comeback in self._held if at is not None and at < comeback.low]
-        for one in list(self._waiting.values()):
-            if at is None or one.low < at:
-                yield self._adopted(one, one.low)
+        """Resume recorded versions that hold at `at`; then yield the structures that a person gave
+        and that hold before `at` (None: the log ended)."""
+        for comeback in self._recorded:
+            if comeback.version is not None and (at is None or comeback.low <= at):
+                self._structures.resume(comeback.version)
+        self._recorded = [
+            comeback for comeback in self._recorded if at is not None and at < comeback.low
+        ]
+        for comeback in list(self._waiting.values()):
+            if at is None or comeback.low < at:
+                yield self._adopted(comeback, comeback.low)
 
     def _adopted(
         self, comeback: Comeback, at: Coordinates, logged: LoggedStatement | None = None
@@ -225,7 +232,7 @@ class ComingBack:
         before, renaming, doubt = self._structures.last_known(comeback.table), False, None
         stopped_by = self._stopped_by.get(comeback.table)
         if stopped_by is not None and stopped_by.rule != NOT_FOLLOWED:
-            # Its columns have the names that the statement left.
+            # The statement was understood, so the columns have the names that it left.
             renames, doubt = (), None if stopped_by.action in GOES_ON else stopped_by.reason
         elif stopped_by is not None and logged is not None:
             renaming = may_rename_columns(logged.text, logged.context)
@@ -238,17 +245,17 @@ class ComingBack:
         return comeback, self._structures.take_word(given, at, origins)
 
 
-# -- structures that are recorded already --------------------------------------------------
+# -- structures that earlier batches recorded ----------------------------------------------
 
 
 class RecordedBefore:
-    """The versions of batches from `since` on. Once a table is told otherwise
-    than then, nothing that was recorded of it counts any more."""
+    """Finds the version that a batch from `since` on recorded for the same structure at the same
+    place. Once a table differs from what was recorded, its later records do not count either."""
 
     def __init__(self, ledger: Ledger, source: str, since: int) -> None:
         self._ledger, self._source, self._since = ledger, source, since
-        self._known: dict[TableName, list[SchemaVersion]] = {}
-        self._others: set[TableName] = set()
+        self._versions: dict[TableName, list[SchemaVersion]] = {}
+        self._differing: set[TableName] = set()
 
     def __call__(
         self,
@@ -258,29 +265,30 @@ class RecordedBefore:
         reason: str | None,
         word: ColumnsFrom | None = None,
     ) -> SchemaVersion | None:
-        if table in self._others:
+        if table in self._differing:
             return None
-        if table not in self._known:
-            self._known[table] = self._ledger.schema_versions(self._source, table)
-        gone = Knowledge.DROPPED if reason is None else Knowledge.UNKNOWN
-        for version in reversed(self._known[table]):
-            told = gone.value
+        if table not in self._versions:
+            self._versions[table] = self._ledger.schema_versions(self._source, table)
+        without_schema = Knowledge.DROPPED if reason is None else Knowledge.UNKNOWN
+        for version in reversed(self._versions[table]):
+            fingerprint = without_schema.value
             if schema is not None:
-                told = schema_fingerprint(redacted(schema, hidden_of(version)))
-            same = version.since == since and version.fingerprint == told
+                fingerprint = schema_fingerprint(redacted(schema, hidden_of(version)))
+            same = version.since == since and version.fingerprint == fingerprint
             if version.batch >= self._since and same and word in (None, version.columns_from):
                 return version
-        self._others.add(table)
+        self._differing.add(table)
         return None
 
 
 def history_of(history: History, tables: Mapping[TableName, object]) -> History:
-    """What was learnt of these tables, and the statements that say so."""
+    """Return the part of the history that is about these tables, with its statements numbered
+    again from 0."""
     versions = [version for version in history.versions if version.table in tables]
-    told = sorted({version.statement for version in versions if version.statement is not None})
-    numbers = {statement: number for number, statement in enumerate(told)}
+    kept = sorted({version.statement for version in versions if version.statement is not None})
+    numbers = {statement: number for number, statement in enumerate(kept)}
     return History(
-        tuple(history.statements[number] for number in told),
+        tuple(history.statements[number] for number in kept),
         tuple(
             replace(
                 version, statement=None if version.statement is None else numbers[version.statement]
@@ -296,13 +304,13 @@ _EVENTS: Final = {
     Action.EMPTY: TableEventKind.TRUNCATED,
     Action.DROP: TableEventKind.DROPPED,
 }
-_OF_KNOWN: Final = (Action.FOLLOW, Action.EMPTY, Action.DROP)
-"""What is done only about a table that the lake has, or that is on its way there."""
+_NEEDS_TABLE: Final = (Action.FOLLOW, Action.EMPTY, Action.DROP)
+"""Actions that only concern a table that is in the lake, or on its way there."""
 
 _REFUSED: Final = {ENGINE_REFUSED: engine_hint, VERSIONED: versioning_hint}
-"""Rules of tables that no reading from the source can bring back, each with its cure."""
+"""Rules of tables that cannot be read from the source either, each with the hint for it."""
 
-GONE: Final = "the source has it not"
+GONE: Final = "it was dropped at the source before it could be read"
 """Why a table ends that was to be read from the source."""
 
 ALTERED: Final = "it was altered while its rows were read from the source"
@@ -310,8 +318,9 @@ ALTERED: Final = "it was altered while its rows were read from the source"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a capture goes by: the moment, the tables it may take, policies, who is told, what the
-    source says of a table whose structure is not known, and how the lake shows tables."""
+    """The rules of a capture: the clock, the tables to capture, policies, the callback for a table
+    that stops, the source's own reason for a table whose structure is not known, and how the lake
+    shows tables."""
 
     clock: Callable[[], datetime]
     captured: Callable[[TableName], bool]
@@ -323,9 +332,9 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class TakenUp:
-    """Tables that a capture takes up again: read from the source, or behind a place of their
-    own. `completed`: tables whose rows or columns are read from the server after the log was
-    captured, so that values which no log has stop none of them."""
+    """Tables that a capture takes up again: `rereads` from the source, `comebacks` from their own
+    places of the log on. `completed`: tables whose rows or columns are read from the server after
+    the log was captured, so that values which the log lacks do not stop them."""
 
     rereads: Sequence[Reread] = ()
     comebacks: Sequence[Comeback] = ()
@@ -337,8 +346,8 @@ def _same_rows(read: TableSchema | None, now: TableSchema | None) -> bool:
 
 
 class Following:
-    """The tables of one capture. `wants_changed` is called when other tables' rows are wanted
-    than before."""
+    """Follows the tables of one capture. `wants_changed` is called when the set of tables whose
+    rows are captured has changed."""
 
     def __init__(
         self,
@@ -364,34 +373,36 @@ class Following:
         whole = [reread for reread in taken_up.rereads if reread.columns is None]
         self._busy = {reread.table for reread in taken_up.rereads} | self.coming_back.lows.keys()
         self.lows = {reread.table: reread.low for reread in whole} | self.coming_back.lows
-        """Where the rows of tables begin to count that are read from a place of their own."""
+        """Places from which the log of a table counts, if not from the batch's start."""
 
     def wanted(self, table: TableName) -> bool:
         return self._rules.captured(table) and self._tables.wanted(table)
 
     def take_emptied(self) -> tuple[int, ...]:
-        """Numbers of the marks that statements left since this was asked last."""
+        """Return the numbers of the marks that statements added since the last call."""
         emptied, self._emptied = self._emptied, ()
         return emptied
 
     def changed(
         self, logged: LoggedStatement, followed: FollowedStatement
     ) -> Mapping[TableName, Consequence]:
-        """A statement changed structures: what followed for each table that is captured."""
+        """Follow a statement that changed structures; return its consequence for each captured
+        table."""
         self._extents.followed(followed.effects)
         rules = self._rules
-        found = consequences(followed, rules.policies_of, logged, rules.shaping.treated)
         supplies = {} if self._copies is None else self._copies(followed.effects, self._busy)
-        found = with_supplies(found, supplies)
+        by_table = with_supplies(
+            consequences(followed, rules.policies_of, logged, rules.shaping.treated), supplies
+        )
         actions: dict[TableName, Consequence] = {}
-        marked: list[SchemaVersion] = []
-        for table, consequence in found.items():
+        copied: list[SchemaVersion] = []
+        for table, consequence in by_table.items():
             supply = supplies.get(table)
             if consequence.rule == PER_ROW and table in self._completed_later:
                 consequence = replace(consequence, action=Action.FOLLOW)
             waits = self.joining.waits(table) or self.coming_back.passes(table, logged, consequence)
             if self.wanted(table) and not waits:
-                if self._tables.known(table) or consequence.action not in _OF_KNOWN:
+                if self._tables.known(table) or consequence.action not in _NEEDS_TABLE:
                     actions[table] = consequence
                 unknown = any(
                     isinstance(effect, UnknownTable) and effect.table == table
@@ -401,50 +412,53 @@ class Following:
                 if not_shown is not None:
                     self.quarantine(table, logged.begin, not_shown)
                 elif isinstance(supply, FromMirror) and consequence.action is Action.COPY:
-                    marked += self._copy(table, supply.origin, logged, consequence.reason)
+                    copied += self._copy(table, supply.origin, logged, consequence.reason)
                 else:
                     self._follow(table, consequence, logged, unknown=unknown)
-        for version in marked:
+        # The marks of copied tables come after everything else that the statement did.
+        for version in copied:
             self._mark(ChangeType.RESNAPSHOT, version, logged)
-        for comeback, version in self.coming_back.behind(logged):
-            self._take_word(comeback, version)
+        for comeback, version in self.coming_back.given_after(logged):
+            self._take_given(comeback, version)
         return actions
 
     def reach(self, at: Coordinates | None) -> None:
-        """Tables that waited for a place before `at` (None: the log is over)."""
-        for back, given in self.coming_back.reached(at):
-            self._take_word(back, given)
+        """Take up the tables that waited for a place before `at` (None: the log ended)."""
+        for comeback, given in self.coming_back.reached(at):
+            self._take_given(comeback, given)
         for passed in self.joining.passed(at):
             reread, version = passed.reread, passed.version
             if reread.error is not None:
                 self.quarantine(reread.table, reread.low, in_vain(reread.error, reread.columns))
             elif reread.columns is not None:
-                self._completed(reread, version)
+                self._complete_columns(reread, version)
             elif not passed.begins:
-                self._loaded(reread, version)
+                self._end_load(reread, version)
             elif version is None:
-                self._gone(reread)
+                dropped = self._structures.version(reread.table)
+                if dropped is not None:
+                    self._tables.record_event(TableEventKind.DROPPED, dropped, GONE)
             else:
                 self._counts_from(reread, version, whole=passed.whole)
 
     def begin_load(self, reread: Reread) -> None:
-        """Begin to read all rows of a table whose log was captured up to `reread.low`. The changes
-        after that place count together with the rows."""
+        """Begin to read all rows of a table whose log was captured up to `reread.low`. The rows
+        count together with the changes after that place."""
         version = self._structures.version(reread.table)
         assert version is not None, "its structure is known"
         self._counts_from(reread, version, whole=False)
 
     def rewrite(self, table: TableName, origin: FromChangelog) -> None:
-        """Record that a table's mirror is written again from its changelog. One that was
-        quarantined or dropped meanwhile has no use for that."""
+        """Record that a table's mirror is written again from its changelog, unless the table was
+        stopped or dropped meanwhile."""
         version = self._structures.version(table)
         if version is not None and version.schema is not None and self.wanted(table):
             itself = None if origin.base is None else table
-            self._tables.happened(TableEventKind.REBUILT, version, origin.told, itself)
+            self._tables.record_event(TableEventKind.REBUILT, version, origin.told, itself)
 
     def quarantine(self, table: TableName, at: Coordinates, error: TableError) -> None:
-        """The table goes no further than `at`; where its rows are whole at the source alone, the
-        next run reads it there."""
+        """Stop the table at `at`. If only the source has its values (`ValueLeftOut`), the next run
+        reads it there."""
         if isinstance(error, ValueLeftOut):
             self._reread(table, at, owed(error.reason))
             return
@@ -454,15 +468,16 @@ class Following:
         self._wants_changed()
 
     def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
-        """The source alone knows the table's rows behind `at`: the next run reads them there, but
-        for a table that is read from the source behind it anyway."""
+        """Note that only the source has the table's rows after `at`: the next run reads them there,
+        unless the table is being read from the source at a later place anyway."""
         version, low = self._structures.version(table), self.lows.get(table)
-        there = version is not None and version.knowledge is not Knowledge.DROPPED
-        if there and self.wanted(table) and (low is None or low <= at):
+        exists = version is not None and version.knowledge is not Knowledge.DROPPED
+        if exists and self.wanted(table) and (low is None or low <= at):
             self._reread(table, at, owed(reason))
 
     def end_at(self, lost: Mapping[TableName, LostRows]) -> None:
-        """Tables that lost rows which no log tells go no further, or are read anew."""
+        """Stop the tables that foreign keys changed without logging it; by the policy, the next run
+        reads them again."""
         for table, loss in lost.items():
             if not self._tables.wanted(table):
                 continue
@@ -475,8 +490,8 @@ class Following:
     def _why_not_shown(
         self, table: TableName, consequence: Consequence, followed: FollowedStatement
     ) -> TableError | None:
-        """Why nothing but a person may bring the table back: it may have rows from here on of which
-        the settings of another name hide more, and would be read as its own say."""
+        """Return why only a person may bring the table back: from here on it may have rows of
+        another name whose settings hide more than its own, and reading it would show them."""
         refused = self._structures.not_shown(table)
         if refused is not None or not self._rules.shaping.hides:
             return refused
@@ -484,10 +499,10 @@ class Following:
         effects = followed.effects
         exchanged = {e.table for e in effects if isinstance(e, Dirty) and e.reason == EXCHANGE}
         if table in exchanged and any(map(self._rules.shaping.rules_of, exchanged)):
-            others = ", ".join(sorted(str(one) for one in exchanged - {table}))
+            others = ", ".join(sorted(map(str, exchanged - {table})))
             why = f"it has rows of {others}, and the settings of one of them hide something"
         elif consequence.rule == RENAMED and version and version.knowledge is Knowledge.UNKNOWN:
-            why = f"{consequence.reason}, and what the settings hid of that is not known"
+            why = f"{consequence.reason}, and it is not known what the settings hid of those rows"
         hint = consent_hint(table)
         return None if why is None else TableError(why, hint=hint, need=Need.CONSENT)
 
@@ -499,11 +514,12 @@ class Following:
         *,
         unknown: bool,
     ) -> None:
-        """`unknown`: the statement met a table whose structure was not known."""
+        """Carry out the consequence of a statement. `unknown`: the table's structure before the
+        statement was not known."""
         version, kind = self._structures.version(table), _EVENTS.get(consequence.action)
         quarantined = consequence.action is Action.QUARANTINED
         if quarantined and consequence.rule not in _REFUSED and self.joining.is_read(table):
-            # Its structure may have been read behind the statement, and is read again.
+            # The load may have read the structure that the statement left: read the table again.
             self._reread(table, logged.end, owed(consequence.reason))
         elif quarantined:
             hint = _REFUSED.get(consequence.rule, resume_hint)(table)
@@ -515,10 +531,10 @@ class Following:
         elif kind is TableEventKind.CHANGED and self.joining.is_read(table):
             self._reread(table, logged.end, owed(ALTERED))
         elif kind is not None and version is not None:
-            if consequence.action in _OF_KNOWN and not self._tables.known(table):
+            if consequence.action in _NEEDS_TABLE and not self._tables.known(table):
                 return
-            if (met := self._tables.met(table)) is not None:
-                self.quarantine(table, logged.begin, met)
+            if (conflict := self._tables.name_conflict(table)) is not None:
+                self.quarantine(table, logged.begin, conflict)
                 return
             if kind is TableEventKind.TRUNCATED and version.schema is not None:
                 try:
@@ -526,17 +542,17 @@ class Following:
                 except TableError as error:
                     self.quarantine(table, logged.begin, error)
                     return
-            self._tables.happened(kind, version, consequence.reason)
+            self._tables.record_event(kind, version, consequence.reason)
 
     def _copy(
         self, table: TableName, origin: TableName, logged: LoggedStatement, reason: str
     ) -> Iterator[SchemaVersion]:
-        """The rows of another name are this table's from here on. Yields the version that the row
-        in its changelog has which says so: it comes behind all that the statement did."""
+        """Record that the table has the rows of `origin` from here on. Yield its version, for the
+        mark in its changelog."""
         version = self._structures.version(table)
-        assert version is not None, "it is known, or nothing is copied"
+        assert version is not None, "only tables with a known structure are copied"
         try:
-            self._tables.copied(version, logged.begin, origin, reason)
+            self._tables.copy(version, logged.begin, origin, reason)
         except TableError as error:
             self.quarantine(table, logged.begin, error)
             return
@@ -544,32 +560,33 @@ class Following:
         yield version
 
     def _mark(self, kind: ChangeType, version: SchemaVersion, logged: LoggedStatement) -> None:
-        """The statement is a change of all rows of a table."""
+        """Add the mark of a statement that changed all rows of a table."""
         at, gtid = logged.begin, logged.gtid
         self._tables.mark(kind, version, at, gtid, logged.committed_at, logged.executed_at)
         self._emptied = (*self._emptied, self._tables.last)
 
-    def _completed(self, reread: Reread, version: SchemaVersion | None) -> None:
-        """Columns were read of a table that goes on. One that was stopped before its place, or
-        dropped, has no use for them."""
+    def _complete_columns(self, reread: Reread, version: SchemaVersion | None) -> None:
+        """Record that columns of a table were read, unless it was stopped or dropped before."""
         if version is not None and version.schema is not None and self.wanted(reread.table):
-            self._tables.happened(TableEventKind.CHANGED, version, reread.why)
+            self._tables.record_event(TableEventKind.CHANGED, version, reread.why)
         self.joining.record(reread, reread.version, self._tables.last)
 
     def _reread(self, table: TableName, at: Coordinates, error: TableError) -> None:
         self._rules.on_quarantine(self._tables.quarantine(table, at, error))
         self._wants_changed()
 
-    def _take_word(self, comeback: Comeback, version: SchemaVersion) -> None:
+    def _take_given(self, comeback: Comeback, version: SchemaVersion) -> None:
+        """Record the structure that a person gave."""
         reason = f"{comeback.order.author} gave its structure"
         not_shown = self._structures.not_shown(comeback.table)
         if not_shown is not None:
             self.quarantine(comeback.table, comeback.low, not_shown)
             return
-        self._tables.happened(TableEventKind.CHANGED, version, reason)
+        self._tables.record_event(TableEventKind.CHANGED, version, reason)
 
     def _counts_from(self, reread: Reread, version: SchemaVersion, *, whole: bool) -> None:
-        """The log of a table counts again, over rows that are read, or are being read."""
+        """Record that the table's log counts from here on, after rows that were read (`whole`) or
+        are being read."""
         if whole:
             self._tables.loaded(reread.table)
         else:
@@ -578,25 +595,21 @@ class Following:
         self._tables.mark(ChangeType.RESNAPSHOT, version, reread.low, "", now, now)
         self.joining.begin(reread, version.version, self._tables.last)
         if whole:
-            self._tables.happened(TableEventKind.REREAD, version, reread.why)
+            self._tables.record_event(TableEventKind.REREAD, version, reread.why)
             self.joining.record(reread, version.version, self._tables.last)
         self._wants_changed()
 
-    def _loaded(self, reread: Reread, version: SchemaVersion | None) -> None:
-        """All chunks of a table are read, and the log behind the last of them. One that was
-        stopped, or dropped, meanwhile has no use for them."""
+    def _end_load(self, reread: Reread, version: SchemaVersion | None) -> None:
+        """Record that all chunks of a table were read, and the log up to the last of them, unless
+        the table was stopped or dropped meanwhile."""
         if version is None or not self._tables.loading(reread.table):
             return
         sequence, read = self.joining.place(reread)
-        # What changes rows, or how they are told, has ended the load at its statement.
+        # A new version does not matter as long as its rows have the same structure.
+
         if version.version != read and not _same_rows(reread.schema, version.schema):
             self._reread(reread.table, reread.high, owed(ALTERED))
             return
         self._tables.loaded(reread.table)
-        self._tables.happened(TableEventKind.REREAD, version, reread.why)
+        self._tables.record_event(TableEventKind.REREAD, version, reread.why)
         self.joining.record(reread, read, sequence)
-
-    def _gone(self, reread: Reread) -> None:
-        version = self._structures.version(reread.table)
-        if version is not None:
-            self._tables.happened(TableEventKind.DROPPED, version, GONE)

@@ -1,10 +1,10 @@
-"""Which tables the lake can have but a part of: asked of the source and the ledger, and followed
-through one capture.
+"""Partial tables: tables of which the lake may lack rows, because they existed before the log that
+was read begins.
 
-A table that was there before the log that is read begins may have rows that no log tells of:
-its mirror is a part of it. It is whole once it was empty at a place that was read: made,
-emptied or dropped by a statement there, or seen without a row; or once all of it was read from
-the source. A table that takes another's name is what it was under the old one.
+A partial table becomes whole at a place of the log where it is empty (a statement created, emptied
+or dropped it, or it was seen without rows), or when all its rows are read from the source. A RENAME
+changes nothing in this.
+
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pipeline.tables import TablePatterns
 
 
 class Extents:
-    """`known`: the partial tables before the capture."""
+    """The partial tables of one capture. `known`: those before it."""
 
     def __init__(self, known: Iterable[Extent] = ()) -> None:
         self._before = {extent.table: extent for extent in known}
@@ -39,33 +39,33 @@ class Extents:
         empty: Collection[TableName],
         by: Coordinates,
     ) -> None:
-        """These tables were there at `at`, where what is read of them begins; those of `empty`
-        had no row at `by`, or before."""
+        """Note tables that existed at `at`, where the log that is read begins. Those of `empty` had
+        no row at some place from `at` up to `by`."""
         for table in tables:
             self._now[table] = Extent(table, at, by if table in empty else None)
 
     def followed(self, effects: Iterable[Effect]) -> None:
-        """A statement did this, in order."""
+        """Follow the effects of a statement, in order."""
         for effect in effects:
             match effect:
                 case Created(table) | Dropped(table) | Truncated(table):
                     self._now.pop(table, None)
                 case Renamed(table, to):
-                    # Where a log is read again, the new name may have been taken long ago.
-                    was = self._now.pop(table, self._now.get(to))
-                    if was is not None:
-                        # Which table was seen empty under the old name nobody knows now.
-                        self._now[to] = Extent(to, was.begins)
+                    # If the log is read again, the table may be known under its new name already.
+                    extent = self._now.pop(table, self._now.get(to))
+                    if extent is not None:
+                        # It is not known which table was seen empty under the old name.
+                        self._now[to] = Extent(to, extent.begins)
                 case _:
                     pass
 
     def read(self, tables: Iterable[TableName]) -> None:
-        """All rows of these were read from the source."""
+        """Note that all rows of the tables were read from the source."""
         for table in tables:
             self._now.pop(table, None)
 
     def changed(self, end: Coordinates) -> tuple[Extent, ...]:
-        """What is another than before, for a capture that ends there."""
+        """Return the extents that a capture up to `end` changed."""
         now = {
             table: extent
             for table, extent in self._now.items()
@@ -79,8 +79,9 @@ class Extents:
 
 
 def extents_of(basis: Basis) -> tuple[Extents, Basis]:
-    """How much is known before the first event is read; and the same basis, with the server's
-    facts of after the moment in which tables were seen empty."""
+    """Return the partial tables before the first event is read, and the basis with facts of the
+    server that were read after the check for empty tables: its log's end then is the place by
+    which those were empty."""
     work, source = basis.work, basis.work.source
     extents = Extents(work.ledger.partial(source.name))
     read = [
@@ -99,27 +100,26 @@ def extents_of(basis: Basis) -> tuple[Extents, Basis]:
 
 
 def met_in_log(extents: Extents, basis: Basis) -> None:
-    """Tables that nothing but the log itself told of: the account did not see them when structures
-    were read, and they may have rows from before."""
-    met = [
+    """Note tables that are known only from the log, because the account could not see them when the
+    structures were read: they may have earlier rows."""
+    tables = [
         version.table
         for version in basis.structures.history.versions
         if version.origin is VersionOrigin.TABLE_MAP and version.version == 1
     ]
     start = basis.run_start.start.at
-    extents.begin(met, start, empty=(), by=start)
+    extents.begin(tables, start, empty=(), by=start)
 
 
 def partial_tables(ledger: Ledger, source: str, patterns: TablePatterns) -> tuple[Extent, ...]:
-    """Tables of the source that the lake can have but a part of, and whose rows nobody is reading
-    from the source."""
-    reading = {load.table for load in ledger.open_loads(source)}
-    partial = (extent for extent in ledger.partial(source) if extent.table not in reading)
+    """Return the partial tables of the source, without those that are being loaded."""
+    loading = {load.table for load in ledger.open_loads(source)}
+    partial = (extent for extent in ledger.partial(source) if extent.table not in loading)
     return tuple(extent for extent in partial if patterns.matches(extent.table))
 
 
 def proven(work: Workplace, report: VerifyReport) -> frozenset[TableName]:
-    """Partial tables that were found equal: they are whole, whatever the log tells of them."""
+    """Return the partial tables that a comparison found equal: they are whole."""
     partial = {extent.table for extent in work.ledger.partial(work.source.name)}
     return frozenset(
         table.table for table in report.tables if table.equal and table.table in partial
@@ -127,5 +127,6 @@ def proven(work: Workplace, report: VerifyReport) -> frozenset[TableName]:
 
 
 def note_equal(work: Workplace, lease: Lease, report: VerifyReport) -> None:
-    """… and nobody needs to look again."""
+    """Record that the tables which a comparison found equal are whole."""
+
     work.ledger.note_whole(lease, report.batch, proven(work, report))
