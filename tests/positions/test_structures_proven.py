@@ -313,7 +313,7 @@ def test_a_table_that_nobody_can_lock_is_neither_accused_nor_recorded(shop: Shop
         cursor.execute(SWAPPED)
         cursor.execute("set sql_log_bin = 1")
         cursor.execute(ROW)
-        with pytest.raises(SourceMoving, match=r"a is not the history's, and nobody can tell yet"):
+        with pytest.raises(SourceMoving, match=r"a is not the history's, and it is not known yet"):
             shop.run()
         assert shop.state("a").complete
         assert shop.kinds("a") == [("insert", 1)]

@@ -21,7 +21,6 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.cures import resume_hint
 from pipeline.runs.reports import CaptureReport
 from pipeline.segment import rows_by_table
-from pipeline.snapshot.progress import LoadProgress
 from pipeline.table import TableName
 
 
@@ -93,11 +92,6 @@ class BatchCapture:
             passed_statements=sum(reading.row_statements.passed.values()),
         )
 
-    def _loading(self) -> tuple[LoadProgress, ...]:
-        work = self._basis.work
-        loads = work.ledger.open_loads(work.source.name)
-        return tuple(load.progress for load in loads if work.source.patterns.matches(load.table))
-
     def report(
         self,
         record: CaptureRecord,
@@ -109,6 +103,7 @@ class BatchCapture:
         """Return the report; `began`: the reading of `perf_counter` when the capture began."""
         run_start, batch = self._basis.run_start, self._batch
         source = self._basis.work.source
+        loads = self._basis.work.ledger.open_loads(source.name)
         counts = rows_by_table(record.segments)
         return CaptureReport(
             batch=batch.id,
@@ -127,7 +122,7 @@ class BatchCapture:
             capture_seconds=perf_counter() - began,
             continuity=run_start.decision.continuity,
             short=self.reading.spent is not None or source.until is not None,
-            loading=self._loading(),
+            loading=tuple(load.progress for load in loads if source.patterns.matches(load.table)),
             loaded=tuple(self.segmenter.following.joining.loaded),
             largest=self.reading.largest,
             passed=record.passed_statements,

@@ -29,9 +29,9 @@ from pipeline.position import Coordinates
 from pipeline.retries import STRUCTURES
 from pipeline.runs.begin import RunStart, read_witness_of
 from pipeline.runs.capturing.logged_statements import (
+    all_statements,
     facts_of_server,
     facts_of_writer,
-    logged_statements,
 )
 from pipeline.runs.context import Workplace
 from pipeline.schema.code import changes_code
@@ -358,7 +358,8 @@ def statements_between(
             buffer.put(received)
             while (run := buffer.get()) is not None:
                 facts = facts_of_writer(run_start.facts, buffer.description)
-                yield from logged_statements(run, facts)
+                statements = all_statements(run, facts)
+                yield from (statement for statement in statements if not statement.for_rows)
                 buffer.ack()
             if buffer.stopped or buffer.ended:
                 break

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -32,21 +32,16 @@ _SURROGATES: Final = 0xDC00
 _IF_NOT_EXISTS: Final = re.compile(r"\bnot\b.*\bexists\b", re.IGNORECASE | re.DOTALL)
 
 
-def facts_of(version: str, flavour: str, settings: Mapping[str, str]) -> ServerDialect:
-    """Return what no event of the log says of the server, from its version and its variables."""
-    number = version_number(version)
+def facts_of_server(facts: ServerFacts) -> ServerDialect:
+    """Return the dialect of a server: what its events do not say."""
+    number, settings = version_number(facts.version), facts.settings
     return ServerDialect(
         version=ServerDialect().version if number is None else number,
-        flavour=flavour,
+        flavour=facts.flavour,
         lower_case_table_names=int(settings.get("lower_case_table_names") or 0),
         default_engine=settings.get("default_storage_engine") or "InnoDB",
         explicit_timestamps=settings.get("explicit_defaults_for_timestamp") == "ON",
     )
-
-
-def facts_of_server(facts: ServerFacts) -> ServerDialect:
-    """Return the dialect of the server that answered."""
-    return facts_of(facts.version, facts.flavour, facts.settings)
 
 
 def facts_of_writer(facts: ServerFacts, writer: Description | None) -> ServerDialect:
@@ -56,12 +51,9 @@ def facts_of_writer(facts: ServerFacts, writer: Description | None) -> ServerDia
         return facts_of_server(facts)
     # The log does not have this variable's value in the older version: assume its default.
     settings = {**facts.settings, "explicit_defaults_for_timestamp": "OFF"}
-    return facts_of(writer.version, writer.flavour, settings)
-
-
-def logged_statements(group: TransactionGroup, facts: ServerDialect) -> list[LoggedStatement]:
-    """Return a group's statements that may change a structure, in the order of the log."""
-    return [logged for logged in all_statements(group, facts) if not logged.for_rows]
+    return facts_of_server(
+        replace(facts, version=writer.version, flavour=writer.flavour, settings=settings)
+    )
 
 
 def all_statements(group: TransactionGroup, facts: ServerDialect) -> list[LoggedStatement]:

@@ -1,34 +1,36 @@
-"""The structures that a batch was read by, compared with the server's before anything is recorded.
+"""The proof that a batch was read by the structures that the server has, made before the batch is
+recorded.
 
-An ALTER under `sql_log_bin=0` is nowhere in the log. If it keeps the number and types of the
-columns, the rows after it look like those before it. So the server is asked once everything is
-read, when whatever was altered before the batch's end shows:
+An ALTER under `sql_log_bin=0` is not in the log. If it keeps the number and types of the columns,
+the rows after it look like those before it. So once the batch is read, the server is asked, which
+then shows every ALTER up to the batch's end:
 
-1. All tables at once, and after them the end of the log. The log up to there is read for its
-   statements alone, which are followed on a copy of the structures: a table that is like that is
-   proven.
-2. A table that differs may be about to be altered by a statement that is not logged yet, or that is
-   logged and not carried out yet. So it is asked about once more, while a lock keeps it as it is:
-   whoever altered it before has finished and is logged then. If it still differs, no statement of
-   the log made the difference.
+1. All tables are read from the server at once, and then the place where its log ends. The log up to
+   there is read for its statements, which are followed on a copy of the structures. A table that is
+   equal then is proven.
+2. A table may differ because of a statement in progress, which is carried out and not logged yet,
+   or logged and not carried out yet. So the table is read again under a lock: an ALTER that began
+   earlier has ended and is logged then. If the table still differs, no statement in the log made
+   the difference.
 
-Parents of foreign keys are asked about too, captured or not, if the server left it to their events
-to tell that rows of captured children changed: read by a wrong structure, an UPDATE of the column
-that children refer to looks like one of another column, and the children keep their old values.
 
-A batch that cannot be compared is recorded all the same, for the log itself is sound. Which tables
-it left open is noted in the ledger, and the next run that reads the log compares them, whether it
-reads rows of them or not. A batch that ends long before the log's end is not compared either: what
-lies between is not worth reading for that alone.
+Parents of foreign keys are compared too, captured or not, if the server logs only their events for
+changes in captured children. Read by a wrong structure, an UPDATE of the column to which children
+refer looks like an UPDATE of another column, and the children would keep their old values.
 
-Indexes, comments, collations, visibility and the like may differ: rows are read the same way. Each
-server prints a generated column's expression in its own form, so only whether there is one is
-compared.
+If tables cannot be compared, the batch is recorded nevertheless, because its log is sound. The
+ledger notes these tables, and the next run that reads the log compares them, even if it reads no
+rows of them. A batch that ends long before the log's end is not compared either, because reading
+all of that log would cost too much.
+
+Indexes, comments, collations, visibility and the like may differ: they do not change how rows are
+read. Each server prints the expression of a generated column in its own form, so only its presence
+is compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -63,8 +65,7 @@ from pipeline.shown import listed
 from pipeline.table import TableName
 
 FEW_BYTES: Final = 64 << 20
-"""The log after a batch is read for this proof if it is no longer than this, or than the log that
-the batch read."""
+"""Longest log after a batch that is read for this proof, unless the batch itself read more."""
 
 _SHOWN: Final = 5
 """Largest number of differences that a sentence names."""
@@ -76,9 +77,10 @@ _BUSY: Final = "others kept it locked"
 
 @dataclass(frozen=True, slots=True)
 class StructureProof:
-    """What the server's structures say of a batch. `misread`: captured tables of which nothing may
-    be recorded, and why. `parents`: tables that differ and are not captured, as the server has
-    them. `compared`: tables that could be compared; `unproven`: those that could not, and `why`."""
+    """The result of comparing a batch's structures with the server's. `misread`: captured tables
+    whose rows may not be recorded, each with the error. `parents`: tables that differ and are not
+    captured, as the server has them. `compared`: the tables that were compared; `unproven`: those
+    that could not be, for the reason `why`."""
 
     misread: Mapping[TableName, TableError] = field(default_factory=dict)
     parents: Mapping[TableName, TableSchema] = field(default_factory=dict)
@@ -105,12 +107,13 @@ def prove_structures(
     if not affected and not moved:
         return StructureProof()
     server, later = basis.work.server, _LaterStructures(basis, reading, segmenter)
-    called = {table: {table, segmenter.renamed.get(table, table)} for table in affected}
-    current = server.current_schemas(sorted(moved.union(*called.values())))
+    names_of = {table: {table, segmenter.renamed.get(table, table)} for table in affected}
+    current = server.current_schemas(sorted(moved.union(*names_of.values())))
     if (why := later.reach(current)) is not None:
         return StructureProof(unproven=frozenset(affected), why=why)
-    # An account that may not read a parent is not shown it, either.
-    own = frozenset().union(*(called[table] for table in affected if table in affected[table]))
+    # A captured table that the server does not show was dropped. A parent may only be invisible to
+    # the account.
+    own = frozenset().union(*(names_of[table] for table in affected if table in affected[table]))
     differing = [
         name
         for name in sorted({*current.tables} | own)
@@ -120,20 +123,21 @@ def prove_structures(
     misread: dict[TableName, TableError] = {}
     parents: dict[TableName, TableSchema] = {}
     for table in sorted(affected):
-        for name in sorted(called[table] & confirmed.keys()):
+        for name in sorted(names_of[table] & confirmed.keys()):
             schema, differences = confirmed[name]
-            for one in affected[table] - misread.keys():
-                misread[one] = _error(one, table, name, differences)
+            for captured in affected[table] - misread.keys():
+                misread[captured] = _error(captured, table, name, differences)
             if table not in affected[table] and schema is not None:
                 parents[table] = replace(schema, name=table)
     for table in misread.keys() & segmenter.renamed.keys():
         to = segmenter.renamed[table]
-        if to not in segmenter.renamed:  # it has these rows: without them the next run reads it
+        if to not in segmenter.renamed:
+            # The error of the old name suffices: the next run reads the table of the new name.
             misread.pop(to, None)
     for table in sorted(moved - misread.keys()):
         if table in current.tables and later.lacks(table) and _stays(basis, later, table):
             misread[table] = _not_renamed(table, segmenter.renamed[table])
-    unproven = frozenset(table for table in affected if called[table] & unclear.keys())
+    unproven = frozenset(table for table in affected if names_of[table] & unclear.keys())
     why = "; ".join(dict.fromkeys(unclear.values()))
     return StructureProof(misread, parents, frozenset(affected) - unproven, unproven, why)
 
@@ -156,16 +160,15 @@ def _affected(
 
 
 def _moved(basis: Basis, segmenter: Segmenter) -> frozenset[TableName]:
-    """Return captured tables that RENAME TABLE moved in this batch, if the log says so of temporary
-    tables too, as MariaDB's does."""
+    """Return the captured tables that RENAME TABLE renamed in this batch, on MariaDB only: its log
+    has renames of temporary tables too, which look the same."""
     if basis.run_start.facts.flavour != "mariadb":
         return frozenset()
     return frozenset(filter(basis.tables.known, filter(segmenter.wanted, segmenter.renamed)))
 
 
 def _stays(basis: Basis, later: _LaterStructures, table: TableName) -> bool:
-    """Return whether the server still has a table that the history moved away, while nobody can
-    create one of this name."""
+    """Return whether the server still has, under a lock, a table that the history renamed."""
     locked = _locked(basis, table, is_shown=False)
     return (
         isinstance(locked, CurrentSchemas)
@@ -190,8 +193,8 @@ _Confirmed = Mapping[TableName, tuple[TableSchema | None, tuple[str, ...]]]
 def _confirmed(
     basis: Basis, later: _LaterStructures, names: Iterable[TableName], current: CurrentSchemas
 ) -> tuple[_Confirmed, dict[TableName, str]]:
-    """Return which of the tables differ while a lock keeps them as they are, with what the server
-    has and the differences; and those of which that could not be told, and why."""
+    """Return the tables that still differ under a lock, each with the server's structure and the
+    differences; and the tables that could not be compared, each with the reason."""
     confirmed: dict[TableName, tuple[TableSchema | None, tuple[str, ...]]] = {}
     unclear: dict[TableName, str] = {}
     for name in names:
@@ -208,16 +211,17 @@ def _confirmed(
 
 
 def _locked(basis: Basis, table: TableName, *, is_shown: bool) -> CurrentSchemas | str | None:
-    """Return the table as it is while nobody can alter it; None if the account may not read all of
-    it, so that there is nothing to compare; a reason if others keep it locked. `is_shown`: the
-    first answer had it, without a lock."""
+    """Return the table as it is under a lock; None if the account may not read all of it, so that
+    there is nothing to compare; a reason if other sessions keep it locked. `is_shown`: the server
+    showed the table without a lock, so that it differs and must be compared: then a table that
+    stays locked raises `SourceMoving`."""
     try:
         return basis.work.server.locked_schema(table)
     except TableBusy as error:
         if not is_shown:
             return _BUSY
         raise SourceMoving(
-            f"the structure of {table} is not the history's, and nobody can tell yet whether a "
+            f"the structure of {table} is not the history's, and it is not known yet whether a "
             f"statement is about to be logged: {error.reason}",
             hint=f"run again; `show processlist` shows who keeps {table} locked",
         ) from error
@@ -228,8 +232,8 @@ def _locked(basis: Basis, table: TableName, *, is_shown: bool) -> CurrentSchemas
 def _error(
     table: TableName, subject: TableName, name: TableName, differences: tuple[str, ...]
 ) -> TableError:
-    """`subject`: the table that differs, `table` itself or a parent of it; `name`: what it is
-    called now."""
+    """Return the error of `table`. `subject`: the table that differs, `table` itself or a parent
+    of it; `name`: its present name."""
     whose = "" if subject == table else f"{subject}, which its foreign keys lead to: "
     if differences == _GONE:
         reason = "the source does not have it any more, and no statement in the log dropped it"
@@ -254,22 +258,27 @@ def _error(
 def note_unproven(
     work: Workplace, lease: Lease, proof: StructureProof, left_open: Unproven | None
 ) -> None:
-    """Say which tables could not be compared, and record which are still to be compared. Called
-    before the batch is recorded: if the run dies between the two, a table is compared once more
-    for nothing, and none is forgotten."""
+    """Report which tables could not be compared, and record which are still to be compared. Must
+    be called before the batch is recorded: a run that dies between the two then makes the next run
+    compare a table needlessly, but never forgets one."""
     before = frozenset() if left_open is None else left_open.tables
-    rule, sentence = "structures-compared", f"{_named(before)}: the structures are the server's"
+    rule, sentence = (
+        "structures-compared",
+        f"{listed(sorted(before))}: the structures are the server's",
+    )
     if proof.unproven:
         rule = "structures-not-compared"
         sentence = (
-            f"the structures of {_named(proof.unproven)} could not be compared with the server's: "
-            f"{proof.why}; their rows are recorded, and the next run that reads the log compares "
-            "them"
+            f"the structures of {listed(sorted(proof.unproven))} could not be compared with the "
+            f"server's: {proof.why}; their rows are recorded, and the next run that reads the log "
+            "compares them"
         )
+
         work.progress.note(sentence)
     left = proof.unproven
     if others := before - proof.compared - left:
         states = work.ledger.table_states(work.source.name)
+        # A paused table was not looked at in this run: it is compared once it comes back.
         paused = {t for t, state in states.items() if state.stopped_by is StoppedBy.PERSON}
         left |= others & paused
     if left != before:
@@ -277,13 +286,9 @@ def note_unproven(
         work.ledger.decide(lease, decision)
 
 
-def _named(tables: Collection[TableName]) -> str:
-    return listed(sorted(tables))
-
-
 class _LaterStructures:
-    """The structures at a place after the batch's end, which the statements in between lead to.
-    Nothing of them is recorded: the next batch follows them again."""
+    """The structures at a place after the batch's end. The statements up to there are followed, but
+    not recorded: the next batch follows them again."""
 
     def __init__(self, basis: Basis, reading: LogReading, segmenter: Segmenter) -> None:
         self._basis = basis
@@ -293,8 +298,8 @@ class _LaterStructures:
         self._schema: ServerSchema | None = None
 
     def reach(self, current: CurrentSchemas) -> str | None:
-        """Follow the log up to the place that the server's answer holds for; return why that is
-        not possible."""
+        """Follow the log up to the place for which the server's answer holds; return a reason if
+        that is not possible."""
         facts, head = self._basis.run_start.facts, current.head
         if current.server_uuid != facts.server_uuid:
             return (
@@ -311,7 +316,7 @@ class _LaterStructures:
         try:
             statements = list(statements_between(self._basis.work, run_start, begin, head))
         except (LogStops, DamagedEvent) as error:
-            # The next run meets it, and says what is to be done.
+            # The next run stops at the same place, with a hint.
             return f"the log cannot be followed from {begin} to {head}: {error.message}"
         # Statements after one that is not understood are followed too.
         unclear = [statement for statement in statements if not self._follow(statement)]
@@ -324,18 +329,18 @@ class _LaterStructures:
         return self._structure(table) is None
 
     def differences(self, table: TableName, server: TableSchema | None) -> tuple[str, ...]:
-        """Return how the server's structure differs; nothing if the table's structure is not known
-        at this place, or if it was dropped."""
+        """Return how the server's structure differs from the history's at this place; nothing if
+        the history does not have the table there."""
         history = self._structure(table)
         if history is None:
             return ()
         if server is None:
             return _GONE
         defaults = table in self._segmenter.filled
-        found = changed_meaning(history, server, defaults=defaults)
-        if found and self._basis.structures.told_by_log(table):
-            found = changed_meaning(history, server, told_by_log=True)
-        return found
+        changed = changed_meaning(history, server, defaults=defaults)
+        if changed and self._basis.structures.told_by_log(table):
+            changed = changed_meaning(history, server, told_by_log=True)
+        return changed
 
     def _structure(self, table: TableName) -> TableSchema | None:
         if self._schema is not None:
@@ -343,18 +348,19 @@ class _LaterStructures:
         version = self._basis.structures.version(table)
         return None if version is None else version.schema
 
-    def _known(self) -> ServerSchema:
+    def _whole(self) -> ServerSchema:
+
         return self._basis.structures.whole() if self._schema is None else self._schema
 
     def _follow(self, logged: LoggedStatement) -> bool:
         """Follow a statement; return whether it is known which tables it changed."""
-        statement = with_views(logged, self._known, self._basis.work.server)
+        statement = with_views(logged, self._whole, self._basis.work.server)
         change = read_change(statement.text, statement.context)
         if isinstance(change, Irrelevant):
             if changes_code(statement.text, statement.context):
-                self._schema = with_code(self._known(), statement.text, statement.context)
+                self._schema = with_code(self._whole(), statement.text, statement.context)
             return True
-        before = self._known()
+        before = self._whole()
         if isinstance(change, NotUnderstood):
             self._schema = forget(before, change.may_touch or ())
             return change.may_touch is not None
@@ -369,10 +375,10 @@ def changed_meaning(
     told_by_log: bool = False,
     defaults: bool = False,
 ) -> tuple[str, ...]:
-    """Return the differences that make rows mean something else, each as "what: history, server".
+    """Return the differences that change how rows are read, each as "what: history, server".
 
-    `told_by_log`: the history knows only what a TABLE_MAP says of the table. `defaults`: row images
-    left columns out, which were filled with the history's defaults.
+    `told_by_log`: the history has only what a TABLE_MAP event says of the table. `defaults`: row
+    images left columns out, which were filled with the history's defaults, so that these matter.
     """
     return tuple(_changed(history, server, told_by_log, defaults))
 
@@ -398,7 +404,7 @@ def _of_rows(table: TableSchema, defaults: bool) -> TableSchema:
 def _of_row(column: ColumnSchema, defaults: bool) -> ColumnSchema:
     return replace(
         column,
-        # information_schema does not show this column.
+        # information_schema does not show MariaDB's hash columns of UNIQUE keys.
         nullable=column.nullable or column.name.startswith("DB_ROW_HASH_"),
         zerofill=False,
         collation=None,
