@@ -374,17 +374,17 @@ def _unknown_code(between: Iterable[LoggedStatement], databases: Collection[str]
     server has now. A trigger is dropped and renamed together with its table."""
     unknown = set[str]()
     for logged in between:
-        read = read_change(logged.text, logged.context)
-        if isinstance(read, Irrelevant):
+        changes = read_change(logged.text, logged.context)
+        if isinstance(changes, Irrelevant):
             if changes_code(logged.text, logged.context):
                 return frozenset(databases)
             continue
-        if isinstance(read, NotUnderstood):
-            if read.may_touch is None:
+        if isinstance(changes, NotUnderstood):
+            if changes.may_touch is None:
                 return frozenset(databases)
-            unknown |= {table.database for table in read.may_touch}
+            unknown |= {table.database for table in changes.may_touch}
             continue
-        for change in read:
+        for change in changes:
             match change:
                 case DropTables(tables):
                     unknown |= {table.database for table in tables}
@@ -405,13 +405,13 @@ def touched_between(
     """Return the tables that the statements changed."""
     touched: dict[TableName, Touched] = {}
     for logged in between:
-        read = read_change(logged.text, logged.context)
-        if isinstance(read, Irrelevant):
+        changes = read_change(logged.text, logged.context)
+        if isinstance(changes, Irrelevant):
             continue
-        if isinstance(read, NotUnderstood):
-            names = dict.fromkeys(tables if read.may_touch is None else read.may_touch, False)
+        if isinstance(changes, NotUnderstood):
+            names = dict.fromkeys(tables if changes.may_touch is None else changes.may_touch, False)
         else:
-            names = touched_by(read, tables)
+            names = touched_by(changes, tables)
         for name, created in names.items():
             first = touched.get(name)
             touched[name] = Touched(logged.end, created if first is None else first.created)

@@ -484,13 +484,13 @@ def tables_changed(
 
 def _touched(statement: SchemaStatement, tables: list[TableName]) -> set[TableName]:
     logged = logged_statement(statement)
-    read = read_change(logged.text, logged.context)
-    if isinstance(read, Irrelevant):
+    changes = read_change(logged.text, logged.context)
+    if isinstance(changes, Irrelevant):
         return set()
-    if isinstance(read, NotUnderstood):
-        return set(tables if read.may_touch is None else read.may_touch)
-    emptied = {change.table for change in read if isinstance(change, TruncateTable)}
-    others = [change for change in read if not _creates(change)]
+    if isinstance(changes, NotUnderstood):
+        return set(tables if changes.may_touch is None else changes.may_touch)
+    emptied = {change.table for change in changes if isinstance(change, TruncateTable)}
+    others = [change for change in changes if not _creates(change)]
     return emptied | touched_by(others, tables).keys()
 
 

@@ -113,10 +113,12 @@ def prove_structures(
         return StructureProof(unproven=frozenset(affected), why=why)
     # A captured table that the server does not show was dropped. A parent may only be invisible to
     # the account.
-    own = frozenset().union(*(names_of[table] for table in affected if table in affected[table]))
+    captured = frozenset().union(
+        *(names_of[table] for table in affected if table in affected[table])
+    )
     differing = [
         name
-        for name in sorted({*current.tables} | own)
+        for name in sorted({*current.tables} | captured)
         if later.differences(name, current.tables.get(name))
     ]
     confirmed, unclear = _confirmed(basis, later, differing, current)
@@ -125,8 +127,8 @@ def prove_structures(
     for table in sorted(affected):
         for name in sorted(names_of[table] & confirmed.keys()):
             schema, differences = confirmed[name]
-            for captured in affected[table] - misread.keys():
-                misread[captured] = _error(captured, table, name, differences)
+            for captured_table in affected[table] - misread.keys():
+                misread[captured_table] = _error(captured_table, table, name, differences)
             if table not in affected[table] and schema is not None:
                 parents[table] = replace(schema, name=table)
     for table in misread.keys() & segmenter.renamed.keys():
@@ -147,14 +149,17 @@ def _affected(
 ) -> dict[TableName, frozenset[TableName]]:
     """Return the tables to be compared, each with the captured tables that were misread if it
     differs: itself, if it is captured, and children whose rows its events stand for."""
-    gone = {reread.table for reread in rereads if reread.schema is None}
+    dropped = {reread.table for reread in rereads if reread.schema is None}
     selected = {reread.table for reread in rereads if reread.error is None}
     earlier = frozenset() if left_open is None else left_open.tables
-    own = {*segmenter.tables_with_rows(), *filter(segmenter.wanted, selected | earlier)} - gone
+    captured = {
+        *segmenter.tables_with_rows(),
+        *filter(segmenter.wanted, selected | earlier),
+    } - dropped
     parents = segmenter.parents(filter(segmenter.watches, earlier))
-    tables = own | {parent for parent, children in parents.items() if children}
+    tables = captured | {parent for parent, children in parents.items() if children}
     return {
-        table: parents.get(table, frozenset()) | ({table} if table in own else frozenset())
+        table: parents.get(table, frozenset()) | ({table} if table in captured else frozenset())
         for table in tables
     }
 

@@ -341,8 +341,8 @@ class TakenUp:
     completed: Collection[TableName] = ()
 
 
-def _same_rows(read: TableSchema | None, now: TableSchema | None) -> bool:
-    return bool(read and now and row_structure(read) == row_structure(now))
+def _same_rows(schema: TableSchema | None, other: TableSchema | None) -> bool:
+    return bool(schema and other and row_structure(schema) == row_structure(other))
 
 
 class Following:
@@ -460,12 +460,10 @@ class Following:
         """Stop the table at `at`. If only the source has its values (`ValueLeftOut`), the next run
         reads it there."""
         if isinstance(error, ValueLeftOut):
-            self._reread(table, at, owed(error.reason))
-            return
-        if isinstance(error, StructureUnknown):
+            error = owed(error.reason)
+        elif isinstance(error, StructureUnknown):
             error = self._rules.why_unknown(table, error)
-        self._rules.on_quarantine(self._tables.quarantine(table, at, error))
-        self._wants_changed()
+        self._stop(table, at, error)
 
     def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
         """Note that only the source has the table's rows after `at`: the next run reads them there,
@@ -473,7 +471,7 @@ class Following:
         version, low = self._structures.version(table), self.lows.get(table)
         exists = version is not None and version.knowledge is not Knowledge.DROPPED
         if exists and self.wanted(table) and (low is None or low <= at):
-            self._reread(table, at, owed(reason))
+            self._stop(table, at, owed(reason))
 
     def end_at(self, lost: Mapping[TableName, LostRows]) -> None:
         """Stop the tables that foreign keys changed without logging it; by the policy, the next run
@@ -482,7 +480,7 @@ class Following:
             if not self._tables.wanted(table):
                 continue
             if self._rules.policies_of(table).foreign_keys is ForeignKeys.RESNAPSHOT:
-                self._reread(table, loss.at, owed(loss.reason))
+                self._stop(table, loss.at, owed(loss.reason))
             else:
                 error = TableError(loss.reason, hint=resume_hint(table), need=Need.ROWS)
                 self.quarantine(table, loss.at, error)
@@ -520,16 +518,16 @@ class Following:
         quarantined = consequence.action is Action.QUARANTINED
         if quarantined and consequence.rule not in _REFUSED and self.joining.is_read(table):
             # The load may have read the structure that the statement left: read the table again.
-            self._reread(table, logged.end, owed(consequence.reason))
+            self._stop(table, logged.end, owed(consequence.reason))
         elif quarantined:
             hint = _REFUSED.get(consequence.rule, resume_hint)(table)
             kind_of_error = StructureUnknown if unknown else TableError
             self.quarantine(table, logged.begin, kind_of_error(consequence.reason, hint=hint))
         elif consequence.action is Action.REREAD:
             need = Need.COLUMNS if consequence.rule == PER_ROW else Need.ROWS
-            self._reread(table, logged.end, owed(consequence.reason, need))
+            self._stop(table, logged.end, owed(consequence.reason, need))
         elif kind is TableEventKind.CHANGED and self.joining.is_read(table):
-            self._reread(table, logged.end, owed(ALTERED))
+            self._stop(table, logged.end, owed(ALTERED))
         elif kind is not None and version is not None:
             if consequence.action in _NEEDS_TABLE and not self._tables.known(table):
                 return
@@ -571,7 +569,7 @@ class Following:
             self._tables.record_event(TableEventKind.CHANGED, version, reread.why)
         self.joining.record(reread, reread.version, self._tables.last)
 
-    def _reread(self, table: TableName, at: Coordinates, error: TableError) -> None:
+    def _stop(self, table: TableName, at: Coordinates, error: TableError) -> None:
         self._rules.on_quarantine(self._tables.quarantine(table, at, error))
         self._wants_changed()
 
@@ -604,12 +602,12 @@ class Following:
         the table was stopped or dropped meanwhile."""
         if version is None or not self._tables.loading(reread.table):
             return
-        sequence, read = self.joining.place(reread)
+        sequence, number = self.joining.place(reread)
         # A new version does not matter as long as its rows have the same structure.
 
-        if version.version != read and not _same_rows(reread.schema, version.schema):
-            self._reread(reread.table, reread.high, owed(ALTERED))
+        if version.version != number and not _same_rows(reread.schema, version.schema):
+            self._stop(reread.table, reread.high, owed(ALTERED))
             return
         self._tables.loaded(reread.table)
         self._tables.record_event(TableEventKind.REREAD, version, reread.why)
-        self.joining.record(reread, read, sequence)
+        self.joining.record(reread, number, sequence)

@@ -84,15 +84,15 @@ def extents_of(basis: Basis) -> tuple[Extents, Basis]:
     which those were empty."""
     work, source = basis.work, basis.work.source
     extents = Extents(work.ledger.partial(source.name))
-    read = [
+    new = [
         version.table
         for version in basis.structures.history.versions
         if version.origin is VersionOrigin.BASELINE
     ]
-    if not read:
+    if not new:
         return extents, basis
     before = {schema.table for schema in work.ledger.schemas_at(source.name)}
-    tables = [table for table in read if table not in before]
+    tables = [table for table in new if table not in before]
     empty = work.server.empty([table for table in tables if source.patterns.matches(table)])
     run_start = replace(basis.run_start, facts=work.server.facts())
     extents.begin(tables, run_start.start.at, empty, run_start.facts.head)
