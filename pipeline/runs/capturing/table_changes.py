@@ -401,20 +401,21 @@ class Following:
             if consequence.rule == PER_ROW and table in self._completed_later:
                 consequence = replace(consequence, action=Action.FOLLOW)
             waits = self.joining.waits(table) or self.coming_back.passes(table, logged, consequence)
-            if self.wanted(table) and not waits:
-                if self._tables.known(table) or consequence.action not in _NEEDS_TABLE:
-                    actions[table] = consequence
-                unknown = any(
-                    isinstance(effect, UnknownTable) and effect.table == table
-                    for effect in followed.effects
-                )
-                not_shown = self._why_not_shown(table, consequence, followed)
-                if not_shown is not None:
-                    self.quarantine(table, logged.begin, not_shown)
-                elif isinstance(supply, FromMirror) and consequence.action is Action.COPY:
-                    copied += self._copy(table, supply.origin, logged, consequence.reason)
-                else:
-                    self._follow(table, consequence, logged, unknown=unknown)
+            if waits or not self.wanted(table):
+                continue
+            if self._tables.known(table) or consequence.action not in _NEEDS_TABLE:
+                actions[table] = consequence
+            unknown = any(
+                isinstance(effect, UnknownTable) and effect.table == table
+                for effect in followed.effects
+            )
+            not_shown = self._why_not_shown(table, consequence, followed)
+            if not_shown is not None:
+                self.quarantine(table, logged.begin, not_shown)
+            elif isinstance(supply, FromMirror) and consequence.action is Action.COPY:
+                copied += self._copy(table, supply.origin, logged, consequence.reason)
+            else:
+                self._follow(table, consequence, logged, unknown=unknown)
         # The marks of copied tables come after everything else that the statement did.
         for version in copied:
             self._mark(ChangeType.RESNAPSHOT, version, logged)
@@ -544,18 +545,18 @@ class Following:
 
     def _copy(
         self, table: TableName, origin: TableName, logged: LoggedStatement, reason: str
-    ) -> Iterator[SchemaVersion]:
-        """Record that the table has the rows of `origin` from here on. Yield its version, for the
-        mark in its changelog."""
+    ) -> list[SchemaVersion]:
+        """Record that the table has the rows of `origin` from here on. Return its version, for the
+        mark in its changelog; nothing if the table had to be stopped."""
         version = self._structures.version(table)
         assert version is not None, "only tables with a known structure are copied"
         try:
             self._tables.copy(version, logged.begin, origin, reason)
         except TableError as error:
             self.quarantine(table, logged.begin, error)
-            return
+            return []
         self._wants_changed()
-        yield version
+        return [version]
 
     def _mark(self, kind: ChangeType, version: SchemaVersion, logged: LoggedStatement) -> None:
         """Add the mark of a statement that changed all rows of a table."""
@@ -604,7 +605,6 @@ class Following:
             return
         sequence, number = self.joining.place(reread)
         # A new version does not matter as long as its rows have the same structure.
-
         if version.version != number and not _same_rows(reread.schema, version.schema):
             self._stop(reread.table, reread.high, owed(ALTERED))
             return
