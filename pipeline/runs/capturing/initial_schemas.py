@@ -356,9 +356,9 @@ def statements_between(
     try:
         for received in dump:
             buffer.put(received)
-            while (run := buffer.get()) is not None:
+            while (group := buffer.get()) is not None:
                 facts = facts_of_writer(run_start.facts, buffer.description)
-                statements = all_statements(run, facts)
+                statements = all_statements(group, facts)
                 yield from (statement for statement in statements if not statement.for_rows)
                 buffer.ack()
             if buffer.stopped or buffer.ended:

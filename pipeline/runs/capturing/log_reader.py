@@ -80,7 +80,11 @@ _PROGRESS_SECONDS = 0.3
 
 
 class Taker(Protocol):
-    """Takes what is read: a segmenter that writes it, or a tally that only counts."""
+    """Takes what is read: a segmenter that writes it, or a tally that only counts.
+
+    For each group of transactions the reader calls `reach` and then `changed` or `reached` for each
+    statement, `reach` with the group's end, and then `put`; at the end of the log, `reach(None)`.
+    """
 
     @property
     def changes(self) -> int: ...
@@ -135,7 +139,7 @@ class LogReading:
         warms: bool = True,
     ) -> None:
         self._work = work = basis.work
-        self._begun = run_start = basis.run_start
+        self._run_start = run_start = basis.run_start
         self._bounds = bounds = basis.bounds
         self._structures = basis.structures
         self._taker = taker
@@ -172,7 +176,7 @@ class LogReading:
 
     @property
     def end(self) -> Position:
-        start = self._begun.start
+        start = self._run_start.start
         return Position(
             at=self.buffer.at,
             gtid_set=together(start.gtid_set, self._gtids.set()),
@@ -183,11 +187,11 @@ class LogReading:
     @property
     def by_gtid(self) -> bool:
         """Return whether a run may resume from `end` by its GTID set."""
-        return self._begun.by_gtid and not self._anonymous
+        return self._run_start.by_gtid and not self._anonymous
 
     @property
     def witness(self) -> Witness:
-        witness = self.buffer.witness or self._begun.witness
+        witness = self.buffer.witness or self._run_start.witness
         if witness is None:
             raise DamagedEvent(f"no event stands before {self.end}", hint="report this log to us")
         return witness
@@ -214,20 +218,20 @@ class LogReading:
     def _with_places(self, error: Stopped) -> Stopped:
         """Return the error with the places before and after the transaction that it is about."""
         before = self._taken or self.buffer.complete
-        if not error.before and before > self._begun.start.at:
+        if not error.before and before > self._run_start.start.at:
             error.before = str(before)
-        error = with_way_on(error, self._work.server, self._begun.facts.head)
+        error = with_way_on(error, self._work.server, self._run_start.facts.head)
         return named(error, self._work.source.name)
 
     def _read(self) -> None:
-        if self._bounds.reached(self._begun.start.at):
+        if self._bounds.reached(self._run_start.start.at):
             self._taker.reach(None)
             return
         buffer = self.buffer
         try:
             for received in self._dump:
                 buffer.put(received)
-                self._take_runs()
+                self._take_groups()
                 if buffer.stopped or buffer.ended:
                     break
                 if self.spent is not None:
@@ -235,7 +239,7 @@ class LogReading:
         finally:
             self._dump.close()
         buffer.end()
-        self._take_runs()
+        self._take_groups()
         self._taker.reach(None)
         if self.spent is None:
             self._bounds.require_reached(buffer.at)
@@ -244,23 +248,23 @@ class LogReading:
         """Return the limits for the buffer. If the log begins with transactions that an earlier run
         read, no budget is among them: `_read` checks it between two pieces of the dump."""
         budget = self._bounds.budget
-        if self._begun.known_until is not None:
+        if self._run_start.known_until is not None:
             return Limits(self._bounds.end)
         return Limits(self._bounds.end, budget.max_transactions, budget.max_bytes)
 
-    def _take_runs(self) -> None:
-        while (run := self.buffer.get()) is not None:
-            facts = facts_of_writer(self._begun.facts, self.buffer.description)
-            statements = all_statements(run, facts)
-            self._taken = run.begin(0)
-            self._take(run, statements)
+    def _take_groups(self) -> None:
+        while (group := self.buffer.get()) is not None:
+            facts = facts_of_writer(self._run_start.facts, self.buffer.description)
+            statements = all_statements(group, facts)
+            self._taken = group.begin(0)
+            self._take(group, statements)
             self._taken = None
             self.buffer.ack()
 
     def _is_among_known(self, at: Coordinates) -> bool:
         """Return whether an earlier run read transactions after this place: no run ends here."""
-        known = self._begun.known_until
-        return known is not None and at < known
+        until = self._run_start.known_until
+        return until is not None and at < until
 
     def _wants(self, table: TableName) -> bool:
         taken = self._work.source.patterns.matches(table) and self._taker.wanted(table)
@@ -289,7 +293,7 @@ class LogReading:
                 schema = None if version is None else version.schema
                 part = schema is None or is_part(schema.engine)
                 if part and self._work.source.patterns.matches(table) and self._taker.wanted(table):
-                    why = f"rows were logged under {rows.table} that may be its own (MERGE)"
+                    why = f"rows that may be stored in it were logged under {rows.table} (MERGE)"
                     error = TableError(why, hint=resume_hint(table))
                     self._taker.reached(table, group.begin(number), error)
 
@@ -308,6 +312,7 @@ class LogReading:
             self._taker.changed(logged, followed)
         self._lose_parts(group)
         self._taker.reach(group.end(-1))
+        # Before the rows are put: a table that is lost must not get rows of this transaction.
         committed = self.buffer.prepared.take_committed()
         for table in () if committed is None else self._changed_while_prepared(committed):
             self._taker.lose(table, group.begin(0), _CHANGED_WHILE_PREPARED)
@@ -369,9 +374,9 @@ class LogReading:
         self.last_of_sources.add(group.transactions, group.sources, group.files)
         anonymous = int((group.transactions[:, columns.GTID_KIND] == ANONYMOUS).sum())
         self._anonymous += anonymous
-        if anonymous and self._begun.leave_out:
+        if anonymous and self._run_start.leave_out:
             raise TransactionsWithoutGtid(
-                f"the log between {self._begun.start} and {self.buffer.at} holds {anonymous} "
+                f"the log between {self._run_start.start} and {self.buffer.at} holds {anonymous} "
                 "transactions without a GTID, so it is not known whether they were read before",
                 hint="choose the place to continue at: `lockstep start-at PLACE --reason …`",
             )
