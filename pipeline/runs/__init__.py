@@ -1,6 +1,7 @@
 """The steps of a run, each written against ports: capture, publish, merge, acknowledge;
-and what looks at the result: verify.
+verify compares the result with the source.
 
-Each step may be the first that a new process makes. It asks the ledger and the Delta
-log what is done, never what an earlier step returned. No step here knows Dagster.
+Each step may be the first one of a new process. It reads from the ledger and the Delta
+logs what is done already, never from what an earlier step returned. No step here knows
+Dagster.
 """

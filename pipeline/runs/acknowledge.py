@@ -1,4 +1,8 @@
-"""Acknowledge: the ledger alone decides; a click or a hope never does."""
+"""Acknowledge: move the source's position past every batch that all mirrors have.
+
+The ledger alone decides which batches those are. What only an unacknowledged batch needs is
+deleted afterwards: spooled rows of prepared transactions, and rows that were read from MySQL.
+"""
 
 from __future__ import annotations
 
@@ -20,32 +24,33 @@ from pipeline.table_state import TableCondition, TableEventKind
 
 
 def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
-    """Acknowledge every merged batch, oldest first, up to the first that is not."""
+    """Acknowledge every merged batch, oldest first, up to the first that is not merged."""
     clock = perf_counter()
     require_claim(work)
     source = work.source.name
-    done: list[int] = []
-    held: dict[int, tuple[TableName, ...]] = {}
-    noted: Requests | None = None
+    acknowledged: list[int] = []
+    waiting: dict[int, tuple[TableName, ...]] = {}
+    counted: Requests | None = None
     for batch in work.ledger.unfinished(source):
-        if batch.state is BatchState.MERGED and not held:
+        if batch.state is BatchState.MERGED and not waiting:
             end_dropped(work, lease, batch.id)
-            asked = work.requests()
-            since = asked - noted if asked is not None and noted is not None else asked
+            total = work.requests()
+            since = total - counted if total is not None and counted is not None else total
             work.ledger.acknowledge(lease, batch.id, since)
-            noted = asked
+            counted = total
             remove_ended(work, batch.id)
             remove_snapshots(work, batch.id)
-            done.append(batch.id)
+            acknowledged.append(batch.id)
         elif batch.state is BatchState.CAPTURED:
             pending = work.ledger.pending(source).items()
-            held[batch.id] = tuple(sorted(table for table, of in pending if batch.id in of))
+            tables = (table for table, batches in pending if batch.id in batches)
+            waiting[batch.id] = tuple(sorted(tables))
     remove_dropped(work, lease)
     cursor = work.ledger.cursors(source).acknowledged
     return AcknowledgeReport(
-        acknowledged=tuple(done),
+        acknowledged=tuple(acknowledged),
         position=cursor.position if cursor else None,
-        held=held,
+        held=waiting,
         quarantined=quarantines_of(work.ledger.table_states(work.source.name)),
         seconds=perf_counter() - clock,
         partial=partial_tables(work.ledger, source, work.source.patterns),
@@ -53,10 +58,10 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
 
 
 def end_dropped(work: Workplace, lease: Lease, batch: int) -> None:
-    """With `dropped_tables = "drop"`, note that the mirrors of tables that this batch saw
-    dropped are to go. One that later batches tell of is theirs to end: what they have of it is
-    published under the generation it was captured in."""
-    if not _some_mirror_goes(work):
+    """With `dropped_tables = "drop"`, record that the mirrors of tables which were dropped in
+    this batch are to be deleted. If a later batch has changes of such a table, that batch ends the
+    mirror: its changes are published under the generation they were captured in."""
+    if not _drops_some_mirror(work):
         return
     ledger, source = work.ledger, work.source.name
     last = {event.table: event.kind for event in content_of(ledger, source, batch).events}
@@ -64,20 +69,21 @@ def end_dropped(work: Workplace, lease: Lease, batch: int) -> None:
     if not dropped:
         return
     dropped -= ledger.pending(source).keys()
-    later = [one.id for one in ledger.unfinished(source) if one.id > batch]
-    for number in later:
-        dropped -= content_of(ledger, source, number).changed
+    for later in ledger.unfinished(source):
+        if later.id > batch:
+            dropped -= content_of(ledger, source, later.id).changed
     states = ledger.table_states(source)
     for table in sorted(dropped):
-        goes = work.source.policies_of(table).dropped_tables is DroppedTables.DROP
-        if goes and states[table].condition is TableCondition.DROPPED:
+        drops = work.source.policies_of(table).dropped_tables is DroppedTables.DROP
+        if drops and states[table].condition is TableCondition.DROPPED:
             ledger.record_event(lease, table, MirrorRemoved())
 
 
 def remove_dropped(work: Workplace, lease: Lease) -> None:
-    """Delete the mirrors that ended; again where that was cut off. Each run begins with it:
-    what is made in their place is a folder that whoever hangs here has not opened."""
-    if not _some_mirror_goes(work):
+    """Delete the mirrors that ended. Each run begins with it, so that a deletion which was
+    interrupted is finished. A new mirror of the table gets another folder, so that a process which
+    hangs here cannot delete it."""
+    if not _drops_some_mirror(work):
         return
 
     def held() -> None:
@@ -85,27 +91,29 @@ def remove_dropped(work: Workplace, lease: Lease) -> None:
 
     looked = work.ledger.looked(work.source.name)
     for state in work.ledger.table_states(work.source.name).values():
-        goes = work.source.policies_of(state.table).dropped_tables is DroppedTables.DROP
-        if goes and state.mirror_ended:
+        drops = work.source.policies_of(state.table).dropped_tables is DroppedTables.DROP
+        if drops and state.mirror_ended:
             work.mirrors.remove(state.mirror, held)
             if state.mirror in looked:
                 work.ledger.note_looked(lease, {state.mirror: None})
 
 
-def _some_mirror_goes(work: Workplace) -> bool:
-    return any(one.dropped_tables is DroppedTables.DROP for one in work.source.all_policies)
+def _drops_some_mirror(work: Workplace) -> bool:
+    return any(
+        policies.dropped_tables is DroppedTables.DROP for policies in work.source.all_policies
+    )
 
 
 def remove_ended(work: Workplace, batch: int) -> None:
-    """Delete the rows of prepared transactions that an acknowledged batch saw ended: no
-    batch reads them again."""
+    """Delete the spooled rows of XA transactions that ended in an acknowledged batch: no batch
+    reads them again."""
     for prepared in content_of(work.ledger, work.source.name, batch).ended:
         if prepared.file is not None:
             work.spool.remove(work.source.name, prepared.file)
 
 
 def remove_snapshots(work: Workplace, batch: int) -> None:
-    """Delete the rows that an acknowledged batch read from the source: its mirrors hold
+    """Delete the rows that an acknowledged batch read from the source: its mirrors have
     them."""
     for part in content_of(work.ledger, work.source.name, batch).snapshots:
         work.segments.remove(snapshot_path(work.source.name, part.table), part.files)

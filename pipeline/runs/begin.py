@@ -1,4 +1,4 @@
-"""The beginning of a run: gather facts, decide the start, prove it, write it down."""
+"""The beginning of a run: gather facts, decide the start, prove it, record it."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from pipeline.table_state import TableCondition
 
 @dataclass(frozen=True, slots=True)
 class RunStart:
-    """A run that may read: its start, where that comes from, and the witness before it.
+    """The proven start of a run, the decision that it follows from, and the witness before it.
 
-    `leave_out`: transactions from the start on that were read before, all of them before
-    `known_until`: a position among them would not tell which to leave out. `by_gtid`: the
-    positions from here on may be resumed by their set, unless an anonymous transaction
-    comes. `prepared`: XA transactions that were prepared when a chosen start was taken;
-    those that the log does not prepare behind it cannot be followed.
+    `leave_out`: transactions after the start that were read before. All of them lie before
+    `known_until`; the run does not end before that, because its end position alone would not say
+    which transactions to leave out. `by_gtid`: later positions may be resumed by their GTID set,
+    unless an anonymous transaction follows. `prepared`: XA transactions that were prepared when a
+    person chose this start; one whose XA PREPARE is not logged after it cannot be followed.
     """
 
     decision: Start
@@ -62,7 +62,7 @@ class RunStart:
 
 @dataclass(frozen=True, slots=True)
 class StartProposal:
-    """What was asked, what is decided, and where that lies; no place for a refusal."""
+    """The facts of a start, the decision, and the start itself; None for a refusal."""
 
     asked: Question
     decision: Start | Refusal
@@ -70,7 +70,7 @@ class StartProposal:
 
 
 def begin(work: Workplace, lease: Lease) -> RunStart:
-    """Facts → decision → ledger; the refusal is raised once it is recorded."""
+    """Decide the start from the facts and record it; a refusal is raised once it is recorded."""
     override = work.ledger.open_override(work.source.name)
     proposal = look(work, work.ledger.cursors(work.source.name).captured, override)
     decision, run_start = proposal.decision, proposal.run_start
@@ -88,7 +88,7 @@ def begin(work: Workplace, lease: Lease) -> RunStart:
 
 
 def look(work: Workplace, cursor: Cursor | None, override: Override | None) -> StartProposal:
-    """Facts → decision → proof, for a run that would go on at `cursor`; writes nothing."""
+    """Decide and prove the start of a run that would continue at `cursor`; writes nothing."""
     source = work.source.name
     with naming(source):
         asked = gather(work, cursor, override)
@@ -113,7 +113,8 @@ def read_again_at(
     leave_out: GtidSet | None = None,
     by_gtid: bool = False,
 ) -> RunStart:
-    """A run that begins at a place which was read before, whatever the rules of a start say."""
+    """Return the start of a reading that begins at a place which was read before; the rules of a
+    start are not asked."""
     decision = Start(
         StartRule.RESUME_SAME_SERVER, reason, start.at, continuity=Continuity.CONTIGUOUS
     )
@@ -123,8 +124,8 @@ def read_again_at(
 
 
 def place_to_go_on(work: Workplace, cursor: Cursor) -> RunStart:
-    """Where a run would go on: the witness proves that the log is the one read. Writes nothing;
-    raises what would refuse that run."""
+    """Return where a run would continue, once the witness has proven that the log is the one that
+    was read. Writes nothing; raises the error that would refuse that run."""
     proposal = look(work, cursor, None)
     if isinstance(proposal.decision, Refusal):
         raise proposal.decision.error
@@ -132,11 +133,8 @@ def place_to_go_on(work: Workplace, cursor: Cursor) -> RunStart:
     return proposal.run_start
 
 
-_WHOLE = Continuity.CONTIGUOUS
-
-
 def gather(work: Workplace, cursor: Cursor | None, override: Override | None) -> Question:
-    """All that the start is decided from; writes nothing."""
+    """Return all facts that decide the start; writes nothing."""
     facts = _facts(work, cursor)
     known, reused = read_set_of(work, cursor, facts)
     return Question(
@@ -154,15 +152,16 @@ def gather(work: Workplace, cursor: Cursor | None, override: Override | None) ->
 
 
 def _loading(work: Workplace, facts: ServerFacts) -> Coordinates | None:
-    """Where the first rows belong that a run read from this server before it died; nothing was
-    captured yet."""
+    """Return the lowest watermark of the rows that a run read from this server before it died, if
+    nothing was captured yet."""
     readings = [load.reading for load in work.ledger.open_loads(work.source.name) if load.reading]
     lows = (reading.low for reading in readings if reading.server_uuid == facts.server_uuid)
     return min(lows, default=None)
 
 
 def _facts(work: Workplace, cursor: Cursor | None) -> ServerFacts:
-    """The server's facts, its set looked at again while it lacks what was read from it."""
+    """Return the server's facts. They are read again while its executed set lacks transactions
+    that were read from its log: the server adds a transaction to the set after logging it."""
     for _ in SERVER_SET.tries(work.pause):
         facts = work.server.facts()
         if cursor is None or facts.server_uuid != cursor.position.server_uuid:
@@ -201,12 +200,14 @@ def _placed(work: Workplace, asked: Question, decision: Start) -> RunStart:
         leave_out=proven.leave_out,
         known_until=find_known_until(work, proven, facts) if proven.leave_out else None,
         by_gtid=asked.gtids_on,
-        prepared=frozenset() if decision.continuity is _WHOLE else work.server.prepared(),
+        prepared=frozenset()
+        if decision.continuity is Continuity.CONTIGUOUS
+        else work.server.prepared(),
     )
 
 
 def read_witness_of(work: Workplace, cursor: Cursor | None, facts: ServerFacts) -> WitnessReading:
-    """Whether the server's log shows what the cursor's witness says."""
+    """Return whether the server's log has the event that the cursor's witness describes."""
     if cursor is None or facts.server_uuid != cursor.position.server_uuid:
         return WitnessReading.NOT_READ
     at, witness = cursor.position.at, cursor.witness
@@ -228,15 +229,15 @@ def read_witness_of(work: Workplace, cursor: Cursor | None, facts: ServerFacts) 
 def read_set_of(
     work: Workplace, cursor: Cursor | None, facts: ServerFacts
 ) -> tuple[SetReading, str]:
-    """Whether the transactions of the cursor's set are those that were read, where nothing
-    else could tell where to go on."""
+    """Return whether the server executed the very transactions of the cursor's set. Asked only
+    if the GTID set alone says where to continue."""
     if cursor is None or not cursor.by_gtid or facts.gtid_mode != "ON":
         return SetReading.NOT_KEPT, ""
     at, read = cursor.position.at, cursor.position.gtid_set
-    here = facts.server_uuid == cursor.position.server_uuid
-    if here and facts.lists(at.file):
+    same_server = facts.server_uuid == cursor.position.server_uuid
+    if same_server and facts.lists(at.file):
         return SetReading.NOT_KEPT, ""
-    if here and facts.life is not None:
+    if same_server and facts.life is not None:
         [batch] = work.ledger.live_batches(work.source.name, cursor.batch, cursor.batch)
         if facts.life.goes_on(batch.life):
             return SetReading.SAME, ""
@@ -251,10 +252,9 @@ def read_set_of(
 
 
 def tables_touched(work: Workplace, decision: Start | Refusal) -> tuple[str, ...]:
-    """Captured tables that the decision's gap may have touched, sorted; none without a gap,
-    the patterns where there is no such table. In what nobody reads there may be rows of tables
-    that the lake or the history has, and of those whose first rows lie there, which the server
-    alone can name."""
+    """Return the captured tables that may have changes in the decision's gap, sorted; the patterns
+    if there is no such table, and nothing without a gap. The gap may have changes of tables that
+    the lake or the history has, and the first rows of new ones, which only the server can name."""
     if isinstance(decision, Refusal) or decision.continuity is not Continuity.GAP:
         return ()
     source, patterns = work.source.name, work.source.patterns

@@ -1,4 +1,9 @@
-"""Capture: from the start to the end fixed beforehand, whole transactions into segments."""
+"""Capture: write the whole transactions between a start and an end, which is fixed before the
+reading begins, to segments.
+
+Before that, tables that stopped catch up by batches of their own, and rows that only MySQL has are
+read from it.
+"""
 
 from __future__ import annotations
 
@@ -46,10 +51,10 @@ from pipeline.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class _Misread:
-    """What earlier tries to capture a batch found: tables that are quarantined where it begins,
-    since the history did not have their structures, tables whose reading from the source began
-    `again` for that, and structures of `parents` that are not captured, which hold from where the
-    batch begins."""
+    """The findings of earlier attempts to capture a batch. `errors`: tables whose structures were
+    not those of the history; they are quarantined where the batch begins. `again`: tables whose
+    reading from the source began again for that reason. `parents`: structures of parent tables
+    that are not captured, which hold from where the batch begins."""
 
     errors: Mapping[TableName, TableError] = field(default_factory=dict)
     again: frozenset[TableName] = frozenset()
@@ -57,8 +62,8 @@ class _Misread:
 
 
 def capture(work: Workplace, lease: Lease) -> CaptureReport:
-    """A bounded capture; nothing is recorded unless all of it is. Tables that it had to quarantine
-    only to be read from the source are read by a second one at once."""
+    """Capture the log up to its end; nothing is recorded unless all of it is. Tables that stopped
+    only until they are read from the source are read by a second capture at once."""
     with naming(work.source.name):
         if work.source.part is not None:
             return _with_part(work, lease, work.source.part)
@@ -69,9 +74,9 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
 
 
 def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport:
-    """What lies before the place in the log that lets no run by, captured; where all of that is
-    captured, nothing, if batches of an earlier run still have to be merged, else the error itself.
-    So a run that dies behind this capture has nothing to remember."""
+    """Capture the log before the event that no run can pass. If all of that is captured already,
+    capture nothing while batches of an earlier run still have to be merged; else raise the error.
+    So a run that dies after this capture has nothing to remember."""
     before = Coordinates.parse(error.before) if error.before else None
     cursor = work.ledger.cursors(work.source.name).captured
     at = _captured_at(work)
@@ -95,28 +100,28 @@ def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport
 
 def _to_the_end(work: Workplace, lease: Lease) -> CaptureReport:
     report = _capture_once(work, lease)
-    owed = [quarantine for quarantine in report.quarantined if quarantine.by_itself]
-    if not owed or work.source.until is not None:
+    unread = {quarantine.table for quarantine in report.quarantined if quarantine.by_itself}
+    if not unread or work.source.until is not None:
         return report
-    return report.followed_by(_capture_once(work, lease), {quarantine.table for quarantine in owed})
+    return report.followed_by(_capture_once(work, lease), unread)
 
 
 def _with_part(work: Workplace, lease: Lease, order: PartOrder) -> CaptureReport:
-    """Rows of a table are read; then the log is captured up to the place that they are read behind,
-    and from there on by a batch that begins with them."""
+    """Read rows of a table by a condition; capture the log up to their low watermark, and then,
+    in a batch that begins with these rows, the log after it."""
     plain = replace(work, source=replace(work.source, part=None))
     with closing(read_part(plain, order)) as part:
         before = _up_to(plain, lease, part)
         report = _capture_once(plain, lease, part)
         for line in findings(part):
             work.progress.note(line)
-        found = Refreshed(part.table, part.rows.rows, part.gone.rows, part.left)
-    report = replace(report, refreshed=found)
+        refreshed = Refreshed(part.table, part.rows.rows, part.gone.rows, part.left)
+    report = replace(report, refreshed=refreshed)
     return report if before is None else before.followed_by(report, ())
 
 
 def _up_to(work: Workplace, lease: Lease, part: PartRead) -> CaptureReport | None:
-    """The log before the part's low, captured; None where it was."""
+    """Capture the log up to the part's low watermark; None if that was done before."""
     source, low, report = work.source, part.low, None
     if _captured_at(work) != low:
         source = replace(source, until=AtCoordinates(low))
@@ -145,8 +150,8 @@ def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -
     if work.ledger.unfinished(work.source.name):
         work.mirrors.prepare(waiting_log(work.ledger, work.source.name))
     if work.ledger.cursors(work.source.name).captured is None:
-        # A pipeline that works goes on capturing while Spark cannot start; one that never
-        # worked says so before it writes anything.
+        # A source that was captured before goes on capturing while Spark cannot start. The
+        # first run of a source fails here instead, before it writes anything.
         work.mirrors.require_ready()
     require_ready(work)
     reshape(work, lease)
@@ -168,7 +173,7 @@ def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -
 
 
 def _after(before: CaptureReport, report: CaptureReport) -> CaptureReport:
-    """Return both as one, which is called as the ordinary batch after the one that caught up."""
+    """Return both reports as one, with the start of the ordinary batch, which came second."""
     again = {quarantine.table for quarantine in before.quarantined if quarantine.by_itself}
     return replace(
         before.followed_by(report, again),
@@ -194,8 +199,8 @@ def _ordinary(
     bounds = bounds_of(work, run_start)
     start_seconds = perf_counter() - clock
     plans = plan_readings(work, run_start, returns)
-    # A start that was chosen is kept by a batch, unless no event stands before it that could be
-    # the witness.
+    # Only a batch records a start that a person chose, even if it has no changes; but without an
+    # event before the start there is no witness, and so nothing to record.
     goes_on = run_start.decision.predecessor is not None or run_start.witness is None
     if part is None and not plans and goes_on and bounds.reached(run_start.start.at):
         require_whole(work, run_start, bounds, run_start.start.gtid_set)
@@ -249,7 +254,8 @@ def _capture(
     part: PartRead | None,
     misread: _Misread,
 ) -> CaptureReport | _Misread:
-    """A batch from the start to its end; or nothing of it is kept, since it misread tables."""
+    """Capture a batch from the start to its end. If it misread tables, discard it and return
+    them."""
     clock = perf_counter()
     decision = run_start.decision
     batch = work.ledger.begin_batch(
@@ -327,7 +333,7 @@ def _capture(
         set_witnesses=reading.last_of_sources.witnesses(work.server),
         scope=work.source.patterns,
     )
-    # Not before: a first run that is refused leaves nothing behind.
+    # Only now: a first run that is refused must not claim the lake.
     require_claim(work)
     work.ledger.record_capture(lease, batch.id, record)
     if spent is not None:
@@ -347,7 +353,8 @@ def _capture(
 
 
 def _unless_misread(reread: Reread, misread: Mapping[TableName, TableError]) -> Reread:
-    """A table that was to begin with what was read of it is quarantined at that place."""
+    """Return the reading with the error of its table, if the table begins with this reading and
+    was misread."""
     begins = reread.columns is None and (reread.load is None or reread.load.followed is None)
     error = misread.get(reread.table) if begins else None
     return reread if error is None else replace(reread, error=error)
@@ -361,21 +368,20 @@ def _given_up(
     before: _Misread,
     part: PartRead | None,
 ) -> _Misread:
-    """Nothing of the batch counts, and it is read once more without the tables that were misread.
-    Those that are read from the source begin that again, once."""
-    found = proof.misread
-    if part is not None and part.table in found:
-        raise RowsNotRead(
-            f"{part.table}: {found[part.table].reason}", hint=AGAIN.format(part.table)
-        )
-    names = ", ".join(sorted(map(str, found)))
+    """Abandon the batch; it is captured again without the tables that were misread. One of them
+    that is being read from the source begins that again, but only once."""
+    misread = proof.misread
+    if part is not None and part.table in misread:
+        reason = misread[part.table].reason
+        raise RowsNotRead(f"{part.table}: {reason}", hint=AGAIN.format(part.table))
+    names = ", ".join(sorted(map(str, misread)))
     why = f"the structure of {names} is not the history's"
     work.progress.note(abandon(work, lease, batch, why))
-    again, errors = set[TableName](), {**before.errors, **found}
+    again, errors = set[TableName](), {**before.errors, **misread}
     for load in work.ledger.open_loads(work.source.name):
-        if load.table not in found:
+        if load.table not in misread:
             continue
-        give_up(work, lease, load, found[load.table].reason)
+        give_up(work, lease, load, misread[load.table].reason)
         if load.table not in before.again:
             work.ledger.order_load(lease, load.table, author=load.author, reason=load.reason)
             work.progress.note(
@@ -386,32 +392,32 @@ def _given_up(
 
 
 def _refuse_engines(basis: Basis, segmenter: Segmenter) -> None:
-    """No statement need tell a table's engine: a session has a default of its own, and a
-    server takes another one where that is missing. The server says which it took."""
+    """Quarantine tables whose engine is not captured. The log need not say it: a statement may
+    name none, and a server may replace one that it lacks. So the server is asked."""
     for table, engine in basis.work.server.engines().items():
-        why = why_refused(engine)
-        if why is not None and segmenter.wanted(table):
-            error = TableError(why, hint=engine_hint(table))
+        reason = why_refused(engine)
+        if reason is not None and segmenter.wanted(table):
+            error = TableError(reason, hint=engine_hint(table))
             segmenter.following.quarantine(table, basis.run_start.start.at, error)
 
 
 def _refuse_meetings(basis: Basis, segmenter: Segmenter) -> None:
-    """Tables whose mirrors would lie where that of another one lies go no further."""
+    """Quarantine tables whose mirror would be at the place of another table's."""
     work = basis.work
     if not work.source.mirrors.rules:
         return
     states = work.ledger.table_states(work.source.name)
-    there = filter(work.source.patterns.matches, work.server.engines())
-    for table, other in meetings(work, states, there).items():
+    tables = filter(work.source.patterns.matches, work.server.engines())
+    for table, other in meetings(work, states, tables).items():
         if segmenter.wanted(table):
-            name, known = work.source.mirror_name(table), table in states
-            error = met(table, other, name, known=known)
+            name = work.source.mirror_name(table)
+            error = met(table, other, name, known=table in states)
             segmenter.following.quarantine(table, basis.run_start.start.at, error)
 
 
 def _reaching(work: Workplace, run_start: RunStart, highest: Coordinates) -> RunStart:
-    """The same start, for a run that does not end before what was read from the source is
-    whole."""
+    """Return the same start for a run that ends no earlier than `highest`, the high watermark of
+    the rows that were read from the source."""
     known = highest if run_start.known_until is None else max(run_start.known_until, highest)
     return replace(run_start, facts=work.server.facts(), known_until=known)
 
@@ -419,9 +425,9 @@ def _reaching(work: Workplace, run_start: RunStart, highest: Coordinates) -> Run
 def read_from_source(
     work: Workplace, lease: Lease, run_start: RunStart, batch: Batch, plans: TablePlans
 ) -> list[Reread]:
-    """Tables of which the log alone cannot tell all, or some of their columns."""
+    """Read the tables, or the columns, that the log alone cannot supply."""
     if work.source.until is not None:
         order_readings(work, lease, plans)
-        return []  # they wait for a run whose end nobody fixed
+        return []  # a run without --until reads them
     columns, plans = read_columns(work, plans, batch.id)
     return [*columns, *load_tables(work, lease, run_start, plans)]

@@ -1,10 +1,10 @@
-"""Tables that stopped and come back: read from the log alone, from their own place on.
+"""Catching up: tables that stopped are captured from the log, each from its own place on.
 
-Such a batch stands between two ordinary ones: it begins where the batch began that the
-oldest of its tables stopped in, and ends where the newest batch ended, so that the next one
-goes on behind it as behind any other. Only its tables are captured, each behind its own
-place; their structures are those that the history has already, unless a person gave one or
-a statement is followed today that was not then. Numbers of changes go on ascending.
+They get a batch of their own between two ordinary ones. It begins where the oldest of its tables
+stopped, or at the start of the batch that this place is in, and ends where the newest batch ended;
+the next ordinary batch continues from there. Only its tables are captured, each after its own
+place. Their structures are those that the history has already, unless a person gave one or a
+statement is followed today that was not followed then. Sequence numbers of changes keep ascending.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from pipeline.table_state import Quarantine, Supplier, TableOrder
 
 
 def catch_up(work: Workplace, lease: Lease, returns: TablePlans) -> CaptureReport | str | None:
-    """A batch that brings the tables of `returns.spans` to where the others are; None where
-    there is none, a sentence where the log turns out not to hold what it should: then
-    nothing is recorded."""
+    """Capture a batch that brings the tables of `returns.spans` to where the others are. Return
+    None if there are no such tables, and a sentence if the log turns out not to have what it
+    should: then nothing is recorded."""
     first, cursor = returns.first, returns.cursor
     if first is None or cursor is None:
         return None
@@ -76,11 +76,11 @@ def catch_up(work: Workplace, lease: Lease, returns: TablePlans) -> CaptureRepor
             raise
         work.ledger.abandon(lease, batch.id, error.message)
         discard(work, batch)
-        return f"the log cannot bring it: {error.message}"
+        return f"the log cannot supply what it lacks: {error.message}"
 
 
 def _wanting(returns: TablePlans, kind: type[Supply]) -> dict[TableName, str]:
-    """Which of the tables that catch up want that besides, and why."""
+    """Return the tables that catch up and need this supply besides the log, with the reason."""
     return {t: why for t, why in returns.supplied(kind).items() if t in returns.spans}
 
 
@@ -105,7 +105,7 @@ def _caught_up(
         ),
         prepared=returns.prepared,
     )
-    # All that the log cannot tell of these is read from the server afterwards, in any case.
+    # Whatever the log lacks of these tables is read from the server afterwards.
     completed = {**_wanting(returns, ColumnsRead), **_wanting(returns, RowsRead)}
     capture = BatchCapture(
         basis,
@@ -137,40 +137,40 @@ def _caught_up(
 
 
 def comebacks_of(work: Workplace, returns: TablePlans) -> list[Comeback]:
-    """What the tables bring to the capture."""
+    """Return the place and the structure from which each table is captured."""
     return [
-        Comeback(order, returns.spans[order.table].low, _held(work, order, returns))
+        Comeback(order, returns.spans[order.table].low, _version_at(work, order, returns))
         for order in returns.caught_up
     ]
 
 
-def _held(work: Workplace, order: TableOrder, returns: TablePlans) -> SchemaVersion | None:
-    """The version that a table has at its place. The reading may begin before that, and not each
-    version is told by the log since: one that was read from the source is not."""
+def _version_at(work: Workplace, order: TableOrder, returns: TablePlans) -> SchemaVersion | None:
+    """Return the version of a table's structure at its place. It cannot be followed from where the
+    reading begins: a version that was read from the source is not in the log."""
     source, span = work.source.name, returns.spans[order.table]
-    learnt = _learnt(work, order)
+    learnt = _learnt_version(work, order)
     return learnt or work.ledger.schema_at(source, order.table, batch=span.batch.id, place=span.low)
 
 
-def _learnt(work: Workplace, order: TableOrder) -> SchemaVersion | None:
-    """The version that another catching up learnt of a table that stopped in it again."""
+def _learnt_version(work: Workplace, order: TableOrder) -> SchemaVersion | None:
+    """Return the version that an earlier catch-up learnt of a table, if it stopped again in it."""
     stopped, source = order.stopped, work.source.name
     if stopped is None:
         return None
     for batch in work.ledger.live_batches(source, stopped.batch, stopped.batch):
-        held = work.ledger.schema_at(source, order.table, batch=batch.id, place=stopped.at)
-        if batch.catches_up and held is not None and held.batch == batch.id:
-            return held
+        version = work.ledger.schema_at(source, order.table, batch=batch.id, place=stopped.at)
+        if batch.catches_up and version is not None and version.batch == batch.id:
+            return version
     return None
 
 
 def _stopped_again(
     returns: TablePlans, segmenter: Segmenter, tables: CapturedTables, cursor: Cursor
 ) -> tuple[Quarantine, ...]:
-    """Tables that are quarantined in the batch. One that came no further, and one whose rows
-    no log tells, is read from the source at once, unless a person has to consent to what it shows
-    then, or wants it from its changelog. One that stops before it has what it was to get besides
-    the log is read once it comes back."""
+    """Return the tables that the batch quarantines. One that came no further, or whose rows are not
+    logged, is read from the source at once, unless a person has to consent to that or wants it
+    from its changelog. One that stops before it has what it needs besides the log is read from the
+    source once it is resumed."""
     quarantines = dict(tables.quarantined)
     suppliers = {order.table: order.supplier for order in returns.caught_up}
     for table, quarantined in tables.quarantined.items():
@@ -180,7 +180,7 @@ def _stopped_again(
         if suppliers[table] is Supplier.CHANGELOG:
             if no_further or quarantined.by_itself:
                 hint = f"`lockstep resume {table} --reason …` reads it from the source"
-                quarantines[table] = _waiting(quarantined, hint)
+                quarantines[table] = _read_once_resumed(quarantined, hint)
         elif no_further:
             quarantines[table] = Quarantine.of(
                 table, owed(quarantined.reason), quarantined.position, quarantined.at
@@ -192,21 +192,23 @@ def _stopped_again(
         if not waits_for_rows(quarantines[table]):
             quarantines[table] = _still_owed(quarantines[table])
     for table, why in columns.items():
-        whole = Quarantine.of(table, owed(why, Need.COLUMNS), str(at), at)
-        quarantines.setdefault(table, whole)
+        quarantined = Quarantine.of(table, owed(why, Need.COLUMNS), str(at), at)
+        quarantines.setdefault(table, quarantined)
     for table, why in rows.items():
         quarantines.setdefault(table, Quarantine.of(table, owed(why), str(at), at))
     return tuple(quarantines.values())
 
 
 def _still_owed(quarantined: Quarantine) -> Quarantine:
-    """A table that stops again before it has what the log cannot tell, or its mirror was written
-    again: all of it is read."""
+    """Return the quarantine of a table that stops again before it has what the log lacks, or
+    before its mirror is written again: all of it is read from the source."""
     if quarantined.by_itself:
         return replace(quarantined, hint=owed("").hint, need=Need.ROWS)
-    return _waiting(quarantined, f"{quarantined.hint}; resumed, it is read from the source")
+    return _read_once_resumed(
+        quarantined, f"{quarantined.hint}; resumed, it is read from the source"
+    )
 
 
-def _waiting(quarantined: Quarantine, hint: str) -> Quarantine:
-    """A table that a person starts again, and then all of it is read."""
+def _read_once_resumed(quarantined: Quarantine, hint: str) -> Quarantine:
+    """Return the quarantine of a table that waits for a person; all of it is read then."""
     return replace(quarantined, hint=hint, need=Need.ROWS, by=StoppedBy.SYSTEM)

@@ -1,17 +1,20 @@
-"""What stands in clear of a table of which less is shown now, cleared once nobody needs it.
+"""Clearing: delete values that the settings no longer show, once nobody needs them.
 
-1. The ledger notes that it begins: from then on nobody is given the table's changes of before.
-2. The table's changelogs list none of them, and their files are deleted.
-3. The mirror's log begins at an empty commit after its newest version, which shows rows that were
-   read again; folders that the mirror had before are deleted.
-4. Texts of statements of before go from `_transactions`, and values from those in `_ddl`: other
-   files take the place of theirs, in the lake and then in the ledger, and those are deleted.
-5. Structures in the lake lose the values, then those and statements in the ledger, which notes that
-   nothing is left.
+After settings became tighter, a table is read again, but older files and versions still have the
+values in clear. What is old, up to the batch of the tightening, is cleared in five steps:
 
-Each step does nothing where it was done, so that what was cut off begins once more from the first.
-Files that a changelog or a mirror does not list any more are deleted at once, and not after the
-time for which versions are promised: that less is to be seen is the reason to break it.
+1. The ledger records that clearing begins: from then on nobody can read the table's old changes.
+2. The table's changelogs drop the old changes, and their files are deleted.
+3. The mirror's log is cut: it begins at an empty commit after the newest version, whose rows were
+   read again. Folders that the mirror had before are deleted.
+4. `_transactions` loses the text of old statements, and `_ddl` the values in them: new files
+   replace theirs, first in the lake and then in the ledger, and the old files are deleted.
+5. Structures lose such values as DEFAULTs, first in the lake, then in the ledger, where statements
+   lose them too; the ledger records that the table is cleared.
+
+A step that was carried out does nothing, so an interrupted clearing starts again with the first.
+Files are deleted at once, not after the time for which versions are promised: hiding the values is
+worth breaking that promise.
 """
 
 from __future__ import annotations
@@ -56,10 +59,10 @@ _QUOTED: Final = re.compile(r"'(?:[^'\\]|''|\\.)*'")
 
 
 def clear(work: Workplace, lease: Lease) -> tuple[InClear, ...]:
-    """Clear what nobody needs; the tightenings after which nothing is left in clear."""
-    # Also what was said since the run began with that, and before an upkeep, which does not.
+    """Clear what nobody needs; return the tightenings of which nothing is left in clear."""
+    # The run did this when it began, but upkeep did not, and `keep_clear` may have changed since.
     note_keep_clear(work, lease)
-    done = []
+    cleared = []
     for note in work.ledger.in_clear(work.source.name):
         if note.held or (note.gone is not None and work.mirrors.version(note.gone) is not None):
             continue
@@ -68,16 +71,16 @@ def clear(work: Workplace, lease: Lease) -> tuple[InClear, ...]:
         except LeaseLost:
             raise
         except (LockstepError, TableError) as error:
-            # Nothing of the run is wrong: the next one begins with it once more.
-            why = error.reason if isinstance(error, TableError) else error.message
-            work.progress.note(f"{note.table}: {note.sentence}, and are not cleared yet: {why}")
+            # The run itself has succeeded: the next one tries again.
+            reason = error.reason if isinstance(error, TableError) else error.message
+            work.progress.note(f"{note.table}: {note.sentence}, and are not cleared yet: {reason}")
             continue
         work.progress.note(
             f"{note.table}: no values of {note.tightening.told} are left in the lake or the "
             f"ledger, nor versions of its mirror from before batch {note.tightening.through}"
         )
-        done.append(note)
-    return tuple(done)
+        cleared.append(note)
+    return tuple(cleared)
 
 
 def _cleared(work: Workplace, lease: Lease, note: InClear) -> None:
@@ -96,23 +99,23 @@ def _cleared(work: Workplace, lease: Lease, note: InClear) -> None:
 
 def _clear_changes(work: Workplace, lease: Lease, note: InClear) -> None:
     source, through = work.source.name, note.tightening.through
-    held = partial(work.ledger.require_held, lease)
+    require_held = partial(work.ledger.require_held, lease)
     state = work.ledger.table_states(source)[note.table]
     for changelog in changelogs_of(source, [state]):
         listed = work.changelog.listed(changelog.folder) or {}
-        gone = [path for path in listed if (batch_of(path) or through + 1) <= through]
-        if gone:
+        old = [path for path in listed if (batch_of(path) or through + 1) <= through]
+        if old:
             work.changelog.revise(
                 changelog.folder,
                 app_id=f"{changelog.app_id}/cleared",
                 revision=note.id,
                 schema=_NOTHING,
-                gone=gone,
+                gone=old,
                 files=(),
                 words=forgotten_metadata(work, note.table, 0, through),
-                held=held,
+                held=require_held,
             )
-        work.segments.purge(changelog.folder, through, held=held)
+        work.segments.purge(changelog.folder, through, held=require_held)
 
 
 def _clear_mirror(work: Workplace, lease: Lease, note: InClear) -> None:
@@ -128,26 +131,27 @@ def _clear_mirror(work: Workplace, lease: Lease, note: InClear) -> None:
             hint="the next run reports it",
         )
     write = work.ledger.newest_writes(source, [app_id])[app_id].settled
-    said = None if write is None else _said(work, state.mirror, write)
-    if write is None or said is None or write.delta_version < (state.adopted or 0):
+    words = None if write is None else _words_of(work, state.mirror, write)
+    if write is None or words is None or write.delta_version < (state.adopted or 0):
         raise TableError(
-            "the log of its mirror no longer tells which write made the rows that it shows",
+            "the log of its mirror no longer says which write made the rows that it shows",
             hint="it is cleared after the table's next write",
         )
     shows = write.delta_version
 
-    def noted(version: int) -> None:
-        # Before the log loses the commits behind which that one is the next.
+    def record(version: int) -> None:
+        # Before the log is cut: without the commits up to `looked`, the next look would not know
+        # that this commit is ours.
         work.ledger.note_looked(lease, {state.mirror: version})
         work.ledger.note_upkept(lease, state.mirror, shows=shows, delta_version=version)
 
-    said = upkept_metadata(write, said)
-    held = partial(work.ledger.require_held, lease)
-    work.mirrors.cut(state.mirror, relation.newest, said, noted, held)
+    words = upkept_metadata(write, words)
+    require_held = partial(work.ledger.require_held, lease)
+    work.mirrors.cut(state.mirror, relation.newest, words, record, require_held)
 
 
-def _said(work: Workplace, mirror: str, write: SettledWrite) -> str | None:
-    """What a write said, by its commit or one that repeats it."""
+def _words_of(work: Workplace, mirror: str, write: SettledWrite) -> str | None:
+    """Return the user metadata of a write, from its commit or from one that repeats it."""
     shows = write.delta_version
     for commit in work.mirrors.history(mirror):
         if shows in (commit.delta_version, commit.repeats):
@@ -158,31 +162,35 @@ def _said(work: Workplace, mirror: str, write: SettledWrite) -> str | None:
 
 
 def _clear_former(work: Workplace, lease: Lease, note: InClear) -> None:
-    """The folders' logs say whose mirrors were there, also to a ledger made from the lake."""
-    former = former_places(work.ledger, work.source.name)
-    delete_former(work, lease, [one for one in former if owner_of(work, one) == note.table])
+    # The folder's own log says whose mirror it was: a ledger that was recovered from the lake
+    # does not know.
+    folders = former_places(work.ledger, work.source.name)
+    delete_former(
+        work, lease, [folder for folder in folders if owner_of(work, folder) == note.table]
+    )
 
 
 # -- texts of statements -----------------------------------------------------------------------
 
 
 def _statements(work: Workplace, note: InClear) -> Mapping[int, SchemaStatement]:
-    """Those of before that name the table or made a version of it, by their numbers, without
-    values."""
-    source, found, after = work.source.name, dict[int, SchemaStatement](), 0
-    made = {version.statement for version in work.ledger.schema_versions(source, note.table)}
-    while some := work.ledger.schema_statements(source, limit=_AT_ONCE, after=after):
-        after = some[-1].id
-        for one in some:
-            about = one.id in made or _names(one.text, note.table)
-            if about and one.batch <= note.tightening.through:
-                found[one.id] = _without_values(one)
-    return found
+    """Return the old statements that name the table or made a version of it, without their values,
+    by number."""
+    source, redactions, after = work.source.name, dict[int, SchemaStatement](), 0
+    versions = work.ledger.schema_versions(source, note.table)
+    of_versions = {version.statement for version in versions}
+    while page := work.ledger.schema_statements(source, limit=_AT_ONCE, after=after):
+        after = page[-1].id
+        for statement in page:
+            concerns = statement.id in of_versions or _names(statement.text, note.table)
+            if concerns and statement.batch <= note.tightening.through:
+                redactions[statement.id] = _without_values(statement)
+    return redactions
 
 
 def _names(text: str, table: TableName) -> bool:
-    """Whether a text has a table's name, also as a part of another, as helpers of online schema
-    changes have it."""
+    """Return whether a text has a table's name, also inside another name such as that of a helper
+    table of an online schema change (`_orders_new`)."""
     name = re.escape(table.name)
     return re.search(rf"(?<![^\W_]){name}(?![^\W_])", text, re.IGNORECASE) is not None
 
@@ -205,7 +213,7 @@ def _clear_texts(
 ) -> None:
     source, through = work.source.name, note.tightening.through
     folder = source_table_path(source, part)
-    held = partial(work.ledger.require_held, lease)
+    require_held = partial(work.ledger.require_held, lease)
     above = work.ledger.forgotten(source).through
     cleared, kept = list[ClearedFile](), set[str]()
     for batch, file in _files(work, part, above, through):
@@ -222,28 +230,28 @@ def _clear_texts(
             gone=[file.before for file in cleared],
             files=[file.after for file in cleared],
             words=cleared_metadata(work, part, through),
-            held=held,
+            held=require_held,
         )
         work.ledger.clear_files(lease, cleared)
         work.segments.clear(scratch_path(source, folder))
     listed = work.changelog.listed(folder) or {}
-    work.segments.purge(folder, through, {*kept, *listed}, held)
+    work.segments.purge(folder, through, {*kept, *listed}, require_held)
 
 
 def _files(
     work: Workplace, part: SourceTable, above: int, through: int
 ) -> Iterator[tuple[int, SegmentFile]]:
-    """The files of the batches behind `above` up to `through`, each with its batch; among them
-    those that the lake lists of a ledger that is lost."""
+    """Yield the files of the batches after `above` up to `through`, each with its batch; also files
+    that only the lake lists, because the ledger that knew them was lost."""
     folder = source_table_path(work.source.name, part)
     listed = {**(work.changelog.listed(folder) or {})}
     for first in range(above + 1, through + 1, _AT_ONCE):
         last = min(first + _AT_ONCE - 1, through)
         for content in work.ledger.contents(work.source.name, first, last):
-            for one in content.source_parts:
-                for file in one.files if one.table is part else ():
-                    listed.pop(file.path, None)
-                    yield content.batch, file
+            own = (addition for addition in content.source_parts if addition.table is part)
+            for file in (file for addition in own for file in addition.files):
+                listed.pop(file.path, None)
+                yield content.batch, file
     for path, size in listed.items():
         if above < (batch := batch_of(path) or 0) <= through:
             yield batch, SegmentFile(path, 0, size, "")
@@ -257,7 +265,8 @@ def _file_without(
     file: SegmentFile,
     statements: Mapping[int, SchemaStatement],
 ) -> SegmentFile | None:
-    """The file that takes the place of one, durable there; None if that one has no values."""
+    """Write the file that replaces this one, durably, and return it; None if the file has no values
+    to clear."""
     folder = source_table_path(work.source.name, part)
     texts = pa.concat_tables([*work.segments.pieces(folder, [file], [_TEXT[part]])]).column(0)
     if texts.null_count == len(texts):
@@ -289,34 +298,37 @@ def _without_texts(rows: pa.Table) -> pa.Table:
 def _without_literals(
     rows: pa.Table, table: TableName, statements: Iterable[SchemaStatement]
 ) -> pa.Table:
-    texts = {(str(one.begin.file), one.begin.offset): one.text for one in statements}
-    found = []
+    texts = {
+        (str(statement.begin.file), statement.begin.offset): statement.text
+        for statement in statements
+    }
+    cleared = []
     for row in rows.to_pylist():
-        touched_names = {(one["database"], one["name"]) for one in row["tables"] or ()}
+        touched_names = {(touched["database"], touched["name"]) for touched in row["tables"] or ()}
         if (table.database, table.name) in touched_names or _names(row["statement"], table):
             row["statement"] = texts.get((row["_file"], row["_offset"]), REDACTED)
             for touched in row["tables"] or ():
                 for name in ("effect", "reason"):
                     touched[name] = touched[name] and _QUOTED.sub(REDACTED, touched[name])
-        found.append(row)
-    return pa.Table.from_pylist(found, schema=rows.schema)
+        cleared.append(row)
+    return pa.Table.from_pylist(cleared, schema=rows.schema)
 
 
 # -- structures --------------------------------------------------------------------------------
 
 
 def _hidden(note: InClear, schema: TableSchema) -> frozenset[str]:
-    """The columns of a structure of before whose values go: all, since one of which less is shown
-    may have had another name then; none where columns are shown as before."""
+    """Return the columns of an old structure whose values are cleared: all, since a column of which
+    less is shown may have had another name then; none if all columns are shown as before."""
     names = [column.name.lower() for column in schema.columns]
     return frozenset(names if note.tightening.columns else ())
 
 
 def _clear_structures(work: Workplace, note: InClear) -> None:
-    now = work.ledger.schema_at(work.source.name, note.table)
+    newest = work.ledger.schema_at(work.source.name, note.table)
 
     def cleared(schema: TableSchema) -> TableSchema:
-        if schema.name != note.table or (now is not None and schema == now.schema):
+        if schema.name != note.table or (newest is not None and schema == newest.schema):
             return schema
         return redacted_schema(schema, _hidden(note, schema))
 

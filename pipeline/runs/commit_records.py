@@ -1,8 +1,8 @@
-"""What commits in the lake say of themselves, so that a lake tells all that a new ledger needs.
+"""The user metadata of commits to the lake, from which a lost ledger can be made again.
 
-Every commit says to which source, ledger, table and batches it belongs, what kind of write it is,
-and the cursor behind the last of the batches. A commit to `_transactions` also says what no other
-commit can: which tables the batch touched, which ones stand still and which are partial.
+Every commit names its source, ledger, table and batches, the kind of the write, and the cursor
+after the last of the batches. A commit to `_transactions` adds what only one commit for each batch
+can say: which tables the batch touched, which ones are not captured now and which are partial.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from pipeline.recovery.facts import Told
 
 NOT_CAPTURED: Final = "not captured"
-"""How a complete table stands still: the batch lacks its changes."""
+"""Standing of a complete table whose changes the batch lacks."""
 
 GTIDS: Final = 4096
-"""A longer set is told by commits to `_transactions` alone: there is one for each batch."""
+"""Longest GTID set, as text, in a commit to a table; the commit to `_transactions` has any."""
 
 
 def commit_metadata(
@@ -47,27 +47,28 @@ def commit_metadata(
     *,
     version: SchemaVersion | None = None,
 ) -> str:
-    """Of a write that shows these batches (JSON, keys sorted). `files`: None where it is not known
-    which ones it was made of. `version`: of the structure that the table's rows have from here on,
-    whose file `keep_structures` makes. Structures that a commit to `_transactions` names are kept
-    here."""
+    """Return the metadata of a write that shows these batches (JSON, keys sorted). `files`: those
+    that the write was made of; None if they are not known. `version`: the structure that the
+    table's rows have from now on; `keep_structures` writes its file. Structures that a commit to
+    `_transactions` names are written here."""
     ordered = list(batches)
     last = ordered[-1]
-    said = _said(work, kind, table, (ordered[0].id, last.id), last)
+    words = _words(work, kind, table, (ordered[0].id, last.id), last)
     if files is not None:
-        said["files"] = digest(file.sha256 for file in files)
+        words["files"] = digest(file.sha256 for file in files)
     if version is not None and version.schema is not None:
-        said["structure"] = structures_key(structures_text([version.schema]))
-        said["shape"] = version.shape
+        words["structure"] = structures_key(structures_text([version.schema]))
+        words["shape"] = version.shape
     if table is SourceTable.TRANSACTIONS:
-        said |= _standing(work, last)
-    return stamp(said)
+        words |= _standing(work, last)
+    return stamp(words)
 
 
-def upkept_metadata(write: SettledWrite, said: str) -> str:
-    """Of a commit that leaves the rows of a mirror as this write, which said that, made them."""
+def upkept_metadata(write: SettledWrite, words: str) -> str:
+    """Return the metadata of a commit that leaves a mirror's rows as this write made them. `words`:
+    the metadata of the write."""
     return restamped(
-        said,
+        words,
         WriteKind.UPKEEP,
         app_id=write.intent.app_id,
         txn_version=write.intent.txn_version,
@@ -76,18 +77,17 @@ def upkept_metadata(write: SettledWrite, said: str) -> str:
 
 
 def restated_metadata(work: Workplace, table: TableName | SourceTable, batch: int) -> str:
-    """Of the commit after which a changelog lists what is acknowledged."""
+    """Return the metadata of the commit after which a changelog lists what is acknowledged."""
     batches = work.ledger.live_batches(work.source.name, batch, batch) if batch else []
     last = batches[0] if batches else None
-    said = _said(work, WriteKind.RESTATE, table, (batch, batch), last)
-    return stamp({**said, "restated": True})
+    words = _words(work, WriteKind.RESTATE, table, (batch, batch), last)
+    return stamp({**words, "restated": True})
 
 
-def recovered_metadata(work: Workplace, table: TableName | SourceTable, told: Told) -> str:
-    """The same where another ledger tells of the batch, which this one does not have."""
-    said = _said(work, WriteKind.RESTATE, table, (told.batch, told.batch), None)
-    of_told = {"ledger": told.ledger, "position": str(told.at), "restated": True}
-    return stamp(said | of_told)
+def recovered_metadata(work: Workplace, table: TableName | SourceTable, claim: Told) -> str:
+    """Return the same for a batch of another ledger, of which only a commit's claim is left."""
+    words = _words(work, WriteKind.RESTATE, table, (claim.batch, claim.batch), None)
+    return stamp(words | {"ledger": claim.ledger, "position": str(claim.at), "restated": True})
 
 
 def revised_metadata(
@@ -97,30 +97,30 @@ def revised_metadata(
     files: Iterable[SegmentFile],
     revision: int,
 ) -> str:
-    """Of the commit that gives a changelog other files for these batches: its newest batch stays
-    what it was."""
+    """Return the metadata of the commit that replaces a changelog's files of these batches."""
     [last] = work.ledger.live_batches(work.source.name, batches[1], batches[1])
-    said = _said(work, WriteKind.REVISE, table, batches, last)
-    said["files"] = digest(file.sha256 for file in files)
-    return stamp({**said, "revision": revision})
+    words = _words(work, WriteKind.REVISE, table, batches, last)
+    words["files"] = digest(file.sha256 for file in files)
+    return stamp({**words, "revision": revision})
 
 
 def forgotten_metadata(
     work: Workplace, table: TableName | SourceTable, above: int, through: int
 ) -> str:
-    """Of the commit after which a table lists no file of batches up to `through`."""
+    """Return the metadata of the commit after which a table lists no file of batches up to
+    `through`."""
     [last] = work.ledger.live_batches(work.source.name, through, through)
-    return stamp(_said(work, WriteKind.FORGET, table, (above + 1, through), last))
+    return stamp(_words(work, WriteKind.FORGET, table, (above + 1, through), last))
 
 
 def cleared_metadata(work: Workplace, table: SourceTable, through: int) -> str:
-    """Of the commit after which a table of the source's own has other files for batches up to
-    `through`, without values that are not shown any more."""
+    """Return the metadata of the commit that replaces the files of one of the source's own tables,
+    up to batch `through`, by files without values that are no longer shown."""
     [last] = work.ledger.live_batches(work.source.name, through, through)
-    return stamp(_said(work, WriteKind.REVISE, table, (1, through), last))
+    return stamp(_words(work, WriteKind.REVISE, table, (1, through), last))
 
 
-def _said(
+def _words(
     work: Workplace,
     kind: WriteKind,
     table: TableName | SourceTable,
@@ -128,7 +128,7 @@ def _said(
     last: Batch | None,
 ) -> dict[str, Any]:
     end = None if last is None else last.end
-    said: dict[str, Any] = {
+    words: dict[str, Any] = {
         "format": FORMAT,
         "kind": kind.value,
         "ledger": work.ledger.identity(),
@@ -138,10 +138,10 @@ def _said(
         "position": None if end is None else str(end.at),
     }
     if isinstance(table, TableName):
-        said["name"] = _name(table)
+        words["name"] = _name(table)
     if last is not None and (cursor := _cursor(last, whole=not isinstance(table, TableName))):
-        said["cursor"] = cursor
-    return said
+        words["cursor"] = cursor
+    return words
 
 
 def _cursor(batch: Batch, *, whole: bool) -> dict[str, Any]:
@@ -166,10 +166,10 @@ def _cursor(batch: Batch, *, whole: bool) -> dict[str, Any]:
 
 
 def _standing(work: Workplace, batch: Batch) -> Mapping[str, Any]:
-    """What a commit to `_transactions` says besides, of the tables behind its batch."""
+    """Return what a commit to `_transactions` adds: the standing of tables after its batch."""
     ledger, source = work.ledger, batch.source
     states = ledger.table_states(source)
-    still = dict.fromkeys(_not_captured(work, batch, states), NOT_CAPTURED) | {
+    standings = dict.fromkeys(_not_captured(work, batch, states), NOT_CAPTURED) | {
         table: "being read" if state.loading else state.condition.value
         for table, state in states.items()
         if not state.complete
@@ -177,7 +177,7 @@ def _standing(work: Workplace, batch: Batch) -> Mapping[str, Any]:
     structures = _new_structures(work, batch)
     return {
         "touched": [_name(table) for table in sorted(_touched(work, batch))],
-        "still": [[*_name(table), still[table]] for table in sorted(still)],
+        "still": [[*_name(table), standings[table]] for table in sorted(standings)],
         "partial": [
             [*_name(extent.table), str(extent.begins)] for extent in ledger.partial(source)
         ],
@@ -193,8 +193,8 @@ def _touched(work: Workplace, batch: Batch) -> set[TableName]:
 def _not_captured(
     work: Workplace, batch: Batch, tables: Iterable[TableName]
 ) -> Iterator[TableName]:
-    """Tables that are complete now and that the batch lacks: its patterns left them out, or a later
-    batch, which is not merged yet, brought them back."""
+    """Yield tables that are complete now but were not captured by the batch: its patterns left them
+    out, or a later batch, which is not merged yet, brought them back."""
     ledger, source = work.ledger, batch.source
     scopes = [scope for scope in ledger.capture_scopes(source) if scope.batch <= batch.id]
     yield from (table for table in tables if scopes and not scopes[-1].patterns.matches(table))
@@ -208,7 +208,8 @@ def _not_captured(
 
 
 def _new_structures(work: Workplace, batch: Batch) -> list[TableSchema]:
-    """What the batch found tables to have, or statements in it made of them."""
+    """Return the structures that the batch recorded: those that it read from the server, and those
+    that its statements made."""
     if batch.end is None:
         return []
     versions = work.ledger.schemas_at(batch.source, batch=batch.id, place=batch.end.at)
@@ -222,7 +223,8 @@ def _new_structures(work: Workplace, batch: Batch) -> list[TableSchema]:
 
 
 def keep_structures(work: Workplace, structures: Sequence[TableSchema]) -> None:
-    """Durable in the source's folder before a commit names them; once for each content."""
+    """Write structures to the source's folder, durably, before a commit names them; a structure
+    that is there already is not written again."""
     if structures:
         work.claims.keep_structures(work.source.name, structures)
 

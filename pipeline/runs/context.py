@@ -1,6 +1,4 @@
-"""What the steps of a run are given: ports, the plan of the source, and where they say how far they
-are.
-"""
+"""The workplace of a run's steps: the ports, the plan of the source, and reports of progress."""
 
 from __future__ import annotations
 
@@ -30,8 +28,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StepProgress:
-    """How far a step is: `done` of `total` of whatever it counts, in words (`told`) and in figures
-    for a program, a mapping for each table where it is about tables."""
+    """The progress of a step: `done` of `total` of whatever it counts, in words (`told`) and in
+    `figures` for a program, one mapping for each table if the step counts tables."""
 
     step: str
     done: int
@@ -43,7 +41,8 @@ class StepProgress:
 def captured_until_now(
     *, transactions: int, rows: int, log_bytes: int, total_bytes: int
 ) -> StepProgress:
-    """`total_bytes`: the distance to the end."""
+    """Return the progress of a capture. `total_bytes`: bytes of the log from its start to its
+    end."""
     figures = {
         "transactions": transactions,
         "rows": rows,
@@ -55,13 +54,13 @@ def captured_until_now(
 
 
 def searched(read: int, total: int) -> StepProgress:
-    """Bytes of the log that were looked through for a place, of those there are."""
+    """Return the progress of the search for a place: bytes of the log that were read, of all."""
     figures = {"log_bytes": read, "total_bytes": total}
     return StepProgress("search", read, total, f"{read / 1e6:,.1f} MB of the log", (figures,))
 
 
 def loaded_until_now(tables: Sequence[LoadProgress]) -> StepProgress:
-    """Tables that are read from the source."""
+    """Return the progress of reading tables from the source."""
     done = sum(table.rows for table in tables)
     total = sum(max(table.rows, table.estimated_rows or 0) for table in tables)
     reading = [table for table in tables if not table.finished]
@@ -74,19 +73,19 @@ def loaded_until_now(tables: Sequence[LoadProgress]) -> StepProgress:
 
 
 def tables_done(step: str, done: int, total: int, table: TableName) -> StepProgress:
-    """Tables that are merged or compared; `table` is the newest of them."""
+    """Return the progress of merging or comparing tables; `table` is the last one that ended."""
     figures = {"table": str(table), "done": done, "total": total}
     told = f"{done} of {total} tables, {table}"
     return StepProgress(step, done, total, told, (figures,))
 
 
 class Progress(Protocol):
-    """Where a step says how far it is; called a few times a second at most."""
+    """The receiver of a step's progress; called at most a few times a second."""
 
     def tell(self, step: StepProgress) -> None: ...
 
     def note(self, sentence: str) -> None:
-        """One sentence a person should see (a repair, a table quarantined)."""
+        """Show a person one sentence, such as that a table was quarantined."""
 
 
 class Unwatched:
@@ -99,8 +98,8 @@ class Unwatched:
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """The ports one source's run works through. `registry`: where mirrors are registered, None
-    where they are not; `ConfigurationError` where that cannot be told."""
+    """The ports that a run of one source works with. `registry`: the catalog in which mirrors are
+    registered, if there is one; raises `ConfigurationError` if its settings are wrong."""
 
     source: SourcePlan
     server: SourceServer
@@ -113,14 +112,15 @@ class Workplace:
     progress: Progress
     clock: Callable[[], datetime]
     requests: Callable[[], Requests | None] = lambda: None
-    """What was asked of the lake's object store since this was put together; None in a folder."""
+    """Count of requests to the lake's object store since the workplace was made; None for a
+    folder."""
     pause: Callable[[float], None] = sleep
     registry: Callable[[], Registry | None] = lambda: None
     shaping: Shaping = field(default_factory=Shaping)
-    """How the lake shows the source's tables."""
+    """The settings by which the lake shows the source's tables."""
 
     def quarantine(self, quarantined: Quarantine) -> None:
-        """Say so while the run goes on."""
+        """Report a quarantine while the run continues."""
         self.progress.note(
             f"{quarantined.table} was quarantined at {quarantined.position}: {quarantined.reason}"
         )

@@ -1,5 +1,4 @@
-"""How a table is quarantined, or left to be read from the source, and what brings it back: words,
-the value of a reading, and which tables are stopped now."""
+"""Errors and hints of tables that stop, and the value of a table that was read again."""
 
 from __future__ import annotations
 
@@ -19,12 +18,12 @@ from pipeline.table_state import Quarantine, TableState
 
 
 def resume_hint(table: TableName) -> str:
-    """The cure for a table that is quarantined."""
+    """Return the hint for a table that is quarantined."""
     return f"`lockstep resume {table} --reason …` brings it back"
 
 
 def engine_hint(table: TableName) -> str:
-    """The cure for a table whose engine is not captured."""
+    """Return the hint for a table whose engine is not captured."""
     return (
         f"exclude it, or `alter table {table} engine = InnoDB`, then "
         f"`lockstep resume {table} --reason …` reads it from the source"
@@ -32,7 +31,7 @@ def engine_hint(table: TableName) -> str:
 
 
 def versioning_hint(table: TableName) -> str:
-    """The cure for a system-versioned table."""
+    """Return the hint for a system-versioned table."""
     return (
         f"exclude it, or `alter table {table} drop system versioning`, with its period and columns "
         f"if they were declared, which drops its history for good; then `lockstep resume {table} "
@@ -50,8 +49,8 @@ def refusal(schema: TableSchema) -> TableError | None:
 
 
 def met(table: TableName, other: TableName, name: TableName, *, known: bool) -> TableError:
-    """The error of a table whose mirror would lie where that of another one lies. `known`: the lake
-    has rows of it, so that the log behind its place is all that it lacks."""
+    """Return the error of a table whose mirror would be at the place of another one's. `known`: the
+    lake has rows of it, so that it lacks only the log after its place."""
     return TableError(
         f"its mirror would be called {name}, and that of {other} is",
         hint=f"give one of the two another `into`, then {resume_hint(table)}",
@@ -60,7 +59,7 @@ def met(table: TableName, other: TableName, name: TableName, *, known: bool) -> 
 
 
 def reload_hint(table: TableName) -> str:
-    """The cure for a table whose mirror cannot go on."""
+    """Return the hint for a table whose mirror cannot be continued."""
     return f"`lockstep reload {table} --reason …` rewrites its mirror"
 
 
@@ -72,10 +71,10 @@ _HINTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Reread:
-    """A table as it was read: `schema` None where the source has it no more, `error` where
-    it cannot be read. The rows belong between `low` and `high`. `why` it was read. `columns`:
-    those that were read beside the key of a table that goes on through the log, as `version`
-    names them; None: all, or what was read of `load` so far."""
+    """A table that was read from the source. `why`: the reason. `schema`: None if the table was
+    dropped at the source; `error`: why it cannot be read. The rows were read between the
+    watermarks `low` and `high`. `columns`: those that were read besides the key, as `version` names
+    them, while all else comes from the log; None for all, or what was read of `load` so far."""
 
     table: TableName
     why: str
@@ -104,7 +103,7 @@ def waits_for_rows(error: TableError | Quarantine) -> bool:
 
 
 def in_vain(error: TableError, columns: Sequence[str] | None = None) -> TableError:
-    """Return the error of a table that could not be read, or those `columns` of it."""
+    """Return the error of a table that could not be read, or whose `columns` could not."""
     if isinstance(error, TableBusy):
         return owed(error.reason, Need.ROWS if columns is None else Need.COLUMNS)
     if waits_for_rows(error):

@@ -1,4 +1,4 @@
-"""What a run will need, foreseen before its first step."""
+"""Estimate of how much of the log a run will merge, made before its first step."""
 
 from __future__ import annotations
 
