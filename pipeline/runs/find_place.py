@@ -1,5 +1,5 @@
-"""Places a person or a rule names, found in the server's log: where a run starts, a moment, where a
-run ends, and up to where it leaves out what was read before."""
+"""Search the server's log for the places that a person or a rule names: the start of a run, its
+end, a moment, and the end of the transactions that are left out because they were read before."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ from pipeline.start.question import ReachedPlace, Since, Where
 def first_since(
     work: Workplace, moment: datetime, known: datetime | None, facts: ServerFacts
 ) -> Coordinates:
-    """Where a moment lies. Where what is asked for is all since `known`, it is the first
-    transaction that says it was committed at the moment or later, so that none is left out because
-    its time is wrong; and a log that begins later than the moment, but before `known`, is read
-    whole."""
+    """Return where a moment lies. `known`: the commit time of the last transaction that was read,
+    if everything since then is wanted. Then the place is that of the first transaction with this
+    time or a later one, so that a wrong clock leaves none out; and a log that begins after the
+    moment, but before `known`, is read whole."""
     try:
-        found = _found(work, moment, facts)
+        place = _search_moment(work, moment, facts)
     except MomentOutOfRange as error:
         if known is None:
             raise
         oldest = facts.binlogs[0].file
         begins = read_file_head(work.server, oldest).created
-        if known < begins + timedelta(seconds=1):  # a head tells whole seconds
+        if known < begins + timedelta(seconds=1):  # a file's head has whole seconds
             raise MomentOutOfRange(
                 f"{error.message}; the last commit that was read is from {moment_text(known)}",
                 hint="restore older log files to the server; or accept what may be missing: "
@@ -69,47 +69,48 @@ def first_since(
             f"beginning, {oldest}, made at {moment_text(begins)}"
         )
         return Coordinates(oldest, FIRST_OFFSET)
-    return found.at if known is None else found.first or found.at
+    return place.at if known is None else place.first or place.at
 
 
-def _found(work: Workplace, moment: datetime, facts: ServerFacts) -> FoundMoment:
-    """Where a moment lies among the transactions of the server's log; the head if it comes after
-    all of them."""
-    found = find_moment(
+def _search_moment(work: Workplace, moment: datetime, facts: ServerFacts) -> FoundMoment:
+    """Return where a moment lies among the transactions of the server's log; its head if the moment
+    is after all of them."""
+    place = find_moment(
         work.server, facts.binlogs, facts.head, moment, facts.read_at, tell=telling(work)
     )
-    _note(work, moment, found)
-    return found
+    _warn(work, moment, place)
+    return place
 
 
 def first_in_file(
     work: Workplace, file: LogFile, moment: datetime, facts: ServerFacts
 ) -> Coordinates | None:
-    """The same within one file; None where the moment comes after all of it."""
-    found = find_moment_in_file(
+    """Return the same within one file; None if the moment is after all of it."""
+    place = find_moment_in_file(
         work.server, file, moment, facts.head, facts.read_at, tell=telling(work)
     )
-    if found is not None:
-        _note(work, moment, found)
-    return None if found is None else found.at
+    if place is None:
+        return None
+    _warn(work, moment, place)
+    return place.at
 
 
-def _note(work: Workplace, moment: datetime, found: FoundMoment) -> None:
-    """What a person should know of a log whose times do not ascend."""
-    sentence = found.told(moment_text(moment))
+def _warn(work: Workplace, moment: datetime, place: FoundMoment) -> None:
+    """Warn a person if the log's commit times do not ascend."""
+    sentence = place.told(moment_text(moment))
     if sentence is not None:
         work.progress.note(sentence)
 
 
 def telling(work: Workplace) -> Tell:
-    """Who is told how far a search is."""
+    """Return the callback that reports the progress of a search."""
     return lambda read, total: work.progress.tell(searched(read, total))
 
 
 @dataclass(frozen=True, slots=True)
 class ProvenPosition:
-    """A boundary between two transactions, the GTIDs executed up to it, the witness before
-    it, and what must be left out behind it because it was read before."""
+    """A boundary between two transactions, the GTIDs executed up to it, the witness before it, and
+    the transactions after it that are left out because they were read before."""
 
     at: Coordinates
     gtid_set: GtidSet
@@ -118,7 +119,8 @@ class ProvenPosition:
 
 
 def find_place(work: Workplace, where: Where, facts: ServerFacts) -> ProvenPosition:
-    """What a decision names, proven. Errors are those of the searches."""
+    """Return the proven position of the place that a decision names; raises what the searches
+    raise."""
     match where:
         case GtidSet():
             return _after(work, where, facts)
@@ -133,7 +135,7 @@ def find_place(work: Workplace, where: Where, facts: ServerFacts) -> ProvenPosit
 
 
 def resolve_start(work: Workplace, place: Place, facts: ServerFacts) -> ReachedPlace:
-    """Where a chosen start lies on the server, in a form that a cursor compares with."""
+    """Return where a chosen start lies on the server, in a form that is compared with a cursor."""
     where = where_of(work, place, facts)
     proven = find_place(work, where, facts)
     if isinstance(where, GtidSet):
@@ -142,7 +144,7 @@ def resolve_start(work: Workplace, place: Place, facts: ServerFacts) -> ReachedP
 
 
 def where_of(work: Workplace, place: Place, facts: ServerFacts) -> Where:
-    """What is to be looked for. `StartUnreachable` where it is not on the server."""
+    """Return what to search for; `StartUnreachable` if the server does not have it."""
     match place:
         case AtCoordinates(at):
             require_listed(at, facts)
@@ -166,8 +168,8 @@ def where_of(work: Workplace, place: Place, facts: ServerFacts) -> Where:
 
 
 def snapshot_not_chosen() -> NotYet:
-    """A chosen start is a place in the log. `snapshot` is none: it is how a source begins that has
-    captured nothing yet."""
+    """Return the error of `start-at snapshot`: a chosen start is a place in the log, and `snapshot`
+    only says how a source begins that has captured nothing yet."""
     return NotYet(
         "'snapshot' cannot be chosen: only a source's first run starts that way, "
         'if lockstep.toml has start = "snapshot"',
@@ -192,14 +194,14 @@ def _end_of_run(work: Workplace, run: str, facts: ServerFacts) -> Where:
 
 
 def require_listed(at: Coordinates, facts: ServerFacts) -> None:
-    """`StartUnreachable` where the server's list of logs does not have the place."""
+    """Raise `StartUnreachable` unless the place is in a log file that the server lists."""
     size = facts.size_of(at.file)
     if size is not None and FIRST_OFFSET <= at.offset <= size:
         return
     listed = f"{facts.binlogs[0].file} to {facts.binlogs[-1].file}" if facts.binlogs else "none"
-    there = f"{at.file} ends at {size}" if size is not None else f"files listed: {listed}"
+    detail = f"{at.file} ends at {size}" if size is not None else f"files listed: {listed}"
     raise StartUnreachable(
-        f"{at} is not on the server ({there})", hint="choose a place that SHOW BINARY LOGS lists"
+        f"{at} is not on the server ({detail})", hint="choose a place that SHOW BINARY LOGS lists"
     )
 
 
@@ -213,7 +215,8 @@ def _require_executed(gtids: GtidSet, facts: ServerFacts) -> None:
 
 
 def boundary_at(work: Workplace, at: Coordinates, *, then: str = "starts") -> ProvenPosition:
-    """`then`: what a run does there."""
+    """Return the boundary between transactions at a place, or the last one before it. `then`: what
+    the run does there, as a verb for the note to a person."""
     boundary = find_boundary(work.server, at, tell=telling(work))
     if boundary.rewound:
         work.progress.note(f"{at} lies inside a transaction; the run {then} at {boundary.at}")
@@ -221,8 +224,8 @@ def boundary_at(work: Workplace, at: Coordinates, *, then: str = "starts") -> Pr
 
 
 def _after(work: Workplace, gtids: GtidSet, facts: ServerFacts) -> ProvenPosition:
-    """The file from which on everything stands that is not in the set; what is in it is
-    left out there."""
+    """Return the start of the newest file before which every transaction is in the set; the
+    transactions after it that are in the set are left out."""
     file = find_file_before(work.server, facts.binlogs, gtids)
     if file is None:
         raise PositionPurged(
@@ -236,8 +239,9 @@ def _after(work: Workplace, gtids: GtidSet, facts: ServerFacts) -> ProvenPositio
 
 
 def _require_served(work: Workplace, gtids: GtidSet) -> None:
-    """The server agrees that it has everything behind the set: it refuses a dump after one
-    that it purged beyond, or that holds more of its own than it executed."""
+    """Open a dump after the set, so that the server proves that it has all other transactions: it
+    refuses if it purged some of them, or if the set has transactions of its own that it never
+    executed."""
     dump = work.server.dump_after(gtids)
     try:
         next(iter(dump), None)
@@ -246,9 +250,9 @@ def _require_served(work: Workplace, gtids: GtidSet) -> None:
 
 
 def find_run_end(work: Workplace, place: Place, facts: ServerFacts, start: Position) -> Coordinates:
-    """Where a run that starts at `start` ends by `--until`. At a file's very beginning no
-    event stands that could be the witness of a cursor: such a run ends behind the last
-    transaction before it."""
+    """Return where a run that starts at `start` ends by `--until`. At the beginning of a file, no
+    event precedes the place that could be the witness of a cursor: such a run ends after the last
+    transaction of the file before."""
     if isinstance(place, Earliest):
         raise EndNotReached(
             "'earliest' is where the log begins: nothing ends there",
@@ -266,7 +270,7 @@ def find_run_end(work: Workplace, place: Place, facts: ServerFacts, start: Posit
 
 
 def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Position) -> Coordinates:
-    """The place that was named, as an end: never beyond the head."""
+    """Return the named place as an end, which is never beyond the head."""
     match place:
         case Latest():
             return facts.head
@@ -276,7 +280,7 @@ def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Positi
                 work.server, file, facts.head, tell=telling(work)
             )
         case AtMoment(moment):
-            return _found(work, moment, facts).at
+            return _search_moment(work, moment, facts).at
         case AfterGtids(gtids):
             return find_end_of(
                 work.server, start, facts.head, gtids, binlogs=facts.binlogs, tell=telling(work)
@@ -285,13 +289,13 @@ def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Positi
             where = where_of(work, place, facts)
     if isinstance(where, GtidSet):
         return find_end_of(work.server, start, facts.head, where, binlogs=facts.binlogs)
-    assert isinstance(where, Coordinates), f"{where} is looked for by other means"
+    assert isinstance(where, Coordinates), f"{where} is an end that a case above resolves"
     return boundary_at(work, where, then="ends").at
 
 
 def find_known_until(work: Workplace, proven: ProvenPosition, facts: ServerFacts) -> Coordinates:
-    """The end of the last transaction that is to be left out. Where some of them stand
-    neither in the log nor among the purged ones nobody can tell: the log's end."""
+    """Return the end of the last transaction that is to be left out. If some of them are neither in
+    the log nor purged, they cannot be located: then the log's end."""
     before = read_file_head(work.server, proven.at.file).gtid_set
     start = Position(proven.at, before, facts.server_uuid)
     known = proven.leave_out.difference(GtidSet.parse(facts.gtid_purged))
@@ -304,7 +308,7 @@ def find_known_until(work: Workplace, proven: ProvenPosition, facts: ServerFacts
     except TransactionsWithoutGtid as error:
         raise TransactionsWithoutGtid(
             f"the log of {facts.server_uuid} holds transactions without a GTID after {proven.at}: "
-            "it cannot be told whether they were read before",
+            "nothing says whether they were read before",
             hint="choose the place to go on at: `lockstep start-at PLACE --reason …`; if they come "
             "after it, with gtid_mode = ON_PERMISSIVE until they are read",
         ) from error

@@ -1,8 +1,8 @@
-"""Of which batches the ledger still tells everything, and the words for those that are gone; of
-which tables more is shown than the settings say.
+"""The batches that the ledger still has in full, and words for those that were pruned; the tables
+of which the lake shows more than the settings say.
 
-Before `pruned_through` the ledger has only some batches, those that something else refers to:
-whoever looks for a place among batches looks from there on.
+Before `pruned_through` the ledger has only some batches, those that something else refers to, so
+a place is searched among the batches from there on.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ RUNS = "`lockstep status --json` shows the runs of the last batches"
 def known_batches(
     ledger: Ledger, source: str, first: int = 0, last: int | None = None
 ) -> list[Batch]:
-    """The acknowledged batches, oldest first, from the newest one on whose changes are gone; of
-    those the ones from `first` to `last`, if there are any."""
+    """Return the acknowledged batches from `first` to `last`, oldest first, as far as they are not
+    pruned; all that are not, if none of them is in that range."""
     cursor = ledger.cursors(source).acknowledged
     if cursor is None:
         return []
     end = cursor.batch if last is None else min(last, cursor.batch)
     pruned, batches = -1, list[Batch]()
-    while pruned != ledger.pruned_through(source):  # else some may have gone meanwhile
+    while pruned != ledger.pruned_through(source):  # upkeep may prune between the two reads
         pruned = ledger.pruned_through(source)
         batches = ledger.live_batches(source, max(first, pruned), end)
     return batches or ledger.live_batches(source, pruned, cursor.batch)
 
 
 def batch_of_run(ledger: Ledger, source: str, run: str) -> Batch:
-    """The newest known batch of a run, whose id may be shortened; `SpanRefused` without."""
+    """Return the newest batch of a run, whose id may be shortened; `SpanRefused` if the ledger does
+    not have one."""
     batch = ledger.captured_batch(source, run=run)
     if batch is None or batch.id < ledger.pruned_through(source):
         raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS)
@@ -48,37 +49,40 @@ def no_such_run(ledger: Ledger, source: str, run: str) -> str:
 
 
 def but_known(ledger: Ledger, source: str) -> str:
-    """What to say behind a sentence about a batch that was not found."""
+    """Return the end of a sentence about a batch that the ledger does not have."""
     place = known_since(ledger, source)
     if place is None:
         return ""
-    return f"; what was read before {place} is not known any more, as {KEY} says"
+    return f"; the ledger no longer has what was read before {place}, as {KEY} says"
 
 
 def known_since(ledger: Ledger, source: str) -> str | None:
-    """Where that begins of which the ledger tells everything; None where it is the beginning."""
+    """Return the place from which on the ledger has everything; None if nothing was pruned."""
     pruned = ledger.pruned_through(source)
     batches = ledger.live_batches(source, pruned, pruned) if pruned else []
     return end_of(batches[0]) if batches else None
 
 
 def begins_before(span: Span, batches: tuple[Batch, ...], through: int, end: Position) -> bool:
-    """Whether a span that touches these batches begins before the end of the batch `through`; one
-    from `earliest` on begins behind it."""
+    """Return whether a span that touches these batches begins before the end of batch `through`; a
+    span from `earliest` on begins after it."""
     since = span.since
     if isinstance(since, Earliest):
         return False
     if any(batch.id <= through for batch in batches):
         return True
-    gone = end.committed_at
-    return isinstance(since, AtMoment) and gone is not None and since.moment <= gone
+    committed_at = end.committed_at
+    if not isinstance(since, AtMoment) or committed_at is None:
+        return False
+    return since.moment <= committed_at
 
 
 def less_shown(
     ledger: Ledger, source: str, table: TableName, batch: int, *, read_again: bool = False
 ) -> str | None:
-    """Return why nothing of a batch is shown of a table any more, in a sentence; None if it is.
-    `read_again`: from the log, so that its values would be hashed with the key of now."""
+    """Return, in a sentence, why a batch's changes of a table are no longer shown; None if they
+    are. `read_again`: they would be read from the log, and their values hashed with the present
+    key."""
     gone = ledger.forgotten(source, table).newest
     if gone is not None and gone.table is not None and batch <= gone.through:
         return gone.told

@@ -1,14 +1,14 @@
-"""Merge: all captured and not yet merged changes of each table, in one commit per table.
+"""Merge: write the captured changes of each table to its mirror, in one commit per table.
 
-Open intents are settled first, with the same batches and the same version, never
-regrouped: a holder that hung may still wake up and commit. One that is refused is given up
-with its table, which is quarantined: when the table comes back, another write takes its
-batches together with what cured it. That one replaces the mirror (`catch_up`), whatever
-the refused write made of its columns.
+Open intents are settled first, with the same batches and the same version and never regrouped,
+because a process that hung may still wake up and commit. If such a write is refused, its intent is
+given up and the table is quarantined. When the table comes back, a new write takes these batches
+together with what cured the table, and replaces the mirror, whatever the refused write made of its
+columns.
 
-A process that dies takes a Spark of its own along. A server goes on with what it was asked for.
-The commit that this would come to is bound to a version, so that it does no harm; but it takes
-the cores and the memory that the same write needs once more.
+If a process dies, its own Spark dies with it, but a Spark Connect server goes on with the
+statement. Its commit is bound to a version and so does no harm; but it takes the cores and the
+memory that the same write needs again, so the next run ends it first (`statements_noted`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def merge(
     settled: Callable[[TableMerge], None] = lambda _: None,
 ) -> MergeReport:
     """Publish, then merge every table that has captured changes, or those of `only`. `settled` is
-    told each, in this thread, once the ledger has it."""
+    called in this thread with each merge that the ledger has recorded."""
     clock = perf_counter()
     require_claim(work)
     for note in settle_replays(work, lease):
@@ -73,13 +73,14 @@ def merge(
     with statements_noted(work, lease) if pending else nullcontext():
         while merging.round():
             pass
-    moved = work.ledger.mark_merged(lease) if work.ledger.unfinished(work.source.name) else []
+    unfinished = work.ledger.unfinished(work.source.name)
+    batches_merged = work.ledger.mark_merged(lease) if unfinished else []
     waiting = tuple(sorted(work.ledger.pending(work.source.name)))
     return MergeReport(
-        merged=tuple(sorted(merging.merged, key=lambda done: (done.table, done.first_batch))),
+        merged=tuple(sorted(merging.merged, key=lambda report: (report.table, report.first_batch))),
         failed=tuple(merging.failed),
         waiting=waiting,
-        batches_merged=tuple(moved),
+        batches_merged=tuple(batches_merged),
         publish_seconds=published - clock,
         merge_seconds=perf_counter() - published,
     )
@@ -87,9 +88,9 @@ def merge(
 
 @contextmanager
 def statements_noted(work: Workplace, lease: Lease) -> Iterator[None]:
-    """What is written inside is known to the next run, should this one not come to its end; first
-    it ends what was left by others. An error inside leaves the note: nobody knows then what the
-    server does."""
+    """Record this run's session on the Spark Connect server while it writes, so that the next run
+    can end its statements if this run dies; first end those that dead runs left. An error inside
+    keeps the record, because the server may still be working."""
     client, source = work.mirrors.client, lease.source
     if client is None:
         yield
@@ -104,20 +105,20 @@ def statements_noted(work: Workplace, lease: Lease) -> Iterator[None]:
 
 
 def lacking_of(work: Workplace) -> Mapping[TableName, list[Batch]]:
-    """The batches that each table's mirror lacks, oldest first, those among them that were
-    acknowledged without it."""
+    """Return the batches that each table's mirror lacks, oldest first; also those that were
+    acknowledged while the table was stopped."""
     source = work.source.name
     pending = work.ledger.pending(source)
-    known = {batch.id: batch for batch in work.ledger.unfinished(source)}
-    missed = {number for numbers in pending.values() for number in numbers} - known.keys()
-    if missed:
-        batches = work.ledger.live_batches(source, min(missed), max(missed))
-        known |= {batch.id: batch for batch in batches}
-    return {table: [known[number] for number in pending[table]] for table in sorted(pending)}
+    batches = {batch.id: batch for batch in work.ledger.unfinished(source)}
+    older = {number for numbers in pending.values() for number in numbers} - batches.keys()
+    if older:
+        acknowledged = work.ledger.live_batches(source, min(older), max(older))
+        batches |= {batch.id: batch for batch in acknowledged}
+    return {table: [batches[number] for number in pending[table]] for table in sorted(pending)}
 
 
 def intent_over(source: str, state: TableState, batches: Sequence[Batch]) -> Intent:
-    """One over all batches, not yet recorded."""
+    """Return an intent to write all of these batches, which is not recorded yet."""
     numbers = [batch.id for batch in batches]
     app_id = application_id(source, state, "mirror")
     return Intent(0, state.table, app_id, 0, min(numbers), max(numbers), "merge")
@@ -125,7 +126,9 @@ def intent_over(source: str, state: TableState, batches: Sequence[Batch]) -> Int
 
 @dataclass(slots=True)
 class _Merging:
-    """Tables merged and quarantined so far."""
+    """One merge of a source: the tables that it merged and quarantined so far. `anew`: tables whose
+    next write is of all rows; `renewed`: those that got another mirror for it. `looked`: version up
+    to which each mirror's log was checked for commits of others."""
 
     work: Workplace
     lease: Lease
@@ -139,8 +142,8 @@ class _Merging:
     books: Mapping[TableName, TableBooks] = field(default_factory=dict)
 
     def look_around(self) -> None:
-        """Tables that have nothing to merge are looked at too: what somebody else wrote into a
-        mirror, and a mirror that is gone, is said by the next run."""
+        """Check the mirrors that have nothing to merge too, so that the next run reports what
+        somebody else wrote to a mirror, and a mirror that was deleted."""
         work = self.work
         self.looked = work.ledger.looked(work.source.name)
         pending = work.ledger.pending(work.source.name)
@@ -154,14 +157,15 @@ class _Merging:
                 self._quarantine(state.table, newest.batch, error)
 
     def _note(self, state: TableState, version: int | None) -> None:
-        """Up to there the mirror's log was looked at."""
+        """Record the version up to which the mirror's log was checked."""
         if version is not None and version != self.looked.get(state.mirror):
             self.work.ledger.note_looked(self.lease, {state.mirror: version})
             self.looked[state.mirror] = version
 
     def round(self) -> bool:
-        """One write per table: its open intent as it stands, else a new one over all that it
-        lacks. What came after an open intent is the next round's. Whether any was made."""
+        """Write each table once: its open intent unchanged, else a new one over all that it lacks.
+        The batches after an open intent are left to the next round. Return whether anything was
+        written."""
         work, source = self.work, self.work.source.name
         states = work.ledger.table_states(source)
         intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
@@ -190,41 +194,42 @@ class _Merging:
         return len(self.merged) + len(self.renewed) > before
 
     def _bound(self, table: TableName, batches: Sequence[Batch]) -> int | None:
-        """The last batch that one write may cover; None where it may cover all."""
+        """Return the last batch that one write may cover; None if it may cover all."""
         books = self.books[table]
         if books.forgets or not self.work.source.policies_of(table).keeps_rows:
             return None
-        # What an acknowledged batch read from the source is not there any more.
-        there = {batch.id for batch in batches if batch.state is not BatchState.ACKNOWLEDGED}
-        return read_before(part for part in books.parts if part.batch in there)
+        # Rows that an acknowledged batch read from the source have been deleted.
+        present = {batch.id for batch in batches if batch.state is not BatchState.ACKNOWLEDGED}
+        return read_before(part for part in books.parts if part.batch in present)
 
     def _renewed(self, state: TableState) -> bool:
-        """Whether the next write is of all rows, and goes into another mirror: the next round's."""
+        """Give the table another mirror if its next write is of all rows and has to go there.
+        Return whether it did: then the next round writes it."""
         if state.table not in self.anew - self.renewed:
             return False
         name = self.work.source.other_place(state)
         try:
-            why = made_for_others(self.work, state) if name is None else why_elsewhere(name)
+            reason = made_for_others(self.work, state) if name is None else why_elsewhere(name)
         except MirrorRefused as error:
-            why = error.reason
-        if why is not None:
-            self._renew(state.table, why)
-        return why is not None
+            reason = error.reason
+        if reason is not None:
+            self._renew(state.table, reason)
+        return reason is not None
 
     def _prepared(self, intent: Intent, state: TableState, batches: Sequence[Batch]) -> Job | None:
-        """None where nothing is to be written: the table cannot go on, or a commit that a dead
-        run made is found. Only what can be carried out becomes an intent."""
+        """Return the job of a write; None if there is nothing to write, because the table cannot be
+        continued, or because a dead run made the commit already."""
         try:
             with for_one_table("prepare its changes"):
                 task = task_of(self.work, self.books[intent.table], intent, state, batches)
-                made = commit_made(self.work, task) if intent.id else None
-                if made is not None:
-                    found = self.work.mirrors.schema(state.mirror, made.delta_version)
-                    columns = [one for one in found if one.name != DELETED_AT.name]
-                    self._settle(task, Written(made, FOUND), columns, 0.0)
+                commit = commit_made(self.work, task) if intent.id else None
+                if commit is not None:
+                    schema = self.work.mirrors.schema(state.mirror, commit.delta_version)
+                    columns = [column for column in schema if column.name != DELETED_AT.name]
+                    self._settle(task, Written(commit, FOUND), columns, 0.0)
                     return None
-                # Noted before it is written to: of all writes behind the last look, one is
-                # settled.
+                # Recorded before the write, so that at most one commit of ours lies between the
+                # recorded version and the next check.
                 self._note(state, self._look(task, intent if intent.id else None))
                 return prepare_job(self.work, self.books[intent.table], task)
         except TableError as error:
@@ -232,19 +237,20 @@ class _Merging:
             return None
 
     def _intended(self, jobs: Sequence[Job]) -> list[Job]:
-        """The jobs with their intents: only what can be carried out becomes one."""
-        fresh = [job.task.intent for job in jobs if not job.task.intent.id]
-        opened = self.work.ledger.intend(self.lease, fresh) if fresh else {}
+        """Record the intents of the jobs, now that each is known to be possible; return the jobs
+        with them."""
+        unrecorded = [job.task.intent for job in jobs if not job.task.intent.id]
+        recorded = self.work.ledger.intend(self.lease, unrecorded) if unrecorded else {}
         return [
             replace(
                 job,
-                task=replace(job.task, intent=opened.get(job.task.state.table, job.task.intent)),
+                task=replace(job.task, intent=recorded.get(job.task.state.table, job.task.intent)),
             )
             for job in jobs
         ]
 
     def _write(self, jobs: Collection[Job]) -> None:
-        """Several tables at a time; the ledger is told from this thread."""
+        """Write several tables at a time; only this thread writes to the ledger."""
         errors: list[Exception] = []
         with ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="merge") as pool:
             running = {pool.submit(_tried, self.work, self.lease, job): job for job in jobs}
@@ -287,7 +293,7 @@ class _Merging:
         version, intent = written.commit.delta_version, task.intent
         foreign: TableError | None = None
         try:
-            # Somebody may have committed between the snapshot that was read and the commit.
+            # Somebody else may have committed between the version that was read and our commit.
             self._look(task, intent)
         except TableError as error:
             foreign = error
@@ -304,7 +310,7 @@ class _Merging:
             self.looked[task.state.mirror] = version
         else:
             self._quarantine(intent.table, intent.last_batch, foreign)
-        done = TableMerge(
+        report = TableMerge(
             table=task.intent.table,
             counts=task.counts,
             delta_version=version,
@@ -319,12 +325,13 @@ class _Merging:
             read=task.read,
             size=size,
         )
-        self.merged.append(done)
-        self.settled(done)
+        self.merged.append(report)
+        self.settled(report)
 
     def _refused(self, table: TableName, batch: int, error: TableError) -> None:
-        """A mirror to be written anew gets a successor; any other table is quarantined. One that
-        was to have another one's rows is read from the source then, whatever they lack."""
+        """Give the table another mirror if its own refused a write of all rows; else quarantine
+        it. A table that was to begin with a copy of another one's rows is read from the source
+        then."""
         catches_up = error.need is None and not isinstance(error, MirrorRefused)
         if catches_up and plan_merge(self.books[table].parts).copied is not None:
             error = owed(error.reason)
@@ -333,12 +340,13 @@ class _Merging:
         else:
             self._quarantine(table, batch, error)
 
-    def _renew(self, table: TableName, why: str) -> None:
-        renew(self.work, self.lease, table, why)
+    def _renew(self, table: TableName, reason: str) -> None:
+        renew(self.work, self.lease, table, reason)
         self.renewed.add(table)
 
     def _quarantine(self, table: TableName, batch: int, error: TableError) -> None:
-        """Nothing of an open intent is in the lake, or `commit_made` had found it."""
+        """Quarantine a table. Its open intent is not in the lake, or `commit_made` would have found
+        the commit."""
         hint = reload_hint(table) if isinstance(error, MirrorRefused) else error.hint
         quarantined = replace(
             Quarantine.of(table, error, f"batch {batch}"),
@@ -351,8 +359,8 @@ class _Merging:
 
 
 def _tried(work: Workplace, lease: Lease, job: Job) -> tuple[Written, float, MirrorSize | None]:
-    """One table's commit, tried again on the same intent when somebody else was first; its
-    seconds, and the size of what it made."""
+    """Write one table, again with the same intent if somebody else committed first. Return what was
+    written, the seconds it took, and the mirror's size."""
     clock = perf_counter()
     for wait in MERGE.tries():
         try:
@@ -370,7 +378,7 @@ def _tried(work: Workplace, lease: Lease, job: Job) -> tuple[Written, float, Mir
 def written_anew(
     lacking: Mapping[TableName, Sequence[Batch]], books: Mapping[TableName, TableBooks]
 ) -> frozenset[TableName]:
-    """The tables of which all rows are among what their mirrors lack."""
+    """Return the tables whose next write is of all rows."""
     lacks = {(table, batch.id) for table, batches in lacking.items() for batch in batches}
     return frozenset(
         table
@@ -381,12 +389,12 @@ def written_anew(
 
 
 def made_for_others(work: Workplace, state: TableState) -> str | None:
-    """Why a mirror that is there is not the one to write all rows into: a Delta table keeps what
-    it once asked of its readers. One that keeps rows which are gone at the source is the only place
-    that has them."""
+    """Return why all rows are written to a new mirror rather than to the present one: a Delta table
+    cannot ask less of its readers than it once did. A mirror that keeps rows which are gone at the
+    source is never replaced, because nothing else has them."""
     policies = work.source.policies_of(state.table)
-    made, wanted = work.mirrors.made_for(state.mirror), policies.readers
-    if policies.keeps_rows or state.mirror_version is None or made is None or made == wanted:
+    readers, wanted = work.mirrors.made_for(state.mirror), policies.readers
+    if policies.keeps_rows or state.mirror_version is None or readers is None or readers == wanted:
         return None
     words = {Readers.SPARK: "for Spark", Readers.ANY: "for any reader"}
-    return f'{state.mirror} was made {words[made]}, and `readers` is "{wanted}"'
+    return f'{state.mirror} was made {words[readers]}, and `readers` is "{wanted}"'
