@@ -1,8 +1,8 @@
-"""Where mirrors lie: which are to lie elsewhere by now, and how one gets another place.
+"""The places of mirrors: which of them have to move, and how a mirror gets another place.
 
-A place is decided by the settings when a table is first seen, and is kept in the ledger. Where the
-settings say another one later, the mirror is reloaded, and the write of all its rows goes there.
-The former place stays as it is: earlier versions of the mirror are read from it, until upkeep
+The settings decide a mirror's place when its table is first seen, and the ledger keeps it. If the
+settings say another one later, the table is reloaded, and the write of all its rows goes there. The
+former folder stays as it is, because earlier versions of the mirror are read from it, until upkeep
 deletes it (`upkeeping.former`).
 """
 
@@ -23,22 +23,23 @@ from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEventKind, TableState
 
 WRITTEN_ANEW = frozenset({TableEventKind.REBUILT, TableEventKind.COPIED, TableEventKind.REREAD})
-"""Behind which the next write is of all rows."""
+"""Events after which the next write is of all rows."""
 
 
 def meetings(
     work: Workplace, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
 ) -> dict[TableName, TableName]:
-    """Tables that may not be captured, since their mirrors would lie where that of another one
-    lies, each with that one. `tables`: as for `precedence`."""
+    """Return the tables that may not be captured because their mirror would be at the place of
+    another table's, each with that table. `tables`: as for `precedence`."""
     return work.source.mirrors.meetings(precedence(work, states, tables))
 
 
 def precedence(
     work: Workplace, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
 ) -> list[TableName]:
-    """The order in which tables keep their places: those whose mirrors are where the settings say,
-    those whose mirrors are elsewhere, and of `tables` those that no run has seen yet."""
+    """Return tables in the order in which they keep their places: first those whose mirrors are
+    where the settings say, then those whose mirrors are elsewhere, then those of `tables` that no
+    run has seen yet."""
     plan = work.source
     if not plan.mirrors.rules:
         return []
@@ -49,16 +50,16 @@ def precedence(
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Tables that are followed, and whose mirrors are to lie under another name than they do, by
-    that name. `empty`: nothing is written of them yet; `reloaded`: all rows are written anew."""
+    """Tables that are followed and whose mirrors have to move to another name, each with that name.
+    `empty`: no row of them is written yet; `reloaded`: all their rows are written again."""
 
     empty: Mapping[TableName, TableName]
     reloaded: Mapping[TableName, TableName]
 
 
 def moves(work: Workplace) -> Moves:
-    """Without tables whose next write brings them there. One that is read from the source, and has
-    an older mirror, is left until it is read."""
+    """Return the mirrors that have to move, without those that the next write moves anyway. A table
+    that is being read from the source and has an older mirror is left until it is read."""
     states = work.ledger.table_states(work.source.name)
     away = {
         table: name
@@ -67,13 +68,13 @@ def moves(work: Workplace) -> Moves:
         and work.source.patterns.matches(table)
         and (name := work.source.other_place(state)) is not None
     }
-    met = meetings(work, states) if away else {}
+    colliding = meetings(work, states) if away else {}
     empty, reloaded = dict[TableName, TableName](), dict[TableName, TableName]()
-    for table in away.keys() - met.keys():
+    for table in away.keys() - colliding.keys():
         state = states[table]
         if state.mirror_version is None:
             empty[table] = away[table]
-        elif state.complete and not _comes_anew(work, table):
+        elif state.complete and not _is_rewritten_next(work, table):
             reloaded[table] = away[table]
     return Moves(dict(sorted(empty.items())), dict(sorted(reloaded.items())))
 
@@ -83,7 +84,7 @@ def why_elsewhere(name: TableName) -> str:
 
 
 def former_places(ledger: Ledger, source: str) -> list[str]:
-    """Folders that mirrors of the source had before, and that are not deleted yet."""
+    """Return the folders that mirrors of the source had before and that are not deleted yet."""
     mirrors = {state.mirror for state in ledger.table_states(source).values()}
     folders = sorted(ledger.looked(source).keys() - mirrors)
     return [folder for folder in folders if not folder.startswith(f"{source}/_")]
@@ -94,8 +95,9 @@ _COMMITS: Final = 50
 
 
 def owner_of(work: Workplace, folder: str) -> TableName | None:
-    """The table whose mirror a folder has or had, also in a ledger that was made from the lake."""
-    # Only where there are former folders: an idle run has no time to import it.
+    """Return the table whose mirror a folder has or had, by the folder's own log: a ledger that was
+    recovered from the lake does not know."""
+    # Imported only if there are former folders, to keep idle runs fast.
     from pipeline.recovery.facts import mirror_facts
 
     facts = mirror_facts(folder, [*islice(work.mirrors.history(folder), _COMMITS)])
@@ -103,14 +105,14 @@ def owner_of(work: Workplace, folder: str) -> TableName | None:
 
 
 def left_behind(work: Workplace) -> list[str]:
-    """Former folders in which no new table's mirror may be made. One that is of the table's own
-    name may: a ledger that goes back to before the table began finds its mirror there."""
+    """Return the former folders that no new table may take. A folder of the table's own name is not
+    among them: a ledger that was set back to before the table began finds its mirror there."""
     source = work.source
 
     def own(folder: str) -> bool:
         try:
             owner = owner_of(work, folder)
-        except TableError:  # nobody can read what is there
+        except TableError:  # its log cannot be read
             return False
         return owner is not None and folder == mirror_path(source.name, source.mirror_name(owner))
 
@@ -118,16 +120,16 @@ def left_behind(work: Workplace) -> list[str]:
 
 
 def delete_former(work: Workplace, lease: Lease, folders: Iterable[str]) -> list[str]:
-    """Delete those of the folders that no mirror has, with all versions; which ones."""
+    """Delete the former folders among these, with all versions, and return them."""
     source = work.source.name
-    gone = sorted({*former_places(work.ledger, source)} & {*folders})
-    for folder in gone:
+    former = sorted({*former_places(work.ledger, source)} & {*folders})
+    for folder in former:
         work.mirrors.remove(folder, lambda: work.ledger.require_held(lease))
         work.ledger.note_looked(lease, {folder: None})
-    return gone
+    return former
 
 
-def _comes_anew(work: Workplace, table: TableName) -> bool:
+def _is_rewritten_next(work: Workplace, table: TableName) -> bool:
     source = work.source.name
     waiting = work.ledger.pending(source).get(table)
     if not waiting:
@@ -141,15 +143,14 @@ def _comes_anew(work: Workplace, table: TableName) -> bool:
 
 
 def renew(work: Workplace, lease: Lease, table: TableName, why: str) -> None:
-    """From now on the table's mirror is another; the one before stays as it is."""
+    """Give the table a new mirror; the former one stays as it is."""
     ledger, plan = work.ledger, work.source
     states = ledger.table_states(plan.name)
-    state, taken = states[table], {one.mirror for one in states.values()}
+    state, taken = states[table], {other.mirror for other in states.values()}
     taken |= ledger.looked(plan.name).keys()
-    named = plan.other_place(state)
-    # Under another name the numbers of the folders before say nothing.
     generation, number = state.generation, state.mirror_generation + 1
-    if named is not None:
+    if plan.other_place(state) is not None:
+        # Folders of another name are numbered from 1.
         generation = number = 1
     name, fold = plan.mirror_name(table), plan.mirrors.given(table)
     mirror = free_place(plan.name, name, generation, taken, number, fold=fold)

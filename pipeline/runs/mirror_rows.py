@@ -1,4 +1,4 @@
-"""A mirror's rows as the source has them."""
+"""The rows of a mirror, in the form in which they are compared with the source's."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from pipeline.runs.context import Workplace
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """A table's mirror at a version; None where it has none yet, which is a table without
-    rows."""
+    """A table's mirror at a version; None if it has no version yet, and so no rows."""
 
     work: Workplace
     path: str
@@ -28,19 +27,19 @@ class Mirror:
     def batches(
         self, schema: pa.Schema, column: str = "", spans: Sequence[ValueRange] = ()
     ) -> Iterator[pa.RecordBatch]:
-        """Its rows as that schema has them; with spans, at least those whose `column` lies in one
-        of them. A column that the mirror lacks is NULL in it, and so a difference."""
+        """Yield its rows in this schema; with `spans`, at least the rows whose `column` lies in
+        one of them. A column that the mirror lacks is NULL, and so shows as a difference."""
         if self.version is None:
             return
-        there = self.work.mirrors.schema(self.path, self.version)
-        deleted = DELETED_AT.name in there.names and DELETED_AT.name not in schema.names
-        names = [name for name in schema.names if name in there.names]
-        marks = [DELETED_AT.name] if deleted else []
-        # No column at all would leave out how many rows there are.
-        asked = [*names, *marks] or there.names[:1]
+        own = self.work.mirrors.schema(self.path, self.version)
+        has_marks = DELETED_AT.name in own.names and DELETED_AT.name not in schema.names
+        names = [name for name in schema.names if name in own.names]
+        marks = [DELETED_AT.name] if has_marks else []
+        # At least one column is read, since batches without columns have no number of rows.
+        columns_read = [*names, *marks] or own.names[:1]
         near = (column, spans) if column in names and spans else None
-        for batch in self.work.mirrors.rows(self.path, asked, self.version, near):
-            if deleted:
+        for batch in self.work.mirrors.rows(self.path, columns_read, self.version, near):
+            if has_marks:
                 batch = batch.filter(pc.is_null(batch.column(DELETED_AT.name)))
             columns = [
                 batch.column(field.name).cast(field.type)
@@ -51,19 +50,16 @@ class Mirror:
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def summed(self, hasher: RowHasher) -> RowSum:
-        found = RowSum()
-        for batch in self.batches(hasher.schema):
-            found = found + hasher.summed(batch)
-        return found
+        return sum(map(hasher.summed, self.batches(hasher.schema)), start=RowSum())
 
     def pairs(self, hasher: RowHasher) -> Iterator[Pairs]:
         for batch in self.batches(hasher.schema):
             yield pairs(hasher.keys(batch), hasher.rows(batch))
 
     def rows(self, hasher: RowHasher, wanted: Hashes) -> pa.Table:
-        """The rows whose keys have these hashes."""
-        found = [
+        """Return the rows whose keys have these hashes."""
+        matching = [
             batch.filter(pa.array(np.isin(hasher.keys(batch), wanted)))
             for batch in self.batches(hasher.schema)
         ]
-        return pa.Table.from_batches(found, hasher.schema)
+        return pa.Table.from_batches(matching, hasher.schema)

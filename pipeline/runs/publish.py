@@ -1,8 +1,8 @@
-"""Publish: captured segments become part of their changelog tables, and what a batch adds to
-the source's own tables part of those.
+"""Publish: commit captured segments to their changelogs, and a batch's additions to the source's
+own tables.
 
-The first part of the step *merged*. Metadata commits only; a batch that a changelog
-already has is skipped, so publishing again is always right.
+This is the first part of the step *merge*. The files are in place already, so only metadata is
+committed; a batch that a changelog has already is skipped, so publishing again is always right.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ from pipeline.table_state import Quarantine, TableState
 
 
 def publish(work: Workplace, lease: Lease) -> tuple[Quarantine, ...]:
-    """Add every captured batch's segments to their changelogs, and its parts to the source's
-    own tables, oldest batch first. The tables that were quarantined, because somebody else wrote
+    """Commit every captured batch's segments to their changelogs, and its parts to the source's own
+    tables, oldest batch first. Return the tables that were quarantined because somebody else wrote
     to their changelogs."""
     source = work.source.name
-    captured = [one for one in work.ledger.unfinished(source) if one.state is BatchState.CAPTURED]
+    unfinished = work.ledger.unfinished(source)
+    captured = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
     if not captured:
         return ()
     claim_up_to(work, captured[-1])
@@ -51,17 +52,18 @@ def publish(work: Workplace, lease: Lease) -> tuple[Quarantine, ...]:
     for batch in captured:
         states = work.ledger.table_states(source)
         content = content_of(work.ledger, source, batch.id)
-        for (table, generation), segments in _together(work, content).items():
+        for (table, generation), segments in _by_changelog(work, content).items():
             publishing.segments(batch, states[table], generation, segments)
         for part in content.source_parts:
             publishing.part(batch, part)
-    publishing.note()
+    publishing.record_versions()
     return tuple(publishing.quarantined)
 
 
 @dataclass(slots=True)
 class _Publishing:
-    """How far each changelog's log was looked at."""
+    """Publishing in progress. `before`, `after`: the version up to which each changelog's log was
+    checked for commits of others, before and by this publishing."""
 
     work: Workplace
     lease: Lease
@@ -74,11 +76,11 @@ class _Publishing:
         batch: Batch,
         state: TableState,
         generation: int,
-        together: Sequence[tuple[Segment, SchemaVersion]],
+        segments: Sequence[tuple[Segment, SchemaVersion]],
     ) -> None:
-        """One table's, each with the version its rows were written under. What somebody else did
-        to its changelog quarantines the table, once the batch is in it: a table that comes back is
-        not published a second time."""
+        """Publish the segments of one table, each with the version its rows were written under. If
+        somebody else wrote to the changelog, the table is quarantined, but only once the batch is
+        in it: a table that comes back is not published a second time."""
         table = state.table
         changelog = changelog_table(batch.source, state, generation)
         errors: list[TableError] = []
@@ -86,27 +88,26 @@ class _Publishing:
             self._look(changelog)
         except TableError as error:
             errors.append(error)
-        files = [file for segment, _ in together for file in segment.files]
+        files = [file for segment, _ in segments for file in segment.files]
         try:
             schema = all_columns(
                 published_schema(version.shown_structure, segment.files)
-                for segment, version in together
+                for segment, version in segments
             )
             lost = self._publish(changelog, batch, schema, files, errors)
             if lost is not None and not state.has_stopped:
                 errors.append(files_lost(batch, table, lost))
         except TableError as error:
             errors.append(error)
-        for first in errors[:1]:
-            place = str(batch.start.at)
-            quarantined = Quarantine.of(table, first, place)
+        if errors:
+            quarantined = Quarantine.of(table, errors[0], str(batch.start.at))
             self.work.ledger.quarantine(self.lease, quarantined)
             self.work.progress.note(f"{table} was quarantined: {quarantined.reason}")
             self.quarantined.append(quarantined)
 
     def part(self, batch: Batch, part: SourcePart) -> None:
-        """One of the source's own tables: nothing is made of them, so that somebody else wrote
-        there is said and no more."""
+        """Publish an addition to one of the source's own tables. No mirror is made from them, so if
+        somebody else wrote there, a person is warned and nothing else follows."""
         changelog = source_table(batch.source, part.table)
         errors: list[TableError] = []
         try:
@@ -114,8 +115,8 @@ class _Publishing:
         except TableError as error:
             errors.append(error)
         lost = self._publish(changelog, batch, SCHEMAS[part.table], part.files, errors)
-        for told in errors:
-            self.work.progress.note(told.reason)
+        for foreign in errors:
+            self.work.progress.note(foreign.reason)
         if lost is not None:
             self.work.progress.note(f"{part.table} lacks rows of batch {batch.id}: {lost}")
 
@@ -127,9 +128,8 @@ class _Publishing:
         files: Sequence[SegmentFile],
         errors: list[TableError],
     ) -> str | None:
-        """All files; where some are damaged, which keeps nothing else waiting, those that are
-        not, and what is wrong. `errors` gets what somebody else did between the look and our
-        commit."""
+        """Publish the files; if some are damaged, publish the others and return what is wrong.
+        `errors` receives what somebody else committed between the check and our commit."""
         lost, folder = None, changelog.folder
         publish = partial(
             self.work.changelog.publish,
@@ -143,28 +143,32 @@ class _Publishing:
             held=lambda: self.work.ledger.require_held(self.lease),
         )
         try:
-            done = publish(files=files)
+            commit = publish(files=files)
         except SegmentsLost as error:
             lost = error.message
             damaged = self.work.segments.damaged
-            done = publish(files=[file for file in files if not damaged(folder, [file])])
-        seen = self.after.get(folder)
-        self.after[folder] = max(done.delta_version, -1 if seen is None else seen)
-        if seen is not None and done.delta_version > seen + 1:
+            commit = publish(files=[file for file in files if not damaged(folder, [file])])
+        checked = self.after.get(folder)
+        self.after[folder] = max(commit.delta_version, -1 if checked is None else checked)
+        if checked is not None and commit.delta_version > checked + 1:
             try:
-                self._set_right(changelog, seen)
+                self._set_right(changelog, checked)
             except TableError as error:
                 errors.append(error)
         return lost
 
-    def note(self) -> None:
-        moved = {f: at for f, at in self.after.items() if self.before.get(f) != at}
+    def record_versions(self) -> None:
+        moved = {
+            folder: version
+            for folder, version in self.after.items()
+            if self.before.get(folder) != version
+        }
         if moved:
             self.work.ledger.note_looked(self.lease, moved)
 
     def _look(self, changelog: ChangelogTable) -> None:
-        """At what was committed since the last look. What was seen once is not told again: the
-        table stays quarantined until somebody resumes it."""
+        """Check the commits since the last check. Each is reported once: the table stays
+        quarantined until somebody resumes it."""
         folder = changelog.folder
         looked = self.before.get(folder)
         if looked is None or folder in self.after:
@@ -175,17 +179,17 @@ class _Publishing:
             self._set_right(changelog, looked)
 
     def _set_right(self, changelog: ChangelogTable, looked: int) -> None:
-        """`TableError` for what somebody else did, unless it only moved rows to other files and the
-        recorded ones are all there."""
-        found = set_right(self.work, self.lease, changelog, looked)
-        if found.version is not None:
-            self.after[changelog.folder] = found.version
-        if (error := told_of(found)) is not None:
+        """Raise `TableError` for commits of somebody else, unless they only moved rows to other
+        files and the recorded files are all present."""
+        finding = set_right(self.work, self.lease, changelog, looked)
+        if finding.version is not None:
+            self.after[changelog.folder] = finding.version
+        if (error := told_of(finding)) is not None:
             raise error
 
 
 def files_lost(batch: Batch, table: TableName, what: str) -> TableError:
-    """For a table whose captured changes are in no file any more."""
+    """Return the error of a table of which a file with captured changes is lost."""
     return TableError(
         f"captured changes of batch {batch.id} are lost: {what}",
         hint=f"restore the file, or {reload_hint(table)}",
@@ -193,14 +197,14 @@ def files_lost(batch: Batch, table: TableName, what: str) -> TableError:
     )
 
 
-def _together(
+def _by_changelog(
     work: Workplace, content: BatchContent
 ) -> dict[tuple[TableName, int], list[tuple[Segment, SchemaVersion]]]:
-    """A batch's segments by table and generation of its changelog: one commit each."""
-    found: dict[tuple[TableName, int], list[tuple[Segment, SchemaVersion]]] = {}
+    """Return a batch's segments by table and generation of its changelog: one commit each."""
+    changelogs: dict[tuple[TableName, int], list[tuple[Segment, SchemaVersion]]] = {}
     history = work.ledger.schema_versions(work.source.name, *sorted(content.changed))
     versions = {(version.table, version.version): version for version in history}
     for segment in content.segments:
         version = versions[segment.table, segment.schema_version]
-        found.setdefault((segment.table, version.generation), []).append((segment, version))
-    return found
+        changelogs.setdefault((segment.table, version.generation), []).append((segment, version))
+    return changelogs

@@ -1,8 +1,8 @@
-"""What a dead run left, settled before anything else; and a chain given up by choice.
+"""Repair: settle what a dead run left, before anything else; and abandon captured batches if an
+operator chose another start.
 
-A damaged capture is read again as long as no table shows any of it. Later that would bring
-changes a second time: then the tables whose files are damaged are quarantined, and the others
-go on.
+A damaged capture is abandoned and read again as long as no table shows any of it. Later, that would
+bring changes twice: then only the tables whose files are damaged are quarantined.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from pipeline.table import TableName
 from pipeline.table_state import Quarantine
 
 SWEPT = 10
-"""So many of the newest batches are looked through for files of abandoned ones."""
+"""Number of newest batches among which abandoned ones are searched for files they left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Abandonment:
-    """A batch that has to go, and why."""
+    """A batch that is to be abandoned, and why."""
 
     batch: Batch
     why: str
@@ -39,8 +39,8 @@ class Abandonment:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A captured file that is not what the ledger recorded; of no table where it holds the
-    rows of a prepared transaction."""
+    """A captured file that is not what the ledger recorded. `table`: None for a file with the rows
+    of a prepared transaction."""
 
     batch: Batch
     table: TableName | SourceTable | None
@@ -48,30 +48,31 @@ class Damage:
 
 
 def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
-    """Settle what a dead run left: unfinished captures go, damaged ones too if nothing
-    of them was used; a sentence for each."""
+    """Settle what a dead run left: abandon unfinished captures, and damaged ones if no table shows
+    any of them. Return a sentence for each."""
     source = work.source.name
-    taken_up = settle_replays(work, lease)
+    replays = settle_replays(work, lease)
     if all(batch.state is not BatchState.MERGED for batch in work.ledger.unfinished(source)):
-        # Else the end of one may be noted for a batch that is not acknowledged yet.
+        # A merged batch that is not acknowledged yet may have recorded the end of a mirror: its
+        # acknowledgement deletes that.
         remove_dropped(work, lease)
     acknowledged = work.ledger.cursors(source).acknowledged
     if acknowledged is not None:
-        # Only the newest may have been left with files: each is cleared before the next.
+        # Only the newest acknowledged batch can have files left: each is cleared before the next.
         remove_ended(work, acknowledged.batch)
         remove_snapshots(work, acknowledged.batch)
     for batch in work.ledger.batches(source, limit=SWEPT):
-        # A holder that hung may have written on after it was taken over.
+        # A process that hung may have written files after its batch was abandoned.
         if batch.state is BatchState.ABANDONED:
             discard(work, batch)
     choice = work.ledger.open_override(source)
     damages = damages_of(work)
     abandoned = list(foreseen(work, choice, damages))
-    gone = {abandonment.batch.id for abandonment in abandoned}
+    abandoned_ids = {abandonment.batch.id for abandonment in abandoned}
     notes = [abandon(work, lease, abandonment.batch, abandonment.why) for abandonment in abandoned]
-    kept = [damage for damage in damages if damage.batch.id not in gone]
+    kept = [damage for damage in damages if damage.batch.id not in abandoned_ids]
     notes += [note for damage in kept if (note := _quarantined(work, lease, damage)) is not None]
-    notes = [*taken_up, *notes]
+    notes = [*replays, *notes]
     for note in notes:
         work.progress.note(note)
     return tuple(notes)
@@ -80,8 +81,8 @@ def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
 def foreseen(
     work: Workplace, choice: Override | None, damages: Sequence[Damage] | None = None
 ) -> Iterator[Abandonment]:
-    """The batches that `repair` abandons, in its order; `choice` is the open one of an
-    operator, `damages` are `damages_of`. Writes nothing."""
+    """Yield the batches that `repair` abandons, in its order; writes nothing. `choice`: the start
+    that an operator chose, if it is open; `damages`: the result of `damages_of`."""
     source = work.source.name
     unfinished = work.ledger.unfinished(source)
     captured = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
@@ -98,12 +99,12 @@ def foreseen(
 def _read_again(
     work: Workplace, captured: list[Batch], damages: Sequence[Damage]
 ) -> Iterator[Abandonment]:
-    """All from the first damaged batch on, unless some table shows one of them."""
+    """Yield all batches from the first damaged one on, unless some table shows one of them."""
     first = damages[0]
-    going = [batch for batch in captured if batch.id >= first.batch.id]
-    used = [table for batch in going for table in _used(work, batch)]
+    later = [batch for batch in captured if batch.id >= first.batch.id]
+    used = [table for batch in later for table in _used(work, batch)]
     if not used:
-        yield from (Abandonment(batch, first.why) for batch in reversed(going))
+        yield from (Abandonment(batch, first.why) for batch in reversed(later))
     elif lost := [damage for damage in damages if damage.table is None]:
         raise SegmentsLost(
             f"rows that batch {lost[0].batch.id} keeps for a prepared transaction are damaged "
@@ -115,8 +116,8 @@ def _read_again(
 def _given_up(
     work: Workplace, captured: list[Batch], choice: Override | None
 ) -> Iterator[Abandonment]:
-    """Nothing was ever acknowledged and a start is chosen anew: what was captured from
-    another one goes, if no table shows any of it."""
+    """Yield all captured batches if an operator chose another start before anything was
+    acknowledged, and no table shows any of them."""
     if choice is None or work.ledger.cursors(work.source.name).acknowledged is not None:
         return
     if any(_used(work, batch) for batch in captured):
@@ -126,8 +127,9 @@ def _given_up(
 
 
 def abandon(work: Workplace, lease: Lease, batch: Batch, why: str) -> str:
-    """Nothing of the batch counts; what was done, as a sentence."""
-    # First the ledger: one whose lease is lost must not touch the files of who took over.
+    """Abandon a batch and delete its files; return what was done, as a sentence."""
+    # First the ledger, which checks the lease: a run that lost it must not delete files of the run
+    # that took over.
     work.ledger.abandon(lease, batch.id, why)
     files = discard(work, batch)
     work.segments.give_up_uploads(work.source.name)
@@ -135,14 +137,15 @@ def abandon(work: Workplace, lease: Lease, batch: Batch, why: str) -> str:
 
 
 def discard(work: Workplace, batch: Batch) -> int:
-    """Delete what a batch left that counts no more; how many files that were."""
+    """Delete the files of an abandoned batch; return their number."""
     files = work.segments.discard(work.source.name, batch.id)
     return files + work.spool.discard(work.source.name, batch.id)
 
 
 def _quarantined(work: Workplace, lease: Lease, damage: Damage) -> str | None:
-    """A table that lost captured changes, in a batch that others show; None where that was
-    said before, or is said when the rest is published (the source's own tables)."""
+    """Quarantine a table that lost captured changes of a batch that other tables show. Return a
+    sentence; None if the table is stopped already, or if one of the source's own tables is damaged,
+    which publishing reports."""
     table, batch = damage.table, damage.batch
     if not isinstance(table, TableName):
         return None
@@ -154,7 +157,7 @@ def _quarantined(work: Workplace, lease: Lease, damage: Damage) -> str | None:
 
 
 def damages_of(work: Workplace) -> list[Damage]:
-    """The damaged files of batches that were captured and are not merged, oldest first."""
+    """Return the damaged files of batches that are captured and not merged, oldest first."""
     unfinished = work.ledger.unfinished(work.source.name)
     captured = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
     return [damage for batch in captured for damage in damages_in(work, batch)]
@@ -184,8 +187,9 @@ def damages_in(work: Workplace, batch: Batch) -> Iterator[Damage]:
 
 
 def _used(work: Workplace, batch: Batch) -> list[str]:
-    """The tables that may show some of the batch: merged in part, or published. A write that was
-    begun counts even where the lake is older than it: the ledger abandons none of its batches."""
+    """Return the tables that may show some of the batch, because it is merged in part or published.
+    An open intent counts even if the lake was set back to before it: the ledger abandons no batch
+    of an intent."""
     states = work.ledger.table_states(work.source.name)
     used = [str(intent.table) for intent in work.ledger.intended(batch.source, batch.id)]
     content = content_of(work.ledger, batch.source, batch.id)
@@ -205,6 +209,6 @@ def _used(work: Workplace, batch: Batch) -> list[str]:
 
 
 def _generations(work: Workplace, content: BatchContent) -> dict[tuple[TableName, int], int]:
-    """The generation of the changelog that each segment is part of, by table and version."""
+    """Return the generation of a segment's changelog, by table and version."""
     history = work.ledger.schema_versions(work.source.name, *sorted(content.changed))
     return {(version.table, version.version): version.generation for version in history}

@@ -1,4 +1,4 @@
-"""What the steps of a run report back. Values only."""
+"""The reports of a run's steps: values only."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from pipeline.table_state import Extent, Quarantine
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """Rows of a table that were read from the source again by a condition: those that were `read`;
-    `gone` of the mirror's are none any more; `left` of those could not be looked up, and stay."""
+    """Counts of a table's rows that were read from the source again by a condition. `gone`: rows of
+    the mirror that the source no longer has; `left`: rows of the mirror that could not be looked
+    up, and stay."""
 
     json_keys: ClassVar = ("read", "gone", "left")
 
@@ -36,18 +37,18 @@ class Refreshed:
 
 @dataclass(frozen=True, slots=True)
 class CaptureReport:
-    """`batch` is None for an idle run. `rule`, `reason` and `continuity` are the start
-    decision's.
-    `softened`: values that the lake shows otherwise, by "database.table.column": zero or
-    partial dates that became NULL, texts with codes that have no character. `end_is_behind`:
-    nothing was read because the end that a person fixed is not behind the start, whatever the log
-    holds. `short`: there was more of the log when it began, for its end was fixed or a budget
-    spent. `loading`: tables of which rows are still to be read from the source; `loaded`: those of
-    which all were, and that count from this batch on. `refreshed`: what was read of a table by a
-    condition.
-    `largest`: bytes of the log that the largest transaction takes. `stopped`: what stands in the
-    log right behind `end` and lets no run by; the run ends with it once all before is merged.
-    `passed`: statements that stand in the log instead of rows and change no captured table."""
+    """Report of a capture. `batch`: None for an idle run. `rule`, `reason`, `continuity`: those of
+    the start decision.
+
+    `softened`: numbers of values that the lake shows differently, by "database.table.column": zero
+    or partial dates that became NULL, and texts with codes that have no character. `end_is_behind`:
+    nothing was read because the end that a person fixed is not after the start. `short`: the log
+    had more when the capture began, but its end was fixed or a budget was spent. `loading`: tables
+    of which rows are still to be read from the source; `loaded`: those that were read completely
+    and are captured from this batch on. `refreshed`: rows of a table that were read by a condition.
+    `largest`: bytes of the largest transaction in the log. `stopped`: the error of the event right
+    after `end` that no run can pass; the run ends with it once all before it is merged. `passed`:
+    number of statements that were logged instead of rows and change no captured table."""
 
     batch: int | None
     rule: str
@@ -74,7 +75,8 @@ class CaptureReport:
     passed: int = 0
 
     def followed_by(self, other: CaptureReport, reread: Collection[TableName]) -> CaptureReport:
-        """Both as one; `reread`: tables that this one quarantined and the other took up."""
+        """Return both reports as one. `reread`: tables that this capture quarantined and the other
+        one read from the source."""
         counts = dict(self.counts)
         for table, count in other.counts.items():
             counts[table] = counts.get(table, RowCounts()) + count
@@ -108,11 +110,11 @@ class CaptureReport:
 
 @dataclass(frozen=True, slots=True)
 class TableMerge:
-    """One table whose mirror changed: rows by operation as the log gave them, the
-    mirror's new Delta version, its path relative to the lake, seconds it took, and why it was
-    written the way it was. `read`: rows that were read from the source, and are part of it.
-    `shows`: the schema version it shows now; `columns`: its own, by name, in its order; `size`:
-    how large it is then, where that is known."""
+    """A merge of one table. `counts`: rows by operation, as logged; `read`: rows that were read
+    from the source and are part of it. `delta_version`: the mirror's new one; `mirror`,
+    `changelog`: paths relative to the lake. `shows`: the version of the table's structure that the
+    mirror shows now; `columns`: the mirror's, in its order. `reason`: why it was written the way
+    it was; `size`: the mirror's, if it is known."""
 
     table: TableName
     counts: RowCounts
@@ -131,8 +133,8 @@ class TableMerge:
 
 @dataclass(frozen=True, slots=True)
 class MergeReport:
-    """`failed` tables were quarantined by this merge; `waiting` have captured batches
-    that this call was not asked to merge."""
+    """Report of a merge. `failed`: tables that it quarantined; `waiting`: tables with captured
+    batches that it was not asked to merge."""
 
     merged: tuple[TableMerge, ...]
     failed: tuple[Quarantine, ...]
@@ -144,10 +146,10 @@ class MergeReport:
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgeReport:
-    """`position` is the acknowledged cursor afterwards; None before the first batch.
-    `held` are captured batches that are not merged, with the tables they wait for. `partial`:
-    tables that the lake can have but a part of. `sampled`: rows that were compared with the
-    source afterwards."""
+    """Report of an acknowledgement. `position`: the acknowledged one afterwards; None before the
+    first batch. `held`: captured batches that are not merged, with the tables they wait for.
+    `partial`: tables of which the lake can have only a part. `sampled`: the comparison of a sample
+    of rows with the source afterwards."""
 
     acknowledged: tuple[int, ...]
     position: Position | None
@@ -160,9 +162,9 @@ class AcknowledgeReport:
 
 @dataclass(frozen=True, slots=True)
 class RowDifference:
-    """A row that one side has otherwise: `kind` as in "only in MySQL", its key as text, and, of
-    one that both have, the columns that differ. `source` and `lake`: what each has of them, as
-    text by column; None unless values were asked for."""
+    """A row that differs: `kind`, such as "only in MySQL", its key as text, and, of a row that both
+    sides have, the columns that differ. `source`, `lake`: the values of these columns on each side,
+    as text; None unless values were asked for."""
 
     kind: str
     key: str
@@ -176,11 +178,11 @@ class RowDifference:
 
 @dataclass(frozen=True, slots=True)
 class TableDifference:
-    """Verification of one table. `examples` name keys, never other columns' values; `rows` has
-    some of the differences column by column. `place`: what the comparison holds for, with
-    the GTIDs executed up to it. `compared`: rows, where it is not all of them. `where`: a
-    condition that holds for the rows that differ and for no other, where one can be written.
-    `kept`: rows of the lake that are gone at the source and stay, since that was asked for."""
+    """Verification of one table. `examples`: keys, never values of other columns; `rows`: some of
+    the differences, column by column. `place`: the position at which both sides were compared, with
+    the GTIDs executed up to it. `compared`: number of rows, if not all were compared. `where`: a
+    condition that holds for exactly the rows that differ, if one can be written. `kept`: rows of
+    the lake that the source no longer has and that stay, as the settings ask."""
 
     json_keys: ClassVar = (
         "equal",
@@ -227,8 +229,8 @@ class TableDifference:
 
 @dataclass(frozen=True, slots=True)
 class NotCompared:
-    """A table of which one side could not be read, why, and the cure; or, if both are `readable`,
-    one whose sides could not be held against each other at one place."""
+    """A table of which one side could not be read; or, if `readable`, whose sides could be read but
+    not compared at one position."""
 
     json_keys: ClassVar = ("reason", "hint")
 
@@ -240,8 +242,8 @@ class NotCompared:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """`batch`: the newest that was acknowledged; the lake shows its end. `not_proven`: tables
-    that could be read, and not held against each other at one place."""
+    """Report of a verification. `batch`: the newest acknowledged one, whose end the lake shows.
+    `not_proven`: tables whose sides could be read but not compared at one position."""
 
     batch: int
     position: Position
@@ -253,17 +255,18 @@ class VerifyReport:
 
     @property
     def differs(self) -> bool:
-        """Whether a table differs, or could not be read."""
+        """Return whether a table differs or could not be read."""
         return bool(self.not_compared) or not all(table.equal for table in self.tables)
 
     @property
     def equal(self) -> bool:
-        """Whether each table was compared, and none differs."""
+        """Return whether every table was compared and none differs."""
         return not self.differs and not self.not_proven
 
 
 def softened_lines(softened: Mapping[str, int], what: str) -> list[str]:
-    """One line for each table that has such values, by "database.table.column"."""
+    """Return one line for each table that has such values. `softened`: their numbers, by
+    "database.table.column"."""
     tables: dict[str, list[tuple[str, int]]] = {}
     for name, count in softened.items():
         table, _, column = name.rpartition(".")
