@@ -1,9 +1,9 @@
-"""Tables of which the settings show something else than the lake has.
+"""Reshaping: tables of which the settings show something else than the lake has.
 
-Such a table is read from the source again, as a table is that stopped: whatever the lake showed of
-it before counts no more from there on. So a change of settings needs no mechanism of its own, and
-what it costs is what a reload costs. If less is shown than before, the ledger notes up to where
-the lake has more of the table, and `clear` takes that away.
+Such a table is read from the source again, like a table that stopped. So a change of settings needs
+no mechanism of its own, and costs what a reload costs. If the settings show less than before, the
+ledger records up to which batch the lake has more of the table (a tightening), and `clear` deletes
+that.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from pipeline.upkeep.clearing import InClear, Tightening
 
 
 def reshape(work: Workplace, lease: Lease) -> None:
-    """Have the tables read again that are to be shown otherwise. `ConfigurationError` where the
-    lake was hashed with another key than the settings have: nothing is read then."""
-    found = list(reshaped(work))
-    # First, so that a table which is read again is always known to be in clear before.
+    """Stop the tables that the settings show differently, so that they are read again.
+    `ConfigurationError` if the lake was hashed with another key than that of the settings."""
+    changed = list(reshaped(work))
+    # The tightening is recorded before the quarantine: were the run to die between the two, the
+    # table would be read again without its old values ever being cleared.
     for tightening in tightened(work):
         work.ledger.note_tightened(lease, tightening)
         work.progress.note(f"{tightening.table}: less is shown of it: {tightening.told}")
     note_keep_clear(work, lease)
-    for state, error in found:
+    for state, error in changed:
         cursor = work.ledger.cursors(work.source.name).captured
         place = "" if cursor is None else str(cursor.position.at)
         quarantined = Quarantine.of(state.table, error, place)
@@ -42,18 +43,17 @@ def reshape(work: Workplace, lease: Lease) -> None:
 
 
 def note_keep_clear(work: Workplace, lease: Lease) -> None:
-    """Have the ledger say of each tightening what `keep_clear` says now, unless clearing it has
-    begun."""
+    """Record what `keep_clear` says now of each tightening, unless clearing it has begun."""
     for note in work.ledger.in_clear(work.source.name):
         reason = _keep_clear(work, note.table)
         if reason != note.kept_because and not note.begun:
             work.ledger.note_keep_clear(lease, note.id, reason)
 
 
-def _shown_still(work: Workplace) -> Iterator[InClear]:
-    """Tightenings that `keep_clear` does not keep any more, of which the mirror itself goes on
-    showing values, in rows that are gone at the source and that it kept: only another reading takes
-    these."""
+def _still_showing(work: Workplace) -> Iterator[InClear]:
+    """Yield tightenings that `keep_clear` no longer holds up, but whose values the mirror itself
+    still shows, in kept rows that the source no longer has: only reading the table again removes
+    them."""
     for note in work.ledger.in_clear(work.source.name):
         kept_no_longer = note.kept_because is not None and _keep_clear(work, note.table) is None
         keeps_rows = work.source.policies_of(note.table).keeps_rows
@@ -62,9 +62,9 @@ def _shown_still(work: Workplace) -> Iterator[InClear]:
 
 
 def hashed(ledger: Ledger, source: str, patterns: TablePatterns) -> Iterator[SchemaVersion]:
-    """The newest versions of tables that are captured and in the lake, as far as the key counts
-    that they are hashed with. It does not for a table whose key was replaced on purpose, and which
-    was not read again since, as one that is paused: it will be."""
+    """Yield the newest versions of captured tables whose values were hashed and must have been
+    hashed with the present key. That is not required of a table whose key was replaced on purpose
+    and that was not read again since, for instance because it is paused: it will be read again."""
     states, replaced = ledger.table_states(source), dict[TableName, int]()
     for note in ledger.in_clear(source):
         if note.tightening.rehashed:
@@ -80,19 +80,19 @@ def hashed(ledger: Ledger, source: str, patterns: TablePatterns) -> Iterator[Sch
 
 
 def reshaped(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
-    """Tables that are to be shown otherwise, or cannot be shown as the settings say; each with
-    what stops it. Raises as `reshape`."""
+    """Yield the tables that the settings show differently, or that cannot be shown as they say,
+    each with the error that stops it. Raises what `reshape` raises."""
     source, shaping = work.source.name, work.shaping
     shaped = {version.table: version for version in work.ledger.shaped_versions(source)}
     for version in hashed(work.ledger, source, work.source.patterns):
         shaping.require_key(version)
-    still = {note.table for note in _shown_still(work)}
+    still_showing = {note.table for note in _still_showing(work)}
     for table, state in sorted(work.ledger.table_states(source).items()):
         if state.condition is not TableCondition.FOLLOWING:
             continue
         if not work.source.patterns.matches(table):
             continue
-        if table in still:
+        if table in still_showing:
             yield state, owed("rows that it kept show more than its settings do")
             continue
         if table not in shaped and shaping.rules_of(table) is None:
@@ -110,9 +110,10 @@ def reshaped(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
 
 
 def remaining(work: Workplace, table: TableName) -> str | None:
-    """What stands in clear of a table although its settings show less than before, and until when,
-    in a sentence; None where nothing does. TableError for settings that cannot be followed."""
-    for note in _shown_still(work):
+    """Return, in a sentence, which values of a table are still in clear although its settings show
+    less than before, and until when; None if there are none. `TableError` for settings that cannot
+    be applied."""
+    for note in _still_showing(work):
         if note.table == table:
             return f"{note.sentence}, also in rows that its mirror kept: those go with the others"
     newest = work.ledger.schema_at(work.source.name, table)
@@ -130,25 +131,28 @@ def remaining(work: Workplace, table: TableName) -> str | None:
 
 
 def tightened(work: Workplace) -> Iterator[Tightening]:
-    """Tables of which the settings show less than the lake has, as far as that is not known yet:
-    also those that stopped, that are gone, or that `tables` does not have any more."""
+    """Yield the tightenings that are not recorded yet: tables of which the settings show less than
+    the lake has. Also tables that stopped, were dropped, or are no longer among `tables`."""
     source, shaping = work.source.name, work.shaping
     cursor = work.ledger.cursors(source).captured
     if cursor is None or not shaping.hides:
         return
-    for note in _shown_still(work):
+    for note in _still_showing(work):
         yield replace(note.tightening, through=cursor.batch, kept_because=None)
-    # Of a table that was read again since, less may be shown once more.
+    # A tightening counts as recorded only until the table is read again: then the settings may
+    # become tighter again.
     notes = [note for note in work.ledger.in_clear(source) if note.stale]
-    known = {(note.table, _less(note.tightening)) for note in notes}
+    recorded = {(note.table, _less(note.tightening)) for note in notes}
     states = work.ledger.table_states(source)
-    gone = {table for table, state in states.items() if state.condition is TableCondition.DROPPED}
-    ruled = [table for table in states if table in gone or shaping.rules_of(table) is not None]
+    dropped = {
+        table for table, state in states.items() if state.condition is TableCondition.DROPPED
+    }
+    ruled = [table for table in states if table in dropped or shaping.rules_of(table) is not None]
     history = work.ledger.schema_versions(source, *ruled) if ruled else []
-    for version, name in _judged(work, history, gone):
+    for version, name in _with_settings(work, history, dropped):
         try:
             change = shaping.change(_called(version, name))
-        except TableError:  # it cannot be shown as the settings say, and stops
+        except TableError:  # the table stops, since it cannot be shown as the settings say
             continue
         tightening = Tightening(
             version.table,
@@ -158,22 +162,22 @@ def tightened(work: Workplace) -> Iterator[Tightening]:
             change.rehashed,
             _keep_clear(work, name),
         )
-        if tightening.shows_less and (version.table, _less(tightening)) not in known:
+        if tightening.shows_less and (version.table, _less(tightening)) not in recorded:
             yield tightening
 
 
-def _judged(
-    work: Workplace, history: Sequence[SchemaVersion], gone: Set[TableName]
+def _with_settings(
+    work: Workplace, history: Sequence[SchemaVersion], dropped: Set[TableName]
 ) -> Iterator[tuple[SchemaVersion, TableName]]:
-    """Yield the newest known version of each table, with the table whose settings hold for it. Of
-    one that is gone, which nothing is read of any more, those are its own, or those of the name
-    that a RENAME gave it, and so on."""
+    """Yield the newest known version of each table, with the table whose settings apply to it. For
+    a dropped table, that is the first in its chain of RENAMEs that has settings, itself
+    included."""
     source, shaping = work.source.name, work.shaping
-    newest = {one.table: one for one in history if one.knowledge is Knowledge.KNOWN}
-    ended = {one.table: one for one in history if one.knowledge is Knowledge.DROPPED}
+    newest = {v.table: v for v in history if v.knowledge is Knowledge.KNOWN}
+    ended = {v.table: v for v in history if v.knowledge is Knowledge.DROPPED}
     for table, version in sorted(newest.items()):
         names = [table]
-        if table in gone:
+        if table in dropped:
             while shaping.rules_of(names[-1]) is None and names[-1] in ended:
                 name = _renamed_to(newest[names[-1]], ended[names[-1]], history)
                 if name is None or name in names:
@@ -189,11 +193,12 @@ def _judged(
 def _renamed_to(
     version: SchemaVersion, ended: SchemaVersion, history: Sequence[SchemaVersion]
 ) -> TableName | None:
-    """The name that the statement which ended a table gave it, if it did."""
-    for one in history:
-        made = one.statement is not None and one.statement == ended.statement
-        if made and one.table != ended.table and _columns(one) == _columns(version):
-            return one.table
+    """Return the name that the table got from the statement that ended it; None if that was no
+    RENAME."""
+    for other in history:
+        same_statement = other.statement is not None and other.statement == ended.statement
+        if same_statement and other.table != ended.table and _columns(other) == _columns(version):
+            return other.table
     return None
 
 
@@ -202,7 +207,7 @@ def _columns(version: SchemaVersion) -> list[str]:
 
 
 def _called(version: SchemaVersion, name: TableName) -> SchemaVersion:
-    """A version as if its table had that name."""
+    """Return the version as if its table had that name."""
     schema = None if version.schema is None else replace(version.schema, name=name)
     return replace(version, table=name, schema=schema)
 

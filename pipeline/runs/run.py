@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 
 
 class Site(Protocol):
-    """What a run needs of the outside: `resources.adapters.Adapters`, or a twin in memory."""
+    """The outside world of a run: `resources.adapters.Adapters`, or a twin in memory."""
 
     def ledger(self) -> Ledger: ...
 
@@ -47,8 +47,8 @@ class Site(Protocol):
 
 @dataclass(slots=True)
 class RunRecord:
-    """What happened in one run of one source, for who started it. `began`: before it looked where
-    the log ends. `requests`: what it asked of an object store so far."""
+    """The results of one run of one source, for its caller. `began`: a moment before the run read
+    where the log ends. `requests`: its requests to the object store so far."""
 
     source: str
     began: datetime | None = None
@@ -62,7 +62,7 @@ class RunRecord:
 
     @property
     def covered(self) -> datetime | None:
-        """Up to when the source was read, if that was the log's end."""
+        """Return the moment up to which the source was read, if the run reached the log's end."""
         report = self.captured
         return self.began if report is not None and not report.short else None
 
@@ -71,13 +71,14 @@ class RunRecord:
 class RunSession:
     """One source within one run. The lease is taken by the first step.
 
-    `run_id` names the run in the ledger; `in_dagster`: Dagster gave it that id, and shows it.
-    `refusal` turns an error that is no defect of Lockstep, such as a full disk, into a refusal.
-    `on_lease` is called with each new lease and that of the run before, `on_wait` while another's
-    is waited for, `on_captured` when the record has what was captured, `on_release` with a lease
-    before it is given back: where steps are processes, the next one takes another. `pause` waits
-    seconds. `until`: where the run ends, if not at the log's head. `part`: rows of a table that it
-    reads from the source again.
+    `run_id` names the run in the ledger; `in_dagster`: it is the id of a Dagster run. `until`: the
+    place where the run ends, if not at the log's head. `part`: rows of a table that it reads from
+    the source again. `pause` waits seconds. `refusal` turns an error that is no defect of Lockstep,
+    such as a full disk, into a refusal.
+
+    `on_lease` is called with each new lease and the lease of the run before, `on_wait` while the
+    session waits for another's lease, `on_captured` once the record has the capture's report, and
+    `on_release` with a lease before it is given back: if steps are processes, each takes its own.
     """
 
     adapters: Site
@@ -100,11 +101,11 @@ class RunSession:
     _requests: Callable[[], Requests | None] | None = None
 
     def run(self, step: Callable[[Workplace, Lease], Result], *, patient: bool = False) -> Result:
-        """Perform a step under the lease; what a retry may mend is tried again (`retries.STEP`).
+        """Perform a step under the lease; after errors that may pass, try again (`retries.STEP`).
 
-        Every step may follow its own failure: it asks the ledger what is done. `patient`: the
-        lease is waited for while another run has it, instead of `SourceBusy`; while another step
-        of the same run has it, it always is.
+        A step can be repeated after a failure, because it asks the ledger what is done already.
+        `patient`: wait for the lease while another run has it, instead of raising `SourceBusy`.
+        While another step of the same run has it, the session always waits.
         """
         for wait in STEP.tries(self.pause):
             try:
@@ -113,13 +114,13 @@ class RunSession:
                     return step(work, lease)
             except LockstepError as error:
                 if isinstance(error, LedgerUnavailable):
-                    self._begin_anew()
+                    self._reconnect()
                 if wait is None or not may_be_retried(error):
                     self.record.error = error
                     self._note_failure(step, error)
                     raise
-                said = error.message.removesuffix(".")
-                self.progress.note(f"{said}. Trying again in {wait:g} s.")
+                message = error.message.removesuffix(".")
+                self.progress.note(f"{message}. Trying again in {wait:g} s.")
             except BaseException as error:
                 refused = self.refusal(error)
                 if refused is not None:
@@ -130,7 +131,7 @@ class RunSession:
         raise AssertionError("the last try returns or raises")
 
     def workplace(self) -> Workplace:
-        """The ports alone, for looking; takes no lease."""
+        """Return the ports, for reading only; takes no lease."""
         if self._place is not None:
             return self._place[0]
         try:
@@ -148,16 +149,16 @@ class RunSession:
         return replace(work, requests=self._requests, source=source)
 
     def requests(self) -> Requests | None:
-        """What was asked of an object store since this was asked last."""
+        """Return the requests to the object store since the last call."""
         before, now = self.record.requests, self.workplace().requests()
         self.record.requests = now
         return now - before if now is not None and before is not None else now
 
     def _note_failure(self, step: Callable[..., object], error: LockstepError) -> None:
-        """Leave the failed attempt in the ledger for `lockstep status`, if it can be
-        reached; a refused start is there already."""
-        unkept = isinstance(error, LedgerUnavailable | LeaseLost)
-        if self._place is None or unkept or error.recorded:
+        """Record the failed attempt in the ledger for `lockstep status`, if the ledger is
+        available; a refused start is recorded already."""
+        cannot_record = isinstance(error, LedgerUnavailable | LeaseLost)
+        if self._place is None or cannot_record or error.recorded:
             return
         work, lease = self._place
         with suppress(LockstepError):
@@ -185,8 +186,8 @@ class RunSession:
         if self._place is None:
             work = self._make_workplace()
             lease = self._take(work.ledger, patient)
-            held = partial(work.ledger.require_not_lost, lease)
-            work = replace(work, progress=_WhileHeld(work.progress, held))
+            require_held = partial(work.ledger.require_not_lost, lease)
+            work = replace(work, progress=_WhileHeld(work.progress, require_held))
             self._place = (work, lease)
             before = work.ledger.lease(self.source, before=lease.token)
             if before is not None and not before.ended and before.dagster_run != self.run_id:
@@ -195,17 +196,17 @@ class RunSession:
         return self._place
 
     def _take(self, ledger: Ledger, patient: bool) -> Lease:
-        asks = (self.source, self.holder)
+        names = (self.source, self.holder)
         try:
             return self._held.enter_context(
-                ledger.lock(*asks, self.run_id, in_dagster=self.in_dagster)
+                ledger.lock(*names, self.run_id, in_dagster=self.in_dagster)
             )
         except SourceBusy:
-            holds = ledger.lease(self.source)
-            if not patient and (holds is None or holds.dagster_run != self.run_id):
+            holder = ledger.lease(self.source)
+            if not patient and (holder is None or holder.dagster_run != self.run_id):
                 raise
         waiting = lock_when_free(
-            ledger, *asks, self._waits, run=self.run_id, in_dagster=self.in_dagster
+            ledger, *names, self._waits, run=self.run_id, in_dagster=self.in_dagster
         )
         return self._held.enter_context(waiting)
 
@@ -213,19 +214,20 @@ class RunSession:
         self.progress.note(sentence)
         self.on_wait()
 
-    def _begin_anew(self) -> None:
-        """The lock went with the connection: both are taken again, under a new token."""
+    def _reconnect(self) -> None:
+        """Open the ledger again: Postgres released the lock with the lost connection, so the next
+        attempt takes a new lease."""
         try:
             self.close()
         except LockstepError:
-            self._held = ExitStack()  # nothing is left that could be released
+            self._held = ExitStack()  # the lock is gone, so there is nothing to release
         self.adapters.reopen_ledger()
 
 
 @dataclass(frozen=True, slots=True)
 class _WhileHeld:
-    """Progress of a step that ends where the lock is lost: a step that reads for hours asks the
-    ledger nothing, but tells how far it is."""
+    """Progress that raises once the lock is lost: a step that reads for hours asks the ledger
+    nothing, but reports its progress."""
 
     progress: Progress
     held: Held
@@ -239,14 +241,14 @@ class _WhileHeld:
 
 
 def may_be_retried(error: LockstepError) -> bool:
-    """Whether trying again at once can help: trouble of the moment, but neither another
-    run's lock nor a lease that another run took."""
+    """Return whether an error may pass by itself within moments. Another run's lock does not, and a
+    lease that another run took is gone for good."""
     return error.recovery is Recovery.RETRY and not isinstance(error, SourceBusy | LeaseLost)
 
 
 def run(session: RunSession) -> RunRecord:
-    """One bounded run of a source, to its end or the log's head. A refusal is in the record, not
-    raised; the source's lock is free afterwards."""
+    """Perform one bounded run of a source. A refusal is put in the record, not raised; the source's
+    lock is released afterwards."""
     with closing(session):
         try:
             capture_step(session)
@@ -260,7 +262,7 @@ def run(session: RunSession) -> RunRecord:
 
 
 def capture_step(session: RunSession) -> CaptureReport:
-    """Read the log up to where it ends now, and record what it has."""
+    """Read the log up to its present end, and record the changes in it."""
     session.record.began = session.workplace().clock()
     report = session.run(capture)
     session.record.captured = report
@@ -273,7 +275,7 @@ def merge_step(
     on_merged: Callable[[TableMerge], None] = lambda _: None,
     only: frozenset[TableName] | None = None,
 ) -> MergeReport:
-    """Publish what was captured to the changelogs, and merge it into all mirrors, or those of
+    """Publish captured changes to the changelogs, and merge them into all mirrors, or those of
     `only`."""
 
     def step(work: Workplace, lease: Lease) -> MergeReport:
@@ -286,8 +288,8 @@ def merge_step(
 
 
 def acknowledge_step(session: RunSession) -> AcknowledgeReport:
-    """Move the position over what is merged, compare a sample of it with the source, and register
-    mirrors in the catalog."""
+    """Acknowledge merged batches, compare a sample of rows with the source, clear values that are
+    no longer shown, and register mirrors in the catalog."""
     report = session.run(acknowledge)
     report = replace(report, sampled=prove_sample(session.workplace(), SystemRandom()))
     session.record.acknowledged = report
@@ -297,8 +299,8 @@ def acknowledge_step(session: RunSession) -> AcknowledgeReport:
 
 
 def require_no_stop(session: RunSession) -> None:
-    """`LogStops` where the log has a place that lets no run by: all before it is acknowledged.
-    Where steps are processes, the next run is the one that ends with it."""
+    """Raise `LogStops` if the capture ended at an event that no run can pass, now that everything
+    before it is acknowledged. If steps are processes, the next run raises it instead."""
     report = session.record.captured
     if report is None or (error := report.stopped) is None:
         return

@@ -1,6 +1,6 @@
-"""New columns of tables whose other values are in the mirror and in the log: read from the server,
-by key. If the table is not built as the history says, or keeps being altered, all of it is read
-instead."""
+"""Read only the new columns of a table from MySQL, by key: its other values are in the mirror and
+in the log. If the table's structure is not that of the history, or keeps being altered, all of its
+rows are read instead."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from pipeline.table import TableName
 
 
 def read_columns(work: Workplace, plans: TablePlans, batch: int) -> tuple[list[Reread], TablePlans]:
-    """Read the columns that the plans ask for; their values are durable in files of the batch.
-    Return what was read, and the plans of all other tables."""
-    rereads, left = list[Reread](), dict(plans.plans)
+    """Read the columns that the plans ask for into durable files of the batch. Return what was
+    read, and the plans of all other tables."""
+    rereads, remaining = list[Reread](), dict(plans.plans)
     for table, plan in plans.plans.items():
         if plan.besides is None or not isinstance(plan.besides.supply, ColumnsRead):
             continue
-        found = _columns_of(work, table, plan.besides.supply.columns, plan.besides.reason, batch)
-        if found is None:
-            left[table] = plan.with_rows
+        reread = _columns_of(work, table, plan.besides.supply.columns, plan.besides.reason, batch)
+        if reread is None:
+            remaining[table] = plan.with_rows
         else:
-            rereads.append(found)
-            del left[table]
-    return rereads, replace(plans, plans=left)
+            rereads.append(reread)
+            del remaining[table]
+    return rereads, replace(plans, plans=remaining)
 
 
 def _columns_of(
     work: Workplace, table: TableName, columns: NewColumns, why: str, batch: int
 ) -> Reread | None:
-    """Return what was read; None if that is not enough, or the table kept being altered."""
-    known = work.ledger.schema_version(work.source.name, table, columns.version)
+    """Return what was read; None if all rows have to be read instead."""
+    version = work.ledger.schema_version(work.source.name, table, columns.version)
     for _ in TABLE_READ.tries():
         try:
             baseline = work.server.baseline([table])
@@ -49,11 +49,11 @@ def _columns_of(
             head = work.server.facts().head
             return Reread(table, why, None, head, head, error=error)
         schema = baseline.tables[0] if baseline.tables else None
-        if schema is None or known.schema is None:
+        if schema is None or version.schema is None:
             return None
-        if row_structure(known.schema) != row_structure(schema):
+        if row_structure(version.schema) != row_structure(schema):
             return None
-        read = Reread(
+        reread = Reread(
             table,
             why,
             schema,
@@ -63,11 +63,11 @@ def _columns_of(
             version=columns.version,
         )
         try:
-            return _read(work, read, schema, batch)
+            return _read(work, reread, schema, batch)
         except StructureMoved:
             continue
         except TableError as error:
-            return replace(read, error=error)
+            return replace(reread, error=error)
     return None
 
 

@@ -1,9 +1,9 @@
-"""The loads of one run: which tables are read from the source, and what was read of each.
+"""The loads of one run: tables whose rows are read from MySQL in chunks.
 
 A table is loaded because somebody ordered it, because the log alone could not bring it back, or
-because it is older than what is read of the log. A load that a run does not finish is taken up by
-the next one: the ledger knows of a chunk before it is read, and again once its files are durable.
-Whatever happens in between, that chunk alone is read again.
+because its rows are older than the log that is read. The next run continues a load that a run did
+not finish: the ledger records each chunk before it is read, and again once its files are durable.
+If a run dies in between, only that chunk is read again.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from pipeline.table import TableName
 
 
 def order_readings(work: Workplace, lease: Lease, plans: TablePlans) -> None:
-    """Have tables read by a later run: new ones, of which nothing is captured until then, and those
-    that go on after a gap in the log."""
-    states, want = work.ledger.table_states(work.source.name), plans.wants
-    open_now = {load.table for load in work.ledger.open_loads(work.source.name)}
+    """Order tables to be read by a later run: new ones, which are not captured until then, and
+    those for which part of the log was lost."""
+    states = work.ledger.table_states(work.source.name)
+    open_loads = {load.table for load in work.ledger.open_loads(work.source.name)}
     for table, why in plans.waits.items():
         lost = plans.plans[table].rule == LOG_LOST
-        if (lost or table not in states) and table not in open_now:
-            work.ledger.order_load(lease, table, author=want[table].author, reason=why)
+        if (lost or table not in states) and table not in open_loads:
+            work.ledger.order_load(lease, table, author=plans.wants[table].author, reason=why)
 
 
 def give_up(work: Workplace, lease: Lease, load: Load, why: str) -> None:
-    """What was read of it counts no more."""
+    """Void a load, and delete what was read of it."""
     work.ledger.void_load(lease, load.id, why)
     work.segments.discard_load(snapshot_path(work.source.name, load.table), load.id)
 
@@ -57,8 +57,8 @@ def give_up(work: Workplace, lease: Lease, load: Load, why: str) -> None:
 def load_tables(
     work: Workplace, lease: Lease, run_start: RunStart, plans: TablePlans
 ) -> list[Reread]:
-    """Read the tables whose rows the plans ask the server for, until all is read, or the time for
-    it in one run is over."""
+    """Read the tables whose rows the plans ask the server for, until all rows are read or the time
+    for reading in one run is over."""
     room = LogRoom(kept_for(run_start.facts.settings), work.source.snapshot.seconds)
     until = perf_counter() + room.seconds
     for load, why in plans.void:
@@ -71,24 +71,24 @@ def load_tables(
         if step is None or not isinstance(step.supply, RowsRead):
             continue
         author = plans.wants[table].author
-        begun = step.supply.load
         loads.append(
-            begun or work.ledger.order_load(lease, table, author=author, reason=step.reason)
+            step.supply.load
+            or work.ledger.order_load(lease, table, author=author, reason=step.reason)
         )
     if loads and room.short is not None:
         work.progress.note(f"{room.short}\nhint: `{keep_longer(run_start.facts.settings)}`")
     read = _loaded(work, lease, run_start, loads, until, room.piece_seconds)
-    done = {reread.table for reread in read}
-    # They may not go on behind the gap, or without what they lack since they stopped.
-    lost = lost_tables(run_start, work.ledger.table_states(work.source.name), plans)
-    lost |= {order.table for order in plans.orders}
-    left = [load for load in loads if load.table in lost and load.table not in done]
+    # Tables that lost part of the log, or stopped, must not be captured after that until they are
+    # read: those whose turn did not come stay stopped.
+    lacking = lost_tables(run_start, work.ledger.table_states(work.source.name), plans)
+    lacking |= {order.table for order in plans.orders}
+    lacking -= {reread.table for reread in read}
     waits = TableBusy("its turn to be read from the source has not come yet", hint=_AGAIN)
-    return [*read, *_unread(work, left, waits)]
+    return [*read, *_unread(work, [load for load in loads if load.table in lacking], waits)]
 
 
 def begun_loads(rereads: Sequence[Reread]) -> list[Reread]:
-    """Those whose tables this capture begins to follow."""
+    """Return the readings with which this capture begins to follow their tables."""
     return [
         reread for reread in rereads if reread.load is not None and reread.load.followed is None
     ]
@@ -117,9 +117,10 @@ def _loaded(
             if isinstance(read.ended, StructureMoved):
                 give_up(work, lease, read.load, read.ended.message)
                 table, author = read.load.table, read.load.author
-                again = work.ledger.order_load(lease, table, author=author, reason=read.load.reason)
-                moved.append(again)
-            elif (reread := _told(work, lease, read)) is not None:
+                moved.append(
+                    work.ledger.order_load(lease, table, author=author, reason=read.load.reason)
+                )
+            elif (reread := _reread_of(work, lease, read)) is not None:
                 rereads[read.load.table] = reread
             else:
                 later.add(read.load.table)
@@ -130,7 +131,7 @@ def _loaded(
 
 
 def _unread(work: Workplace, loads: Sequence[Load], why: TableBusy) -> list[Reread]:
-    """Tables that this run does not read, up to where the log is now."""
+    """Return tables that this run does not read, as stopped at the log's present end."""
     if not loads:
         return []
     head = work.server.facts().head
@@ -147,15 +148,15 @@ def _begun(
     loads: Sequence[Load],
     rereads: dict[TableName, Reread],
 ) -> list[Load]:
-    """Loads whose chunks can be read: those that were begun before, and those that begin now.
-    What cannot be read is `found`."""
-    fresh = [one for one in loads if one.reading is None]
-    if not fresh:
+    """Return the loads whose chunks can be read: those that began before, and those that begin now.
+    Tables that cannot be read are added to `rereads`."""
+    new = [load for load in loads if load.reading is None]
+    if not new:
         return list(loads)
-    estimates = work.server.estimated_rows([one.table for one in fresh])
-    baselines = _baselines(work, fresh, rereads)
+    estimates = work.server.estimated_rows([load.table for load in new])
+    baselines = _baselines(work, new, rereads)
     begun: dict[str, list[TableName]] = {}
-    for load in fresh:
+    for load in new:
         baseline = baselines.get(load.table)
         if baseline is None:
             if load.table in rereads:
@@ -167,7 +168,7 @@ def _begun(
             rereads[load.table] = Reread(
                 load.table, load.reason, schema, baseline.low, baseline.high, error=refused
             )
-            give_up(work, lease, load, "it is gone" if refused is None else refused.reason)
+            give_up(work, lease, load, "it was dropped" if refused is None else refused.reason)
             continue
         if baseline.low < run_start.start.at:
             busy = TableBusy("transactions that are in the log are not committed yet", hint=_AGAIN)
@@ -189,42 +190,43 @@ def _begun(
     for reason, tables in begun.items():
         are = "is" if len(tables) == 1 else "are"
         work.progress.note(f"{listed(tables)} {are} read from the source: {reason}")
-    open_now = {one.id: one for one in work.ledger.open_loads(work.source.name)}
-    return [open_now[one.id] for one in loads if one.id in open_now and open_now[one.id].reading]
+    open_loads = {load.id: load for load in work.ledger.open_loads(work.source.name)}
+    current = [open_loads[load.id] for load in loads if load.id in open_loads]
+    return [load for load in current if load.reading]
 
 
 def _baselines(
     work: Workplace, loads: Sequence[Load], rereads: dict[TableName, Reread]
 ) -> dict[TableName, Baseline]:
-    """All tables in one round of questions; one by one where that fails."""
+    """Return the baselines of all tables, from one query for all; one by one if that fails."""
     names = [load.table for load in loads]
-    found: dict[TableName, Baseline] = {}
+    baselines: dict[TableName, Baseline] = {}
     if len(names) > 1:
         with suppress(TableError, StructureMoved):
             baseline = work.server.baseline(names)
-            there = {table.name for table in baseline.tables}
-            found |= dict.fromkeys((name for name in names if name in there), baseline)
+            existing = {table.name for table in baseline.tables}
+            baselines |= dict.fromkeys((name for name in names if name in existing), baseline)
     for load in loads:
-        if load.table in found:
+        if load.table in baselines:
             continue
         try:
-            found[load.table] = work.server.baseline([load.table])
+            baselines[load.table] = work.server.baseline([load.table])
         except StructureMoved:
             continue
         except TableError as error:
             head = work.server.facts().head
             rereads[load.table] = Reread(load.table, load.reason, None, head, head, error=error)
-    return found
+    return baselines
 
 
-def _told(work: Workplace, lease: Lease, read: ChunksRead) -> Reread | None:
-    """What a capture joins; None for a table whose turn had not come. One that others keep busy
-    is read on by the next run; of one that cannot be read nothing counts."""
+def _reread_of(work: Workplace, lease: Lease, read: ChunksRead) -> Reread | None:
+    """Return what the capture gets of a load; None if its table's turn did not come. If other
+    sessions keep the table busy, the next run continues the load; if the table cannot be read, the
+    load is void."""
     load = read.load
     if read.ended is None and load.at_once and not load.complete:
         return None
-    assert load.reading is not None, "it was begun"
-    assert load.low is not None, "it was begun"
+    assert load.reading is not None and load.low is not None, "it was begun"
     reading = load.reading
     result = Reread(
         load.table,
@@ -238,23 +240,24 @@ def _told(work: Workplace, lease: Lease, read: ChunksRead) -> Reread | None:
     if read.ended is None or isinstance(read.ended, StructureMoved):
         return result
     if isinstance(read.ended, TableBusy) and load.high is not None:
-        work.progress.note(f"{load.table} is read on by the next run: {read.ended.reason}")
+        work.progress.note(f"{load.table}: the next run continues reading: {read.ended.reason}")
         return result
     if not isinstance(read.ended, TableBusy):
         give_up(work, lease, load, read.ended.reason)
     return Reread(load.table, load.reason, reading.schema, load.low, load.low, error=read.ended)
 
 
-TELL_SECONDS = 0.3
-"""How often progress is told at the most: of many tables that takes as long as reading one."""
+REPORT_SECONDS = 0.3
+"""Shortest time between two reports of progress: one of many tables takes as long as a chunk."""
 
 LOOK_SECONDS = 1.0
-"""How often it is looked what else the source has to do, and whether its log is still there."""
+"""Shortest time between two checks of the server's load and of its oldest log file."""
 
 
 @dataclass(slots=True)
 class ChunksRead:
-    """A load while its chunks are read. `size`: rows of the next chunk; `ended`: what ends it."""
+    """A load while its chunks are read. `size`: rows of the next chunk; `ended`: the error that
+    ends it; `under_way`: numbers of the chunks that threads are reading."""
 
     load: Load
     size: int
@@ -281,9 +284,9 @@ class _Done:
 
 
 class ChunkReader:
-    """Reads loads until all are complete, or `until` (`perf_counter`'s time) has come. `start`:
-    where the log is read from behind that. `piece_seconds`: so long a table may be read in one
-    piece."""
+    """Reads loads until all are complete or the time is `until` (of `perf_counter`). `start`: the
+    place from which the log is read afterwards. `piece_seconds`: longest time for a table that
+    cannot be cut into chunks."""
 
     def __init__(
         self,
@@ -301,8 +304,8 @@ class ChunkReader:
         self._readings = [ChunksRead(load, plan.pace.first) for load in loads]
         self._waiting = deque(self._readings)
         self._begun = False
-        self._told_wait = ""
-        self._looked = self._told_at = float("-inf")
+        self._reported_wait = ""
+        self._looked = self._reported_at = float("-inf")
         self._oldest: LogFile | None = None
 
     def read(self) -> list[ChunksRead]:
@@ -311,8 +314,8 @@ class ChunkReader:
         with ThreadPoolExecutor(connections, thread_name_prefix="lockstep-load") as pool:
             try:
                 while True:
-                    while len(running) < connections and (one := self._next()) is not None:
-                        running.add(pool.submit(self._read, *one))
+                    while len(running) < connections and (work := self._next()) is not None:
+                        running.add(pool.submit(self._read, *work))
                     if not running:
                         break
                     done, running = wait(running, return_when=FIRST_COMPLETED)
@@ -321,16 +324,16 @@ class ChunkReader:
             finally:
                 for future in running:
                     future.cancel()
-        self._tell(at_once=True)
+        self._report(at_once=True)
         return self._readings
 
     # -- which is next --------------------------------------------------------------------
 
     def _next(self) -> tuple[ChunksRead, Chunk, int] | None:
-        """A chunk of the next table in turn; None where there is none, or no time. One is read in
-        any case: whatever a run takes to begin, it leaves less to the next."""
+        """Return a chunk of the next table in turn; None if there is none, or no time. One chunk is
+        read in any case, so that every run makes progress however long it took to begin."""
         for _ in range(len(self._waiting)):
-            if self._begun and (perf_counter() >= self._until or not self._may()):
+            if self._begun and (perf_counter() >= self._until or not self._may_read()):
                 return None
             reading = self._waiting.popleft()
             chunk = self._chunk(reading)
@@ -342,7 +345,7 @@ class ChunkReader:
         return None
 
     def _chunk(self, reading: ChunksRead) -> Chunk | None:
-        """One that is planned and not read, or a new one."""
+        """Return a chunk that is planned and not read, else a new one; None if there is none."""
         if not reading.goes_on:
             return None
         for chunk in reading.load.unread:
@@ -351,12 +354,12 @@ class ChunkReader:
         if reading.load.planned:
             return None
         try:
-            return self._planned(reading)
+            return self._new_chunk(reading)
         except (TableError, StructureMoved) as error:
             reading.ended = error
             return None
 
-    def _planned(self, reading: ChunksRead) -> Chunk:
+    def _new_chunk(self, reading: ChunksRead) -> Chunk:
         load = reading.load
         assert load.reading is not None, "a load that is read has begun"
         after = load.chunks[-1].range.through if load.chunks else None
@@ -370,34 +373,35 @@ class ChunkReader:
         reading.put(chunk)
         return chunk
 
-    def _may(self) -> bool:
-        """Whether the source has no better things to do; waits where it has, in the while that
-        nothing else is to be done."""
+    def _may_read(self) -> bool:
+        """Return whether another chunk may be read now; waits while the server is too busy, as long
+        as there is time."""
         if perf_counter() - self._looked < LOOK_SECONDS:
             return True
         if self._log_runs_away():
             return False
         limits = self._work.source.snapshot.limits
         while (now := throttle(self._work.server.source_load(), limits)).waits:
-            if now.reason != self._told_wait:
+            if now.reason != self._reported_wait:
                 self._work.progress.note(f"reading tables waits: {now.reason}")
-                self._told_wait = now.reason
+                self._reported_wait = now.reason
             if perf_counter() + now.seconds >= self._until:
                 return False
             self._work.pause(now.seconds)
-        self._told_wait = ""
+        self._reported_wait = ""
         self._looked = perf_counter()
         return True
 
     def _log_runs_away(self) -> bool:
-        """Whether the server purges its log meanwhile, and the file that is read from is next."""
+        """Return whether the server has purged its log up to the file from which the log is to be
+        read: then reading tables stops, so that the log is captured before it is lost."""
         oldest = self._work.server.facts().binlogs[0].file
         before, self._oldest = self._oldest, oldest
         if before is None or before == oldest or oldest.number < self._start.file.number:
             return False
         self._work.progress.note(
-            f"reading tables stops for now: the server purged its log up to {oldest}, and what is "
-            "behind that is to be captured first"
+            f"reading tables stops for now: the server purged its log up to {oldest}, so the log "
+            "after that is captured first"
         )
         self._until = 0.0
         return True
@@ -426,8 +430,7 @@ class ChunkReader:
         ) as rows:
             if keyless and not rows.exact:
                 raise TableError(
-                    "no key tells its rows apart, and no moment was found in which nothing was "
-                    "written",
+                    "no key tells its rows apart, and at no moment was it free of writes",
                     hint="give the table a PRIMARY KEY, or resume it again when there are fewer "
                     "writes",
                 )
@@ -458,11 +461,11 @@ class ChunkReader:
         reading.size = next_size(self._work.source.snapshot.pace, read)
         if reading not in self._waiting and reading.goes_on:
             self._waiting.append(reading)
-        self._tell()
+        self._report()
 
-    def _tell(self, *, at_once: bool = False) -> None:
-        """Of those that are being read, and those that just ended."""
-        if at_once or perf_counter() - self._told_at >= TELL_SECONDS:
-            told = (reading.load.progress for reading in self._readings if reading.load.chunks)
-            self._work.progress.tell(loaded_until_now(tuple(told)))
-            self._told_at = perf_counter()
+    def _report(self, *, at_once: bool = False) -> None:
+        """Report the progress of all tables that have chunks."""
+        if at_once or perf_counter() - self._reported_at >= REPORT_SECONDS:
+            tables = (reading.load.progress for reading in self._readings if reading.load.chunks)
+            self._work.progress.tell(loaded_until_now(tuple(tables)))
+            self._reported_at = perf_counter()
