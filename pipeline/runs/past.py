@@ -1,12 +1,12 @@
-"""Tables that are followed late, with what the log still has of them from before.
+"""Tables that are captured late, together with the changes that the log still has of them.
 
-The log up to the newest batch's end is read from its beginning for the places from which on each
-table can be followed (`pipeline.supply.past`); nothing is kept of that. Then a batch that catches
-up captures the tables from there to where all others are. Each of the two readings has one of the
-statements alone before it, which says what structures it begins with. Where rows have to be read
-from MySQL as well, that begins with the same batch, so that no change is between the two.
+First the server's log is scanned up to the newest batch's end, to find the place from which each
+table can be captured (`pipeline.supply.past`). Then a batch captures these tables from there to
+where all others are. Before each of these two passes, the statements alone are read, to learn the
+structures that tables had where it begins. If rows also have to be read from MySQL, the load begins
+with the same batch, so that no change is lost between the two.
 
-A run that dies in between leaves an order: the batch is abandoned, and the next run begins again.
+If the run dies, the order stays open: the batch is abandoned, and the next run begins again.
 """
 
 from __future__ import annotations
@@ -61,20 +61,21 @@ from pipeline.supply.plan import Have, Plan, Price, Standing, Want, plan
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, Quarantine, Supplier, TableOrder
 
-# -- what the log has ------------------------------------------------------------------------
+# -- the scan of the log ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Pasts:
-    """What the log has of some tables, up to where captures are: `cursor`; else a sentence. `facts`
-    of the server that was asked."""
+    """The pasts of some tables, up to the captured position `cursor`; for a table without one, a
+    sentence that says why. `facts`: those of the server whose log was scanned."""
 
     of: Mapping[TableName, Past | str]
     cursor: Cursor | None = None
     facts: ServerFacts | None = None
 
     def log_bytes(self, past: Past) -> int:
-        """How much of the log is read for this one: all of it twice, and its own part twice."""
+        """Return how many bytes of the log a past takes: all of the log twice, for the scan, and
+        its own part twice, for the capture."""
         assert self.cursor is not None and self.facts is not None, "there are pasts"
         starts = (_beginning(self.facts), past.reads_from)
         end, binlogs = self.cursor.position.at, self.facts.binlogs
@@ -82,7 +83,7 @@ class Pasts:
 
 
 def find_pasts(work: Workplace, tables: Collection[TableName]) -> Pasts:
-    """Search the log for what it has of these tables; writes nothing."""
+    """Scan the log for the pasts of these tables; writes nothing."""
     cursor = work.ledger.cursors(work.source.name).captured
     if cursor is None:
         return Pasts(dict.fromkeys(tables, "no run has captured anything of the source yet"))
@@ -130,7 +131,7 @@ _WHOLE_LOG: Final = "the server's log begins there"
 
 
 class Scan:
-    """`log_reader.Taker` that finds where the pasts of tables begin, and keeps no row."""
+    """A `log_reader.Taker` that finds where the pasts of tables begin, and keeps no rows."""
 
     changes = rows = 0
 
@@ -141,8 +142,8 @@ class Scan:
         self._source, self._shaping = basis.work.source, basis.work.shaping
         self._watch = Watch(basis.structures, self.wanted)
         self._unlogged: dict[TableName, tuple[Coordinates | None, str]] = {}
-        """What the run at hand did that the log does not have, by table: where, if that is known,
-        and why."""
+        """Changes of the present group that are not logged, by table: their place, if it is known,
+        and the reason."""
 
     def follow(self, buffer: TransactionBuffer) -> None:
         self._buffer = buffer
@@ -155,14 +156,14 @@ class Scan:
         return self._watch.watches(table)
 
     def reach(self, at: Coordinates | None) -> None:
-        """No place is waited for."""
+        """Do nothing: the scan waits for no place."""
 
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
         treated = self._shaping.treated
-        meant = consequences(followed, self._source.policies_of, logged, treated)
-        for table in self.pasts.keys() & meant.keys():
+        by_table = consequences(followed, self._source.policies_of, logged, treated)
+        for table in self.pasts.keys() & by_table.keys():
             before = self.pasts[table]
-            past = after_statement(before, meant[table], logged)
+            past = after_statement(before, by_table[table], logged)
             if past != before:
                 self._begins(table, past)
         if self._watch.moved():
@@ -175,7 +176,7 @@ class Scan:
         self._unlogged[table] = at, reason
 
     def stopped(self, error: UnsupportedStatement) -> None:
-        """A statement may have changed any table."""
+        """Record that a statement, which cannot be understood, may have changed any table."""
         self._unlogged |= dict.fromkeys(self.pasts, (None, error.message))
 
     def put(self, group: TransactionGroup) -> None:
@@ -191,7 +192,7 @@ class Scan:
         self._unlogged = {}
 
     def past_of(self, table: TableName, end: Coordinates) -> Past | str:
-        """What was found of a table once the log was read up to `end`."""
+        """Return the past of a table after the scan up to `end`, or why it has none."""
         past, version = self.pasts[table], self.structures.version(table)
         if version is None or version.schema is None:
             return f"at {end} its structure is not known"
@@ -200,7 +201,8 @@ class Scan:
         return past
 
     def _put_block(self, group: TransactionGroup, block: Block) -> None:
-        """Only the first loss of a table is told of a block: what comes after it is asked again."""
+        """Find all losses of a block. The watch reports only the first one of each table, so it is
+        asked again about the events after it."""
         while len(block.events):
             lost = self._watch.lost(group, block, self._buffer.maps.known)
             if not lost:
@@ -212,18 +214,19 @@ class Scan:
             block = Block(block.data, block.events[later])
 
     def _begins(self, table: TableName, past: Past) -> None:
-        """The past begins there, unless it does later; it is read from the beginning if XA
-        transactions are open there, for their rows come after it."""
+        """Let the table's past begin there, unless it begins later already. If XA transactions are
+        open there, the log is read from its beginning, since their rows count from their
+        commit."""
         prepared = self._buffer.prepared.waiting
         if not past.begins < self.pasts[table].begins:
             self.pasts[table] = replace(past, reads_from=self._start) if prepared else past
 
 
 def _end_of(group: TransactionGroup, place: Coordinates | None) -> Coordinates:
-    """The end of the transaction that has this place; None for that of the last one."""
-    numbers = range(len(group.transactions))
-    later = (one for one in numbers if place is not None and place < group.end(one))
-    return group.end(next(later, -1))
+    """Return the end of the transaction that has this place; None: of the last one."""
+    ends = (group.end(number) for number in range(len(group.transactions)))
+    after = (end for end in ends if place is not None and place < end)
+    return next(after, group.end(-1))
 
 
 # -- plans -----------------------------------------------------------------------------------
@@ -237,14 +240,13 @@ class PastReach(ReadingReach):
 
 
 def plan_pasts(work: Workplace, plans: TablePlans) -> TablePlans:
-    """Return the same plans; tables that are to be followed with their past have it first. Writes
-    nothing."""
+    """Return the plans with those of tables that are captured with their past. Writes nothing."""
     loads = {load.table: load for load in _ordered(work)[0]}
     if not loads:
         return plans
     pasts = find_pasts(work, loads)
-    found = {table: _plan(load, pasts) for table, load in loads.items()}
-    return replace(plans, plans={**plans.plans, **found})
+    with_pasts = {table: _plan(load, pasts) for table, load in loads.items()}
+    return replace(plans, plans={**plans.plans, **with_pasts})
 
 
 def _plan(load: Load, pasts: Pasts) -> Plan:
@@ -259,9 +261,9 @@ def _plan(load: Load, pasts: Pasts) -> Plan:
 
 
 def _ordered(work: Workplace) -> tuple[list[Load], list[Load]]:
-    """Loads whose tables get their past first; and those that were ordered so, and cannot any more:
-    the table is in the lake by now, or its rows are read from a place after that. None in a run
-    whose end a person fixed: it reads no rows."""
+    """Return the loads whose tables are captured with their past, and those that were ordered so
+    but are too late: the table is in the lake by now, or its rows are being read at another place
+    than the captured position. A run whose end a person fixed reads no rows, and so has none."""
     if work.source.until is not None:
         return [], []
     states, cursor = work.ledger.table_states(work.source.name), None
@@ -282,29 +284,28 @@ def _ordered(work: Workplace) -> tuple[list[Load], list[Load]]:
 
 
 def follow_pasts(work: Workplace, lease: Lease) -> CaptureReport | None:
-    """Capture what the log has of tables that are to be followed with their past; None if it has
-    nothing of any. What cannot be captured is read from MySQL alone, and that is told."""
+    """Capture the pasts of tables that were ordered with them; return None if there are none. A
+    table without a past is read from MySQL alone, and a note says why."""
     clock, (ordered, late) = perf_counter(), _ordered(work)
     for load in late:
         work.ledger.load_without_past(lease, load.id)
     if not ordered:
         return None
     pasts = find_pasts(work, [load.table for load in ordered])
-    loads = dict[TableName, Load]()
+    loads, tables = dict[TableName, Load](), dict[TableName, Past]()
     for load in ordered:
         past = pasts.of[load.table]
         if isinstance(past, str):
             _without_past(work, lease, load, past)
         else:
-            loads[load.table] = load
+            loads[load.table], tables[load.table] = load, past
     if not loads:
         return None
-    found = {table: past for table, past in pasts.of.items() if isinstance(past, Past)}
     cursor, facts = pasts.cursor, pasts.facts
     assert cursor is not None and facts is not None, "there are pasts"
-    batch = _begun(work, lease, found, cursor, facts)
+    batch = _begin_batch(work, lease, tables, cursor, facts)
     try:
-        return _captured(work, lease, batch, found, loads, cursor, facts, clock)
+        return _capture_pasts(work, lease, batch, tables, loads, cursor, facts, clock)
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
@@ -316,21 +317,21 @@ def follow_pasts(work: Workplace, lease: Lease) -> CaptureReport | None:
 
 
 def _without_past(work: Workplace, lease: Lease, load: Load, why: str) -> None:
-    work.progress.note(f"{load.table} is followed without what the log had of it before: {why}")
+    work.progress.note(f"{load.table} is followed without the earlier changes in the log: {why}")
     work.ledger.load_without_past(lease, load.id)
 
 
-def _begun(
+def _begin_batch(
     work: Workplace,
     lease: Lease,
-    found: Mapping[TableName, Past],
+    pasts: Mapping[TableName, Past],
     cursor: Cursor,
     facts: ServerFacts,
 ) -> Batch:
-    for table, past in found.items():
+    for table, past in pasts.items():
         work.progress.note(f"{table} is followed from {past.begins} on: {past.why}")
-    start = _start_at(work, min(past.reads_from for past in found.values()), facts).start
-    names = ", ".join(sorted(map(str, found)))
+    start = _start_at(work, min(past.reads_from for past in pasts.values()), facts).start
+    names = ", ".join(sorted(map(str, pasts)))
     decision = work.ledger.decide(
         lease,
         Decision(
@@ -347,11 +348,11 @@ def _begun(
     )
 
 
-def _captured(
+def _capture_pasts(
     work: Workplace,
     lease: Lease,
     batch: Batch,
-    found: Mapping[TableName, Past],
+    pasts: Mapping[TableName, Past],
     loads: Mapping[TableName, Load],
     cursor: Cursor,
     facts: ServerFacts,
@@ -359,24 +360,26 @@ def _captured(
 ) -> CaptureReport:
     run_start = _start_at(work, batch.start.at, facts)
     structures = structures_of_server(work, run_start)
-    for table in found:
+    for table in pasts:
         version = structures.version(table)
         if version is not None and version.schema is not None:
-            # Rows that are known begin here, whatever the history says of the table's name.
+            # The structure holds from here on, whatever the history has of an earlier table of this
+            # name.
             structures.adopt(version.schema, run_start.start.at)
     basis = Basis(
         work,
         run_start,
         RunBounds(cursor.position.at, GtidSet()),
         batch.id,
-        tables=tables_of(work, batch.start, batch.id, found, base=batch.base, before=0),
+        tables=tables_of(work, batch.start, batch.id, pasts, base=batch.base, before=0),
         structures=structures,
         prepared={},
     )
-    comebacks = [Comeback(_order_of(loads[table]), past.begins) for table, past in found.items()]
-    read = {table for table, past in found.items() if not past.whole}
-    capture = BatchCapture(basis, batch, TakenUp(comebacks=comebacks, completed=read))
-    # What was prepared before the log begins is committed before each of the pasts.
+    comebacks = [Comeback(_order_of(loads[table]), past.begins) for table, past in pasts.items()]
+    loaded = {table for table, past in pasts.items() if not past.whole}
+    capture = BatchCapture(basis, batch, TakenUp(comebacks=comebacks, completed=loaded))
+    # An XA transaction whose prepare is not in the log was committed before each of the pasts
+    # begins: the scan let them begin after that.
     capture.reading.buffer.prepared.lenient = True
     capture.reading.run()
     left_open = work.ledger.unproven(work.source.name)
@@ -385,27 +388,27 @@ def _captured(
         table, error = next(iter(proof.misread.items()))
         raise SchemaUnknownAt(f"{table}: {error.reason}", hint=error.hint)
     note_unproven(work, lease, proof, left_open)
-    quarantined = _begin_loads(work, lease, basis, capture, {t: loads[t] for t in read}, cursor)
+    quarantined = _begin_loads(work, lease, basis, capture, {t: loads[t] for t in loaded}, cursor)
     record = capture.record(
         end=cursor.position, witness=cursor.witness, by_gtid=cursor.by_gtid, orders_done=()
     )
     record = replace(
         record,
-        history=_as_found(record.history, found),
+        history=_without_statements(record.history, pasts),
         quarantined=tuple(quarantined),
         followed=tuple(capture.segmenter.following.joining.followed),
         scope=work.source.patterns,
     )
     work.ledger.record_capture(lease, batch.id, record)
     stopped = {quarantine.table for quarantine in quarantined}
-    for table in found.keys() - read - stopped:
+    for table in pasts.keys() - loaded - stopped:
         work.ledger.void_load(lease, loads[table].id, "the log has all of it")
     return capture.report(record, began=clock)
 
 
-def _as_found(history: History, tables: Collection[TableName]) -> History:
-    """What was learnt of these tables, without the statements: the history has those that runs
-    followed, and cannot follow any from before its beginning."""
+def _without_statements(history: History, tables: Collection[TableName]) -> History:
+    """Return the versions of these tables without statements: the ledger has the statements that
+    runs followed, and none can be added before the first of them."""
     versions = history_of(history, dict.fromkeys(tables)).versions
     carried = VersionOrigin.CARRIED
     return History(
@@ -431,10 +434,10 @@ def _begin_loads(
     loads: Mapping[TableName, Load],
     cursor: Cursor,
 ) -> Iterable[Quarantine]:
-    """Have the rows of these tables read from MySQL, under what the log has from the cursor on.
-    Return the tables that stop: the next capture reads them from the source, by itself if no person
-    has to say a word. Among them are tables that cannot be cut into chunks, whose rows belong to
-    the very place that they are read at."""
+    """Begin loads that read the rows of these tables from MySQL, to which the log from the cursor
+    on is applied. Return the tables that stop: the next capture reads them from the source, unless
+    a person has to consent. Among them are tables that cannot be cut into chunks: their rows are
+    read in one piece, and count only at the place where that happens."""
     at, stopped = cursor.position.at, dict(basis.tables.quarantined)
     for table, quarantined in stopped.items():
         waits = quarantined.need is Need.ROWS and not quarantined.by_itself

@@ -274,7 +274,7 @@ def test_an_alter_before_the_run(shop: Shop) -> None:
     reload(shop)
     shop.do("alter table t add column w int")
     shop.run()
-    assert any("is followed without what the log had" in note for note in shop.follower.notes)
+    assert any("is followed without the earlier changes" in note for note in shop.follower.notes)
     shop.require_same("t")
 
 

@@ -1,9 +1,9 @@
-"""Rows of a table that goes on, read from the source again by a condition.
+"""Read rows of a captured table from the source again, by a condition.
 
-What a condition holds for at the source is read in one consistent snapshot. Rows of the mirror that
-it may hold for, and that were not among those, are asked for by their keys in the same snapshot:
-who has none there is gone. Nothing is taken to be gone for any other reason. Where the mirror
-keeps rows that are gone, and nothing marks them, none is looked for.
+The rows that match the condition are read in one consistent snapshot. Rows of the mirror that may
+match it and were not read are looked up by key in the same snapshot: those that it lacks are gone
+at the source, and no other row is taken to be gone. If the mirror keeps rows that are gone without
+marking them, none is looked up.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ AGAIN = "`lockstep run`, then `lockstep reload {} --where … --reason …` agai
 
 
 class Waiting:
-    """Rows of one schema that wait in a scratch file."""
+    """Rows of one schema in a scratch file."""
 
     def __init__(self, file: EventFile, schema: pa.Schema) -> None:
         self._file, self._schema = file, schema
@@ -65,10 +65,10 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class PartRead:
-    """What was read. `rows`: those that the condition holds for; `gone`: those of the mirror that
-    have none at the source any more; `left`: how many of the mirror were not asked for, since no
-    statement can name the values of their key's column `unnamed`. All of it was so at one moment
-    between `low` and `high`."""
+    """The result of reading rows by a condition. `rows`: rows at the source that match it; `gone`:
+    rows of the mirror that the source no longer has; `left`: number of rows of the mirror that were
+    not looked up, because no statement can name the values of their key's column `unnamed`. All of
+    it held at one moment between `low` and `high`."""
 
     order: PartOrder
     structure: TableStructure
@@ -89,14 +89,15 @@ class PartRead:
 
 
 def require_readable(work: Workplace, order: PartOrder) -> TableState:
-    """The table's state; refused where its rows cannot be read by a condition, with the cure."""
+    """Return the table's state; `ConditionRefused` if its rows cannot be read by a condition
+    now."""
     table, source = order.table, work.source.name
     state = work.ledger.table_states(source).get(table)
     loading = any(load.table == table for load in work.ledger.open_loads(source))
     if loading or (state is not None and state.loading):
         raise ConditionRefused(
             f"all of {table} is being read from the source",
-            hint="`lockstep run` reads on until it is whole",
+            hint="`lockstep run` continues until all of it is read",
         )
     if state is None or state.mirror_version is None:
         raise ConditionRefused(
@@ -105,15 +106,15 @@ def require_readable(work: Workplace, order: PartOrder) -> TableState:
         )
     if not state.complete:
         raise ConditionRefused(
-            f"{table} is {state.in_words}: its mirror does not go on",
+            f"{table} is {state.in_words}: its mirror is not continued",
             hint="`lockstep status` says what brings it back",
         )
     return state
 
 
 def read_part(work: Workplace, order: PartOrder) -> PartRead:
-    """Read them now; what was read waits until it is closed. `ConditionRefused` for what cannot be
-    read so, `RowsNotRead` for what could not be now."""
+    """Read the rows of an order into scratch files, which the result closes. `ConditionRefused` if
+    they cannot be read by a condition, `RowsNotRead` if they could not be read now."""
     table = order.table
     state = require_readable(work, order)
     if work.ledger.unfinished(work.source.name) or table in work.ledger.pending(work.source.name):
@@ -146,17 +147,17 @@ def _read(work: Workplace, order: PartOrder, state: TableState) -> PartRead:
         with work.server.rows_where(
             schema, order.condition, most_seconds=work.source.snapshot.seconds
         ) as snapshot:
-            _require_behind(work, snapshot.rows.low)
-            read = _taken(work, order, snapshot, hasher, rows)
+            _require_not_before(work, snapshot.rows.low)
+            keys_read = _put_matching(work, order, snapshot, hasher, rows)
             mirror = Mirror(work, state.mirror, work.mirrors.version(state.mirror))
             keeps = work.source.policies_of(table).ignores_truncates
             unnamed, left = unaskable(schema, key), 0
-            not_read = _not_read(mirror, table, limits, hasher, read)
-            asked = [] if keeps else not_read
+            not_read = _keys_not_read(mirror, table, limits, hasher, keys_read)
+            candidates = [] if keeps else not_read
             if unnamed is None:
-                _put_gone(mirror, limits, hasher, _absent(snapshot, hasher, asked), gone)
+                _put_gone(mirror, limits, hasher, _absent(snapshot, hasher, candidates), gone)
             else:
-                left = sum(batch.num_rows for batch in asked)
+                left = sum(batch.num_rows for batch in candidates)
             low, high = snapshot.rows.low, max(snapshot.rows.high, work.server.facts().head)
     except BaseException:
         rows.close()
@@ -166,19 +167,21 @@ def _read(work: Workplace, order: PartOrder, state: TableState) -> PartRead:
 
 
 def _built_as_shown(work: Workplace, state: TableState) -> tuple[TableSchema, SchemaVersion]:
-    """The table's structure now, and its mirror's version, which has the same."""
+    """Return the table's structure now, and the version that its mirror shows, which has the same;
+    `RowsNotRead` if it does not."""
     table = state.table
     schemas = [schema for schema in work.server.baseline([table]).tables if schema.name == table]
-    assert state.mirror_version is not None, "it is required"
+    assert state.mirror_version is not None, "require_readable checked it"
     version = work.ledger.schema_version(work.source.name, table, state.mirror_version)
-    known = version.schema
-    if not schemas or known is None or row_structure(schemas[0]) != row_structure(known):
+    shown = version.schema
+    if not schemas or shown is None or row_structure(schemas[0]) != row_structure(shown):
         raise RowsNotRead(f"{table} was altered since the last run", hint=AGAIN.format(table))
     return schemas[0], version
 
 
 def _key(schema: TableSchema) -> tuple[str, ...]:
-    """By which a row that is not there is not there by any other key either."""
+    """Return the key by which rows are looked up: the PRIMARY KEY, or the only key. With several
+    keys and no PRIMARY KEY, the mirror might tell its rows apart by another one."""
     keys = list(key_candidates(schema))
     if not keys or not (len(keys) == 1 or any(key.kind == "primary" for key in schema.keys)):
         has = "no key tells its rows apart" if not keys else "several keys tell its rows apart"
@@ -189,20 +192,22 @@ def _key(schema: TableSchema) -> tuple[str, ...]:
     return keys[0]
 
 
-def _require_behind(work: Workplace, low: Coordinates) -> None:
+def _require_not_before(work: Workplace, low: Coordinates) -> None:
+    """Raise `RowsNotRead` if the snapshot's low watermark is before the captured position: MySQL
+    logs a transaction before its changes are visible."""
     cursor = work.ledger.cursors(work.source.name).captured
     assert cursor is not None, "the table was captured"
     if low < cursor.position.at:
         raise RowsNotRead(
             "transactions that are in the log are not committed yet",
-            hint="the same command again, in a moment",
+            hint="run the same command again in a moment",
         )
 
 
-def _taken(
+def _put_matching(
     work: Workplace, order: PartOrder, snapshot: ConditionSnapshot, hasher: RowHasher, rows: Waiting
 ) -> Hashes:
-    """The rows of the condition, put away; the hashes of their keys."""
+    """Write the rows that match the condition to `rows`; return the hashes of their keys."""
     hashes = [np.zeros(0, np.uint64)]
     for batch in snapshot.rows.batches:
         rows.put(batch)
@@ -211,56 +216,57 @@ def _taken(
     return np.unique(np.concatenate(hashes))
 
 
-def _not_read(
-    mirror: Mirror, table: TableName, limits: Sequence[Limit], hasher: RowHasher, read: Hashes
+def _keys_not_read(
+    mirror: Mirror, table: TableName, limits: Sequence[Limit], hasher: RowHasher, keys_read: Hashes
 ) -> list[pa.RecordBatch]:
-    """Keys of the mirror that the condition may hold for, and that were not read.
-    `ConditionRefused` where it has several rows of one that was: a merge would leave as many."""
+    """Return the keys of the mirror that may match the condition and were not read.
+    `ConditionRefused` if the mirror has several rows of a key that was read: a merge would update
+    all of them."""
     names = columns_of(hasher.schema, hasher.key, limits)
     schema = pa.schema([hasher.schema.field(name) for name in names])
     column, spans = span_of(schema, limits)
-    kept, both = [], [np.zeros(0, np.uint64)]
+    not_read, in_both = [], [np.zeros(0, np.uint64)]
     for batch in mirror.batches(schema, column, spans):
         keys, inside = hasher.keys(batch), bounded(batch, limits)
-        there = np.isin(keys, read)
-        both.append(keys[there])
-        inside &= ~there
+        was_read = np.isin(keys, keys_read)
+        in_both.append(keys[was_read])
+        inside &= ~was_read
         if inside.any():
-            kept.append(batch.filter(pa.array(inside)).select(list(hasher.key)))
-    found = np.concatenate(both)
-    if more := len(found) - len(np.unique(found)):
+            not_read.append(batch.filter(pa.array(inside)).select(list(hasher.key)))
+    matched = np.concatenate(in_both)
+    if more := len(matched) - len(np.unique(matched)):
         raise ConditionRefused(
             f"the mirror of {table} has keys twice, {more:,} in all",
             hint=f"`lockstep reload {table} --from source --reason …` reads all of it",
         )
-    return kept
+    return not_read
 
 
 def _absent(
-    snapshot: ConditionSnapshot, hasher: RowHasher, asked: Sequence[pa.RecordBatch]
+    snapshot: ConditionSnapshot, hasher: RowHasher, candidates: Sequence[pa.RecordBatch]
 ) -> Hashes:
-    """Which of these keys have no row at the source."""
+    """Return the hashes of those keys that have no row at the source."""
     absent = [np.zeros(0, np.uint64)]
-    for batch in asked:
-        there = [hasher.keys(keys) for keys in snapshot.by_keys(batch)]
-        absent.append(np.setdiff1d(hasher.keys(batch), np.concatenate([absent[0], *there])))
+    for batch in candidates:
+        present = [hasher.keys(keys) for keys in snapshot.by_keys(batch)]
+        absent.append(np.setdiff1d(hasher.keys(batch), np.concatenate([absent[0], *present])))
     return np.concatenate(absent)
 
 
 def _put_gone(
     mirror: Mirror, limits: Sequence[Limit], hasher: RowHasher, absent: Hashes, gone: Waiting
 ) -> None:
-    """The mirror's rows with these keys, put away."""
+    """Write the mirror's rows with these keys to `gone`."""
     if not len(absent):
         return
     for batch in mirror.batches(hasher.schema, *span_of(hasher.schema, limits)):
-        found = batch.filter(pa.array(np.isin(hasher.keys(batch), absent)))
-        if found.num_rows:
-            gone.put(found)
+        rows = batch.filter(pa.array(np.isin(hasher.keys(batch), absent)))
+        if rows.num_rows:
+            gone.put(rows)
 
 
 def findings(part: PartRead) -> Sequence[str]:
-    """What was found, a sentence each."""
+    """Return a sentence for each finding that a person should see."""
     lines = [f"{part.table}: {part.gone.rows:,} rows of the mirror are gone at the source"]
     if part.left:
         lines.append(
@@ -275,20 +281,20 @@ _DAY = pa.date32()
 
 
 def of_shown(limits: Sequence[Limit], treated: Collection[str]) -> list[Limit]:
-    """Without limits on columns that the mirror does not show as they are: it has no values there
-    that they could be held against."""
+    """Return the limits without those on columns that the mirror shows differently: its values
+    cannot be compared with them."""
     hidden = {name.lower() for name in treated}
     return [limit for limit in limits if limit.column.lower() not in hidden]
 
 
 def columns_of(schema: pa.Schema, key: Sequence[str], limits: Sequence[Limit]) -> list[str]:
-    """The key's columns, and those besides that a limit is about."""
+    """Return the key's columns, and the others that a limit is about."""
     more = [name for name, _ in _applied(schema, limits)]
     return list(dict.fromkeys([*key, *more]))
 
 
 def span_of(schema: pa.Schema, limits: Sequence[Limit]) -> tuple[str, list[ValueRange]]:
-    """A column of whole numbers that is bounded, and to what; ("", []) for none."""
+    """Return an integer column that a limit bounds, with its range; ("", []) if there is none."""
     for name, limit in _applied(schema, limits):
         kind = schema.field(name).type
         if pa.types.is_integer(kind):
@@ -300,15 +306,15 @@ def span_of(schema: pa.Schema, limits: Sequence[Limit]) -> tuple[str, list[Value
 
 
 def bounded(batch: pa.RecordBatch, limits: Sequence[Limit]) -> npt.NDArray[np.bool_]:
-    """Which rows the limits leave; one whose value is NULL stays."""
-    found = np.ones(batch.num_rows, np.bool_)
+    """Return a mask of the rows within the limits; a row whose value is NULL is within."""
+    within = np.ones(batch.num_rows, np.bool_)
     for name, limit in _applied(batch.schema, limits):
         column = _comparable(batch.column(name))
         for value, compare in ((limit.low, pc.greater_equal), (limit.high, pc.less_equal)):
             if value is not None:
                 inside = compare(column, pa.scalar(_scalar(value, column.type), column.type))
-                found &= inside.fill_null(True).to_numpy(zero_copy_only=False).astype(np.bool_)
-    return found
+                within &= inside.fill_null(True).to_numpy(zero_copy_only=False).astype(np.bool_)
+    return within
 
 
 def _applied(schema: pa.Schema, limits: Sequence[Limit]) -> Iterator[tuple[str, Limit]]:
@@ -328,7 +334,7 @@ def _fits(kind: pa.DataType, value: Literal) -> bool:
         return bool(kind == _DAY or pa.types.is_timestamp(kind))
     if kind == _BIG:
         return abs(value) < 10**20
-    # A YEAR is as wide as no whole number of MySQL's but SMALLINT: 70 may be 1970 there.
+    # An int16 column may be a SMALLINT or a YEAR, for which MySQL reads 70 as 1970.
     return bool(pa.types.is_integer(kind) and abs(value) < 2 ** (kind.bit_width - 1)) and (
         kind != pa.int16() or not 0 <= value < 100
     )
