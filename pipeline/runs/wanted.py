@@ -1,13 +1,13 @@
-"""What a run wants of its tables, what each of them has, and so how it is brought there.
+"""The facts from which a run plans its tables: what is wanted of each table, what it has, and how
+far each supply (log, changelog, server) reaches.
 
-Facts are gathered here, and nothing is written but orders; the rules are in `pipeline.supply.plan`.
-A run plans twice. Before it knows where it starts, tables that stopped are planned, because what
-they lack of the log is read by a batch of its own. After that, with the start known, tables whose
-rows are read from the server join them.
+The rules are in `pipeline.supply.plan`; of all this, only orders are written. A run plans twice.
+Before it knows its start, it plans the tables that stopped, because a batch of their own reads what
+they lack of the log. With the start known, it adds the tables whose rows are read from the server.
 
-A table that a run cannot follow by the log alone is quarantined there, and is read by the next one:
-before the end of that run is fixed, so that the log up to the reading's high watermark is part of
-it. Where the log after the low watermark and the rows that were read differ, the log wins.
+A table that a run cannot follow by the log alone is quarantined, and the next run reads it from the
+server before it fixes its end, so that the run covers the log up to the reading's high watermark.
+If the log after the low watermark and the rows that were read differ, the log wins.
 """
 
 from __future__ import annotations
@@ -70,19 +70,18 @@ from pipeline.table_state import (
 )
 
 MOST_COLUMNS: Final = 2
-"""All of a table is read if the columns that it lacks are more than one in so many."""
+"""All of a table is read if it lacks more than one in this many of its columns."""
 
-
-PREPARED_GONE: Final = "the log with the rows of an XA transaction that it lacks is gone"
+PREPARED_GONE: Final = "the log with the rows of an XA transaction that it lacks was purged"
 
 
 # -- orders ----------------------------------------------------------------------------------
 
 
 def due(work: Workplace, lease: Lease) -> list[TableOrder]:
-    """Return the open orders that a run carries out. Recorded here are those that nobody has to
-    give: tables that the last run left, and mirrors that the settings place elsewhere. A run whose
-    end a person fixed leaves the latter to the next."""
+    """Return the open orders that a run carries out. First record the orders that follow by
+    themselves: for tables that the last run left, and mirrors that the settings place elsewhere. A
+    run whose end a person fixed leaves the latter to the next."""
     if work.source.until is None:
         for table, name in moves(work).empty.items():
             renew(work, lease, table, why_elsewhere(name))
@@ -95,26 +94,26 @@ def due(work: Workplace, lease: Lease) -> list[TableOrder]:
 
 
 def foreseen_orders(work: Workplace) -> list[TableOrder]:
-    """Return the orders that `due` would; those that are not recorded yet have number 0. Writes
-    nothing."""
+    """Return the orders that `due` would return; those that are not recorded yet have number 0.
+    Writes nothing."""
     source, now = work.source.name, work.clock()
     orders = work.ledger.open_orders(source)
     orders += [
-        TableOrder(0, state.table, OrderKind.RESUME, "lockstep", _why(state), now, state.stopped)
+        TableOrder(0, state.table, OrderKind.RESUME, "lockstep", _reason(state), now, state.stopped)
         for state in _left(work, orders)
     ]
     cursor = work.ledger.cursors(source).captured
     if work.source.until is None and cursor is not None:
-        here = Stopped(cursor.batch, cursor.position.at)
+        at_cursor = Stopped(cursor.batch, cursor.position.at)
         orders += [
-            TableOrder(0, table, OrderKind.RELOAD, "lockstep", why_elsewhere(name), now, here)
+            TableOrder(0, table, OrderKind.RELOAD, "lockstep", why_elsewhere(name), now, at_cursor)
             for table, name in moves(work).reloaded.items()
         ]
     return _matching(work, orders)
 
 
 def _left(work: Workplace, orders: Sequence[TableOrder]) -> list[TableState]:
-    """Tables that a run left for the next one to read, and nobody ordered back yet."""
+    """Return the tables that a run left for the next one to read and that have no order yet."""
     ordered = {order.table for order in orders}
     return [
         state
@@ -124,13 +123,13 @@ def _left(work: Workplace, orders: Sequence[TableOrder]) -> list[TableState]:
 
 
 def _matching(work: Workplace, orders: Sequence[TableOrder]) -> list[TableOrder]:
-    """Orders that a run can carry out; the others wait for other settings."""
-    met = meetings(work, work.ledger.table_states(work.source.name)) if orders else {}
+    """Return the orders that a run can carry out; the others wait for other settings."""
+    colliding = meetings(work, work.ledger.table_states(work.source.name)) if orders else {}
     matches = work.source.patterns.matches
-    return [order for order in orders if matches(order.table) and order.table not in met]
+    return [order for order in orders if matches(order.table) and order.table not in colliding]
 
 
-def _why(state: TableState) -> str:
+def _reason(state: TableState) -> str:
     return state.reason or "the next run reads it from the source"
 
 
@@ -141,24 +140,25 @@ def needs_of(state: TableState) -> frozenset[Need]:
     """Return what a table lacks besides the changes that the log has of it."""
     needs = set[Need]() if state.need is None else {state.need}
     if state.mirror_version is None and state.mirror_generation > 1:
-        needs.add(Need.ROWS)  # its mirror was lost
+        needs.add(Need.ROWS)  # its mirror was replaced, and the new one has no rows
     if state.mirror_version is None and state.generation > 1:
         needs.add(Need.MIRROR)
     return frozenset(needs)
 
 
 def only_server_supplies(state: TableState) -> bool:
-    """Whether a table lacks rows that neither its log nor its changelog can have."""
+    """Return whether a table lacks rows that neither the log nor its changelog can have."""
     dropped = state.condition is TableCondition.DROPPED
     return dropped or bool(needs_of(state) & {Need.ROWS, Need.CONSENT})
 
 
 def _stopped(state: TableState, stale: Collection[TableName]) -> Have:
-    """What a table has that stopped. `stale`: tables whose mirrors show too much."""
+    """Return what a stopped table has. `stale`: tables whose mirrors show more than the
+    settings."""
     needs = needs_of(state)
     if state.table in stale:
         needs |= {Need.SHAPE}
-    return Have(state.table, Standing.STOPPED, needs, _why(state))
+    return Have(state.table, Standing.STOPPED, needs, _reason(state))
 
 
 def want_of(order: TableOrder) -> Want:
@@ -171,9 +171,9 @@ def want_of(order: TableOrder) -> Want:
 
 @dataclass
 class StoppedReach:
-    """How far the supplies of a table reach that stopped; each is looked at once, when it is asked
-    for. `without_log`: why the log after its place is not read; empty if that is why it stopped,
-    None if it may be."""
+    """How far each supply of a stopped table reaches; computed on first use. `without_log`: why the
+    log after its place is not read; None if it may be read, empty if it was read and the table
+    stopped again."""
 
     work: Workplace
     state: TableState
@@ -184,11 +184,11 @@ class StoppedReach:
 
     @property
     def log(self) -> LogSpan | str | None:
-        """Not kept: `without_log` may be told after the span was found."""
+        """Not cached, because `without_log` may be set later."""
         span = self._span
         if self.without_log is None or not isinstance(span, LogSpan):
             return span
-        return self.without_log or _why(self.state)
+        return self.without_log or _reason(self.state)
 
     @cached_property
     def _span(self) -> LogSpan | str | None:
@@ -216,7 +216,7 @@ class StoppedReach:
         else:
             span = LogSpan(batch, batch.start, None, low)
         if not facts.lists(span.start.at.file):
-            return f"the log after its place is gone from the server ({span.start.at.file})"
+            return f"the server purged the log after its place ({span.start.at.file})"
         if any(
             read_witness_of(work, place, facts) is not WitnessReading.SAME
             for place in (cursor, Cursor(batch.id, batch.end, batch.witness))
@@ -238,7 +238,7 @@ class StoppedReach:
 
     @cached_property
     def goes_on(self) -> bool:
-        """Whether the mirror was written, and nothing since settles anew what the table holds."""
+        """Return whether the mirror was written and no event since replaces all its rows."""
         work, state, source = self.work, self.state, self.work.source.name
         app_id = application_id(source, state, "mirror")
         settled = work.ledger.newest_writes(source, [app_id])[app_id].settled
@@ -255,32 +255,32 @@ class StoppedReach:
     @cached_property
     def columns(self) -> NewColumns | str:
         work, state, cursor = self.work, self.state, self.cursor
-        why = _why(state)
+        reason = _reason(state)
         if cursor is None or state.mirror_version is None or not self.goes_on:
-            return why
+            return reason
         at = cursor.position.at
         newest = work.ledger.schema_at(work.source.name, state.table, batch=cursor.batch, place=at)
         if newest is None or newest.schema is None:
-            return why
+            return reason
         structure = newest.shown_structure
         if not structure.primary_key:
-            return why
+            return reason
         try:
             versions = versions_between(work, state.table, state.mirror_version, newest.version)
             line = lineage_over(work, versions, read=ColumnsGiven(newest.version))
         except TableError:
-            return why
+            return reason
         others = len(structure.columns) - len(structure.primary_key)
         if line.reread or not line.asked or line.key_of(line.versions) != structure.primary_key:
-            return why
+            return reason
         if MOST_COLUMNS * len(line.asked) > others:
-            return why
+            return reason
         return NewColumns(newest.version, line.asked)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingReach:
-    """The reach of a table that is read from the server whatever else there is."""
+    """The reach of a table that only the server can supply."""
 
     log: None = None
     changelog: str = ""
@@ -297,11 +297,11 @@ def origin_of(
     files: bool = True,
     contents: Sequence[TableContent] | None = None,
 ) -> Origin:
-    """Return where the rows of a mirror come from that is written again: its changelog since the
-    table was empty, or a sentence. `files`: whether the changelog's are looked at, byte by byte;
-    `contents`: what batches have of it, if that was asked already."""
+    """Return the part of the changelog from which a mirror can be written again, which begins where
+    the table was empty, or a sentence that says why there is none. `files`: also read the files, to
+    find damage; `contents`: the table's content in all batches, if it was read already."""
     source, table = work.source.name, state.table
-    gone = work.ledger.forgotten(source, table)
+    forgotten = work.ledger.forgotten(source, table)
     origin = reload_origin(
         _contents(work, table) if contents is None else contents,
         adopted=state.adopted is not None,
@@ -310,8 +310,8 @@ def origin_of(
             batch.id for batch in work.ledger.live_batches(source, continuity=Continuity.OVERLAP)
         ],
         tried=state.behind,
-        forgotten=gone.through,
-        why="" if gone.newest is None else gone.newest.why,
+        forgotten=forgotten.through,
+        why="" if forgotten.newest is None else forgotten.newest.why,
     )
     return _usable(work, table, origin, files=files)
 
@@ -323,7 +323,7 @@ def earlier_version_of(
     files: bool = True,
     contents: Sequence[TableContent] | None = None,
 ) -> Origin:
-    """Return the same where the changelog begins with an earlier version of the mirror."""
+    """Return the same for an earlier version of the mirror and the changelog after it."""
     table = state.table
     parts = _contents(work, table) if contents is None else contents
     return _usable(work, table, from_earlier_version(work, table, parts), files=files)
@@ -336,15 +336,15 @@ def _contents(work: Workplace, table: TableName) -> Sequence[TableContent]:
 
 
 def _usable(work: Workplace, table: TableName, origin: Origin, *, files: bool) -> Origin:
-    """Return the origin, or why the mirror cannot be written from it."""
+    """Return the origin, or a sentence that says why the mirror cannot be written from it."""
     if isinstance(origin, str):
         return origin
-    why = _not_followed(work, table, origin) or (_damage(work, table, origin) if files else None)
-    return origin if why is None else why
+    reason = _why_unfit(work, table, origin) or (_damage(work, table, origin) if files else None)
+    return origin if reason is None else reason
 
 
-def _not_followed(work: Workplace, table: TableName, origin: FromChangelog) -> str | None:
-    """Return why its rows of then cannot be told in the columns of today."""
+def _why_unfit(work: Workplace, table: TableName, origin: FromChangelog) -> str | None:
+    """Return why earlier rows cannot be shown in the present columns; None if they can."""
     history = work.ledger.schema_versions(work.source.name, table)
     if not history or history[-1].knowledge is not Knowledge.KNOWN:
         return "its present structure is not known"
@@ -368,16 +368,16 @@ def _not_followed(work: Workplace, table: TableName, origin: FromChangelog) -> s
 
 
 def _damage(work: Workplace, table: TableName, origin: FromChangelog) -> str | None:
-    wrong: list[str] = []
+    damages: list[str] = []
     for part in origin.parts:
         for segment in part.segments:
             version = work.ledger.schema_version(work.source.name, table, segment.schema_version)
             folder = changelog_path(work.source.name, table, version.generation)
-            wrong += work.segments.damaged(folder, segment.files)
-    if not wrong:
+            damages += work.segments.damaged(folder, segment.files)
+    if not damages:
         return None
-    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-    return f"its changelog is damaged: {wrong[0]}{more}"
+    more = f" (and {len(damages) - 1} more)" if len(damages) > 1 else ""
+    return f"its changelog is damaged: {damages[0]}{more}"
 
 
 # -- plans -----------------------------------------------------------------------------------
@@ -385,13 +385,12 @@ def _damage(work: Workplace, table: TableName, origin: FromChangelog) -> str | N
 
 @dataclass(frozen=True, slots=True)
 class TablePlans:
-    """How tables are brought to where a run wants them; none for those that the log alone carries
-    on with all others.
+    """The plans of the tables that a run does not simply continue by the log.
 
-    `orders`: what persons, or runs before, ordered of tables that stopped. `cursor`: where the
-    newest batch ends, up to which these catch up. `first`: from where the log is read for all of
-    them, and `prepared`: the XA transactions that were open there. `void`: readings that no longer
-    count, and why."""
+    `orders`: those of persons, or of earlier runs, for tables that stopped. `cursor`: the end of
+    the newest batch, up to which these catch up. `first`: where the log is read from for all of
+    them; `prepared`: the XA transactions that were prepared there. `void`: loads that are no longer
+    valid, and why."""
 
     plans: Mapping[TableName, Plan] = field(default_factory=dict)
     wants: Mapping[TableName, Want] = field(default_factory=dict)
@@ -407,28 +406,28 @@ class TablePlans:
 
     @property
     def spans(self) -> dict[TableName, LogSpan]:
-        """What those lack that catch up through the log."""
+        """Return the part of the log that each table lacks that catches up."""
         return {table: plan.span for table, plan in self.plans.items() if plan.span is not None}
 
     @property
     def resumed(self) -> list[TableOrder]:
-        """Orders of tables that an ordinary capture takes up again: the log after their places was
-        read. Those come last of which rows are read from the server."""
-        there = [o for o in self.orders if o.table in self.plans and o.table not in self.waits]
-        return sorted(there, key=lambda order: self.plans[order.table].asks_server)
+        """Return the orders of tables that an ordinary capture resumes, since the log after their
+        places was read before; those whose rows are read from the server come last."""
+        resumed = [o for o in self.orders if o.table in self.plans and o.table not in self.waits]
+        return sorted(resumed, key=lambda order: self.plans[order.table].asks_server)
 
     @property
     def caught_up(self) -> list[TableOrder]:
-        """Orders of tables that catch up through the log."""
+        """Return the orders of tables that catch up through the log."""
         return [order for order in self.orders if order.table in self.spans]
 
     @property
     def waits(self) -> dict[TableName, str]:
-        """Tables that this run leaves alone, and why rows of the server would be needed."""
+        """Return the tables that this run does not change, and why they need rows of the server."""
         return {t: plan.waits for t, plan in self.plans.items() if plan.waits is not None}
 
     def waits_for(self, table: TableName) -> str:
-        """What one of `waits` waits for, a sentence about it."""
+        """Return, in a sentence, what a table of `waits` waits for."""
         if self.wants[table].supplier is not Supplier.CHANGELOG:
             return f"a run without --until reads it from the source: {self.waits[table]}"
         return (
@@ -446,10 +445,10 @@ class TablePlans:
 
     @property
     def rewritten(self) -> dict[TableName, FromChangelog]:
-        """Return the tables whose mirrors are written again from their changelogs, and from what
-        part of them."""
+        """Return the tables whose mirrors are written again from their changelogs, with the part
+        that is used."""
         supplies = {t: plan.besides.supply for t, plan in self.plans.items() if plan.besides}
-        return {t: one.origin for t, one in supplies.items() if isinstance(one, Rewritten)}
+        return {t: used.origin for t, used in supplies.items() if isinstance(used, Rewritten)}
 
     @property
     def rows(self) -> int:
@@ -462,10 +461,10 @@ def plan_returns(
     work: Workplace, orders: Sequence[TableOrder], *, without_log: str | None = None
 ) -> TablePlans:
     """Return how the tables of these orders come back; writes nothing. `without_log`: why none of
-    them catches up through the log; empty if they did, and stopped again, None if they may.
+    them catches up through the log; None if they may, empty if they did and stopped again.
 
-    What is read from the server belongs before an end of the log that nobody knew when the run
-    began: a run whose end a person fixed leaves such a table to the next one without.
+    Rows are read from the server before the end of the log is fixed, so a run whose end a person
+    fixed reads none: it leaves such a table to the next run without `--until`.
     """
     if not orders:
         return TablePlans()
@@ -480,12 +479,12 @@ def plan_returns(
     wants = {order.table: want_of(order) for order in orders}
 
     def planned(table: TableName) -> Plan:
-        found = plan(haves[table], wants[table], reaches[table])
-        return found if work.source.until is None else found.without_server
+        best = plan(haves[table], wants[table], reaches[table])
+        return best if work.source.until is None else best.without_server
 
     plans = {table: planned(table) for table in haves}
     first, prepared = None, dict[Xid, Prepared]()
-    spans = [one.span for one in plans.values() if one.span is not None]
+    spans = [own.span for own in plans.values() if own.span is not None]
     if spans and cursor is not None:
         with_prepared = _with_prepared(work, min(spans, key=lambda s: s.start.at), cursor)
         if with_prepared is not None and facts.lists(with_prepared[0].start.at.file):
@@ -498,10 +497,10 @@ def plan_returns(
 
 
 def priced(work: Workplace, plans: TablePlans) -> TablePlans:
-    """Return the same plans; their steps say what they ask of MySQL. The log is read once for all
-    tables that catch up, from `first` on."""
-    asked = [table for table, one in plans.plans.items() if one.asks_server]
-    estimates = estimates_of(work, asked)
+    """Return the same plans with the price of each step, in rows and bytes read from MySQL. The
+    log is read once for all tables that catch up, from `first` on."""
+    asking = [table for table, own in plans.plans.items() if own.asks_server]
+    estimates = estimates_of(work, asking)
 
     def price(table: TableName, step: Step) -> Price:
         match step.supply:
@@ -522,17 +521,18 @@ def priced(work: Workplace, plans: TablePlans) -> TablePlans:
                 return step.price
         assert_never(step.supply)
 
-    found = {
-        table: replace(
-            one, steps=tuple(replace(step, price=price(table, step)) for step in one.steps)
+    def with_prices(table: TableName, own: Plan) -> Plan:
+        return replace(
+            own, steps=tuple(replace(step, price=price(table, step)) for step in own.steps)
         )
-        for table, one in plans.plans.items()
-    }
-    return replace(plans, plans=found)
+
+    return replace(
+        plans, plans={table: with_prices(table, own) for table, own in plans.plans.items()}
+    )
 
 
 def estimates_of(work: Workplace, tables: Collection[TableName]) -> dict[TableName, Price]:
-    """Return what it takes to read all of these tables, by the server's estimate."""
+    """Return the server's estimate of what reading each of these tables takes."""
     if not tables:
         return {}
     rows, sizes = work.server.estimated_rows(tables), work.server.estimated_bytes(tables)
@@ -542,13 +542,14 @@ def estimates_of(work: Workplace, tables: Collection[TableName]) -> dict[TableNa
 def _with_prepared(
     work: Workplace, span: LogSpan, cursor: Cursor
 ) -> tuple[LogSpan, dict[Xid, Prepared]] | None:
-    """Where the reading begins so that the rows of each XA transaction that ended after the span's
-    place are read too, and those that ended before it and were open there: nobody asks for their
-    rows any more. None where that place is in another log."""
+    """Move the beginning of the reading back so that it includes the rows of every XA transaction
+    that ended after the span's place: their spooled rows were deleted when they ended. Return the
+    span, and the transactions that are prepared where it begins; None if the log in between was not
+    read without interruption."""
     source = work.source.name
     at_end = span.batch.end is not None and span.start.at == span.batch.end.at
     begin = span.batch.id + at_end
-    ended = _ended(work, begin, cursor.batch)
+    ended = _ended_transactions(work, begin, cursor.batch)
     earliest = min((transaction.batch for transaction in ended), default=begin)
     if earliest >= begin:
         return span, {}
@@ -556,7 +557,7 @@ def _with_prepared(
     if _interrupted(before[1:]):
         return None
     first = LogSpan(before[0], before[0].start, None, span.low)
-    ended += _ended(work, earliest, begin - 1)
+    ended += _ended_transactions(work, earliest, begin - 1)
     return first, {
         transaction.xid: replace(transaction, file=None)
         for transaction in ended
@@ -564,21 +565,20 @@ def _with_prepared(
     }
 
 
-def _ended(work: Workplace, begin: int, end: int) -> list[Prepared]:
+def _ended_transactions(work: Workplace, begin: int, end: int) -> list[Prepared]:
     contents = work.ledger.contents(work.source.name, begin, end)
     return [transaction for content in contents for transaction in content.ended]
 
 
 def plan_readings(work: Workplace, run_start: RunStart, returns: TablePlans) -> TablePlans:
-    """Return the plans of `returns`, and those of all other tables of which rows are read from the
-    server by a run that starts there: readings that continue or begin again, tables that the log
-    was lost for, and new ones. A table that stopped is planned only if it was ordered back. Writes
-    nothing."""
+    """Add to the plans of `returns` those of all other tables of which a run with this start reads
+    rows from the server: loads that continue or begin again, tables for which part of the log was
+    lost, and new tables. A stopped table is planned only if an order resumes it. Writes nothing."""
     states = work.ledger.table_states(work.source.name)
-    kept, void = _readings(work, run_start, states)
+    kept, void = _open_loads(work, run_start, states)
     lost = lost_tables(run_start, states, returns)
     given_up = {load.table: load for load, _ in void}
-    tables = {*lost, *kept, *given_up, *_older(work, states, kept.keys() | given_up.keys())}
+    tables = {*lost, *kept, *given_up, *_new_tables(work, states, kept.keys() | given_up.keys())}
     tables |= {t for t, state in states.items() if state.loading}
     plans, wants = dict(returns.plans), dict(returns.wants)
     for table in sorted(filter(work.source.patterns.matches, tables)):
@@ -590,22 +590,22 @@ def plan_readings(work: Workplace, run_start: RunStart, returns: TablePlans) -> 
         if table not in plans and state is not None and state.has_stopped:
             continue  # it waits for an order
         needs = {Need.LOG} if table in lost else set()
-        have = _read(state, table, kept.get(table), frozenset(needs))
+        have = _have_of(state, table, kept.get(table), frozenset(needs))
         if load is not None:
             have = replace(have, reason=load.reason, needs=have.needs | {Need.ROWS})
         wants.setdefault(table, Want() if load is None else Want(author=load.author))
-        found = plan(have, wants[table], ReadingReach())
-        plans[table] = found if work.source.until is None else found.without_server
+        best = plan(have, wants[table], ReadingReach())
+        plans[table] = best if work.source.until is None else best.without_server
     return replace(returns, plans=plans, wants=wants, void=tuple(void))
 
 
-def _read(
+def _have_of(
     state: TableState | None,
     table: TableName,
     load: Load | None,
     needs: frozenset[Need],
 ) -> Have:
-    """What a table has whose rows are read from the server."""
+    """Return what a table has whose rows are read from the server."""
     if state is None:
         return Have(table, Standing.NEW, load=load)
     standing = Standing.LOADING if state.loading else Standing.FOLLOWING
@@ -613,27 +613,28 @@ def _read(
     return Have(table, standing, needs, reason, load)
 
 
-def _readings(
+def _open_loads(
     work: Workplace, run_start: RunStart, states: Mapping[TableName, TableState]
 ) -> tuple[dict[TableName, Load], list[tuple[Load, str]]]:
-    """Readings that have begun: those that still count, and the others, each with the reason."""
+    """Return the open loads that are still valid, and the others, each with the reason."""
     kept, void = dict[TableName, Load](), list[tuple[Load, str]]()
     for load in work.ledger.open_loads(work.source.name):
         gap = load.followed is not None and _gap_since(work, run_start, load.followed.batch)
         uuid = run_start.facts.server_uuid
-        why = why_void(load, states.get(load.table), uuid, run_start.start.at, gap=gap)
-        why = why or _shown_otherwise(work, load)
-        if why is None and load.complete:
+        reason = why_void(load, states.get(load.table), uuid, run_start.start.at, gap=gap)
+        reason = reason or _changed_shape(work, load)
+        if reason is None and load.complete:
             folder = snapshot_path(work.source.name, load.table)
-            why = next(iter(work.segments.damaged(folder, load.files)), None)
-        if why is None:
+            reason = next(iter(work.segments.damaged(folder, load.files)), None)
+        if reason is None:
             kept[load.table] = load
         else:
-            void.append((load, why))
+            void.append((load, reason))
     return kept, void
 
 
-def _shown_otherwise(work: Workplace, load: Load) -> str | None:
+def _changed_shape(work: Workplace, load: Load) -> str | None:
+    """Return why a load that began under other settings is void; None if it is not."""
     if load.reading is None:
         return None
     try:
@@ -644,7 +645,7 @@ def _shown_otherwise(work: Workplace, load: Load) -> str | None:
 
 
 def _gap_since(work: Workplace, run_start: RunStart, batch: int) -> bool:
-    """Whether some of the log after a batch was passed over, or read twice."""
+    """Return whether part of the log after a batch was skipped or read twice."""
     if run_start.decision.predecessor is None:
         return True
     return _interrupted(
@@ -653,32 +654,31 @@ def _gap_since(work: Workplace, run_start: RunStart, batch: int) -> bool:
 
 
 def _interrupted(batches: Iterable[Batch]) -> bool:
-    """Whether one of the batches does not begin where the one before it ended."""
+    """Return whether one of the batches does not begin where the one before it ended."""
     return any(batch.predecessor is None and not batch.catches_up for batch in batches)
 
 
 def lost_tables(
     run_start: RunStart, states: Mapping[TableName, TableState], plans: TablePlans
 ) -> set[TableName]:
-    """Return the tables that cannot go on by the log, since part of it was purged unread; among
-    them those that `plans` bring back."""
+    """Return the tables that lack a part of the log which was purged unread: those that are
+    captured, and those that `plans` resume."""
     if run_start.decision.rule is not StartRule.TABLES_READ_AGAIN:
         return set()
-    back = {table for table, one in plans.plans.items() if one.waits is None}
-    return {t for t, state in states.items() if not state.has_stopped or t in back}
+    resumed = {table for table, own in plans.plans.items() if own.waits is None}
+    return {t for t, state in states.items() if not state.has_stopped or t in resumed}
 
 
-def _older(
+def _new_tables(
     work: Workplace, states: Mapping[TableName, TableState], reading: Iterable[TableName]
 ) -> Iterator[TableName]:
-    """Tables that have rows which are older than what is read of the log, or that have none yet,
-    where those are wanted (`start = "snapshot"`). One that is made in the log which is still to be
-    read is not among them."""
+    """Yield tables that no run has captured and that existed before the log that is still to be
+    read, if their rows are wanted (`start = "snapshot"`)."""
     if not work.source.loads_new_tables:
         return
-    source, known = work.source.name, states.keys() | reading
-    there = [table.name for table in work.server.tables()]
-    new = [table for table in there if work.source.patterns.matches(table) and table not in known]
+    source, captured = work.source.name, states.keys() | reading
+    names = [table.name for table in work.server.tables()]
+    new = [name for name in names if work.source.patterns.matches(name) and name not in captured]
     cursor = work.ledger.cursors(source).captured
     if cursor is not None:
         batch, place = cursor.batch, cursor.position.at

@@ -1,8 +1,8 @@
-"""Where the past is cut, and what a table's rows as of there are made from: a version of its
-mirror, or nothing, and the changes since.
+"""The cut through the past, and the origin of a table as it was there: a version of its mirror, or
+an empty table, and the changes after it.
 
-The newest version of the mirror before the cut is chosen, because it is the least to read. Rows
-that were read from the source are in no changelog, so such a table begins with a later version.
+The newest version of the mirror before the cut is chosen, because then the fewest changes are read.
+Rows that were read from the source are in no changelog, so no origin begins before them.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ def cut_at(work: Workplace, place: Place) -> Cut:
     within = batch_at(place, chain, _runs(work, place))
     if within.whole:
         return end_of_batch(within.batch)
-    gone = work.ledger.forgotten(work.source.name).newest
-    if gone is not None and within.batch.id <= gone.through:
+    forgotten = work.ledger.forgotten(work.source.name).newest
+    if forgotten is not None and within.batch.id <= forgotten.through:
         raise PastRefused(
-            f"nothing tells the transactions around {place} apart any more: {gone.told}",
-            hint=f"the earliest place that works is {gone.end.at}; before that, ends of batches "
-            "whose versions are still there: `lockstep versions --list`",
+            f"nothing records where the transactions around {place} end any more: {forgotten.told}",
+            hint=f"the earliest place that works is {forgotten.end.at}; before that, ends of "
+            "batches whose versions the lake still has: `lockstep versions --list`",
         )
     return _inside(work, place, within.batch, oldest=within.batch.id == chain[0].id)
 
@@ -168,9 +168,9 @@ def _transactions(work: Workplace, batch: Batch) -> pa.Table:
         if part.table is SourceTable.TRANSACTIONS
         for file in part.files
     ]
-    wrong = next(iter(work.segments.damaged(folder, files)), None)
-    if not files or wrong is not None:
-        why = wrong or "the ledger has no file of them"
+    damage = next(iter(work.segments.damaged(folder, files)), None)
+    if not files or damage is not None:
+        why = damage or "the ledger has no file of them"
         raise PastRefused(
             f"the place lies inside batch {batch.id}, and it is not known where its transactions "
             f"end: {why}",
@@ -182,8 +182,8 @@ def _transactions(work: Workplace, batch: Batch) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class RebuildOrigin:
-    """What a table is made from as of a cut: `changes`, of which those up to the cut count, by
-    `plan`. `versions`: those of its structure that count, from the one that it begins with."""
+    """The origin of a table as of a cut: `changes`, of which `plan` merges those up to the cut.
+    `versions`: the versions of its structure, from the one that it begins with."""
 
     table: TableName
     cut: Cut
@@ -195,8 +195,8 @@ class RebuildOrigin:
 
 
 def origin_at(work: Workplace, table: TableName, place: Place) -> RebuildOrigin:
-    """Return what a table is made from as of a place; reads no rows, and needs no lease.
-    `PastRefused` where the lake does not have it any more, or not yet."""
+    """Return the origin of a table as of a place; reads no rows, and needs no lease. `PastRefused`
+    if the lake no longer has it, or not yet."""
     cut = cut_at(work, place)
     parts = _parts_at(work, table, cut)
     _require_captured(work, table, cut, parts)
@@ -241,9 +241,9 @@ def _from_version(
     """Return the origin that begins with a version; `TableError` if the changelog does not have all
     changes since."""
     later = tuple(part for part in parts if part.batch > base.last_batch)
-    gone = work.ledger.forgotten(work.source.name, table).newest
-    if gone is not None and any(part.batch <= gone.through for part in later):
-        raise TableError(gone.told, hint="")
+    forgotten = work.ledger.forgotten(work.source.name, table).newest
+    if forgotten is not None and any(part.batch <= forgotten.through for part in later):
+        raise TableError(forgotten.told, hint="")
     plan = plan_merge(later)
     for part in later:
         read = part.snapshot
@@ -274,26 +274,31 @@ def _from_changelog(
     ledger, source = work.ledger, work.source.name
     gaps = [gap.batch for gap in ledger.gaps(source) if gap.batch <= cut.batch.id]
     overlaps = ledger.live_batches(source, last=cut.batch.id, continuity=Continuity.OVERLAP)
-    again = [batch.id for batch in overlaps]
-    gone = ledger.forgotten(source, table)
+    read_twice = [batch.id for batch in overlaps]
+    forgotten = ledger.forgotten(source, table)
     policies = work.source.policies_of(table)
     settling = [event for part in parts for event in part.events if event.kind in SETTLES]
     if ledger.table_states(source)[table].adopted is not None:
-        raise TableError("its mirror has rows of before this ledger", hint="")
+        raise TableError("its mirror has rows that are older than this ledger", hint="")
     if settling:
-        why = "" if gone.newest is None else gone.newest.why
+        why = "" if forgotten.newest is None else forgotten.newest.why
         changes = reload_origin(
-            parts, adopted=False, gaps=gaps, overlaps=again, forgotten=gone.through, why=why
+            parts,
+            adopted=False,
+            gaps=gaps,
+            overlaps=read_twice,
+            forgotten=forgotten.through,
+            why=why,
         )
         if isinstance(changes, str):
             raise TableError(changes, hint="")
         if policies.keeps_rows and len(settling) > 1:
             raise TableError("rows that were deleted before are kept in its mirror", hint="")
     else:
-        if not parts or any(batch > parts[0].batch for batch in (*gaps, *again)):
-            raise TableError("its changelog does not go on from its beginning", hint="")
-        if gone.newest is not None and parts[0].batch <= gone.through:
-            raise TableError(gone.newest.told, hint="")
+        if not parts or any(batch > parts[0].batch for batch in (*gaps, *read_twice)):
+            raise TableError("its changelog has gaps or changes twice", hint="")
+        if forgotten.newest is not None and parts[0].batch <= forgotten.through:
+            raise TableError(forgotten.newest.told, hint="")
         plan = plan_merge(parts)
         changes = FromChangelog(tuple(parts), min(plan.versions, default=plan.final))
     origin = _origin(work, table, cut, changes, plan_merge(changes.parts))
@@ -307,8 +312,8 @@ def _loses_columns(versions: Sequence[SchemaVersion]) -> bool:
     """Return whether a version of a structure lacks columns that the one before it has."""
     for before, after in pairwise(versions):
         assert before.shown is not None, "they are known"
-        stays = {name.lower() for name in after.shown_from or () if name is not None}
-        if any(column.name.lower() not in stays for column in before.shown.columns):
+        kept = {name.lower() for name in after.shown_from or () if name is not None}
+        if any(column.name.lower() not in kept for column in before.shown.columns):
             return True
     return False
 
@@ -348,8 +353,8 @@ def _require_captured(
         raise NothingMatches(
             f"the lake has no table {table}", hint="`lockstep tables` lists those it has"
         )
-    asked = {cut.before, cut.batch.id} - {0}
-    sets = [ledger.version_set(source, batch) for batch in sorted(asked)]
+    batches = sorted({cut.before, cut.batch.id} - {0})
+    sets = [ledger.version_set(source, batch) for batch in batches]
     for missing in (missing for version_set in sets for missing in version_set.missing):
         if missing.table == table and missing.why in _STOPPED:
             why = explained(ledger, source, missing).reason
@@ -360,7 +365,7 @@ def _require_captured(
     if version is not None and version.knowledge is Knowledge.DROPPED:
         raise PastRefused(
             f"{table} had been dropped, or had got another name, at {version.since}, before {cut}",
-            hint=f"name an earlier place: `lockstep schema {table}` tells when it was there",
+            hint=f"name an earlier place: `lockstep schema {table}` shows when it existed",
         )
     less = less_shown(ledger, source, table, cut.batch.id)
     if less is not None:
@@ -380,6 +385,6 @@ def _earliest(work: Workplace, table: TableName) -> str:
     versions = [] if cursor is None else ledger.mirror_versions(source, table, cursor.batch)
     first = earliest_readable(work, versions)
     if first is None:
-        return f"`lockstep versions` tells of {table}"
+        return "`lockstep versions --list` shows the versions that the lake has"
     [batch] = ledger.live_batches(source, first.last_batch, first.last_batch)
-    return f"the earliest version of it that is there is as of {end_of(batch)}"
+    return f"its earliest version that the lake still has is as of {end_of(batch)}"

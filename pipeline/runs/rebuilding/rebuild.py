@@ -1,6 +1,6 @@
-"""Rebuild: a table as it was after a transaction of the past, at a path of its own.
+"""Rebuild: make a table as it was after a transaction of the past, at a path of its own.
 
-Nothing of the lake or the ledger is changed, so no run waits for it.
+Neither the lake nor the ledger is changed, so runs need not wait for it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from pipeline.table import TableName
 @dataclass(frozen=True, slots=True)
 class RebuildReport:
     """A table of the past that was made, or would be made, from `origin` at the absolute path
-    `into`. `rows`: how many rows it has; None for a plan, and where nobody counted."""
+    `into`. `rows`: their number; None for a plan, or if the store does not know it."""
 
     origin: RebuildOrigin
     into: str
@@ -62,8 +62,8 @@ class RebuildReport:
 def rebuild_as_of(
     work: Workplace, copies: Copies, origin: RebuildOrigin, into: str
 ) -> RebuildReport:
-    """Make the table as it was, at a path of its own; needs no lease. `PastRefused` where a file
-    that it is made of is damaged."""
+    """Make the table as it was, at a path of its own; needs no lease. `PastRefused` if a file of
+    its origin is damaged."""
     clock = perf_counter()
     with copies.begun(NAME, into) as aside:
         version = build(work, aside, origin)
@@ -78,20 +78,20 @@ _COPIED, _MERGED = 1, 2
 
 
 def build(work: Workplace, mirrors: Mirrors, origin: RebuildOrigin) -> int:
-    """Make the table, as `NAME` among these mirrors, and return its Delta version. `PastRefused`
-    where a file that it is made of is damaged."""
+    """Make the table, as `NAME` among these mirrors, and return its Delta version. `PastRefused` if
+    a file of its origin is damaged."""
     aside = replace(work, mirrors=mirrors, source=work.source.read_by(Readers.ANY))
     _require_whole(work, origin)
     try:
         with for_one_table("make it again"):
             if origin.changes.base is not None:
-                _copied(work, aside, origin.changes.base, origin)
+                _copy_base(work, aside, origin.changes.base, origin)
             if origin.changes.parts:
                 write_once(aside, _job(aside, origin), unasked)
     except TableError as error:
         raise PastRefused(
             f"{origin.table} cannot be made as of {origin.cut}: {error.reason}",
-            hint=error.hint or f"`lockstep versions` tells of {origin.table}",
+            hint=error.hint or "`lockstep versions --list` shows the versions that the lake has",
         ) from error
     version = mirrors.version(NAME)
     assert version is not None, "it was written"
@@ -102,22 +102,24 @@ def _require_whole(work: Workplace, origin: RebuildOrigin) -> None:
     """Raise `PastRefused` if a file of the changelog is missing or damaged."""
     folders = _folders(work, origin)
     for segment in origin.plan.segments:
-        wrong = work.segments.damaged(folders[segment.schema_version], segment.files)
-        if wrong:
+        damages = work.segments.damaged(folders[segment.schema_version], segment.files)
+        if damages:
             raise PastRefused(
-                f"the changelog of {origin.table} is damaged: {wrong[0]}",
+                f"the changelog of {origin.table} is damaged: {damages[0]}",
                 hint="`lockstep replay --from earliest --to latest` may bring it back",
             )
 
 
 def _folders(work: Workplace, origin: RebuildOrigin) -> dict[int, str]:
-    known = {version.version: version for version in origin.versions}
-    return folders_of(work, origin.plan.versions, known)
+    versions = {version.version: version for version in origin.versions}
+    return folders_of(work, origin.plan.versions, versions)
 
 
-def _copied(work: Workplace, aside: Workplace, base: MirrorVersion, origin: RebuildOrigin) -> None:
-    """Write the rows of the version that the table begins with, also those that are marked as
-    deleted, which are staged as changes that mark them again."""
+def _copy_base(
+    work: Workplace, aside: Workplace, base: MirrorVersion, origin: RebuildOrigin
+) -> None:
+    """Write the rows of the version that the table begins with. Rows that are marked as deleted
+    there are staged as changes that mark them again."""
     own = work.mirrors.schema(base.mirror, base.delta_version)
     soft = work.source.policies_of(origin.table).deletes == Deletes.SOFT
     marks = soft and DELETED_AT.name in own.names
@@ -129,10 +131,10 @@ def _copied(work: Workplace, aside: Workplace, base: MirrorVersion, origin: Rebu
         for group in row_groups(work.mirrors.rows(base.mirror, own.names, base.delta_version)):
             rows = group.select(own.names).cast(own)
             marked = rows.column(DELETED_AT.name) if marks else pa.nulls(rows.num_rows)
-            stays = rows.filter(pc.is_null(marked)).select(schema.names)
-            if stays.num_rows:
-                present.append(aside.mirrors.stage(NAME, stays))
-            if stays.num_rows < rows.num_rows:
+            unmarked = rows.filter(pc.is_null(marked)).select(schema.names)
+            if unmarked.num_rows:
+                present.append(aside.mirrors.stage(NAME, unmarked))
+            if unmarked.num_rows < rows.num_rows:
                 changes = _deletions(rows.filter(pc.is_valid(marked)), schema)
                 deleted.append(aside.mirrors.stage(NAME, changes))
         columns = tuple(PartColumn(field.name, field.type) for field in schema)
@@ -175,8 +177,8 @@ def _application(work: Workplace, origin: RebuildOrigin) -> str:
 
 
 def _words(work: Workplace, origin: RebuildOrigin, number: int) -> str:
-    """Return what a commit of the table says of itself: which place of the log the table shows once
-    its last commit is made."""
+    """Return the user metadata of a commit: the place of the log that the table shows once its last
+    commit is made."""
     return stamp(
         {
             "kind": WriteKind.REWRITE.value,
