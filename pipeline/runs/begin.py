@@ -215,15 +215,15 @@ def read_witness_of(work: Workplace, cursor: Cursor | None, facts: ServerFacts) 
     if size is None or at.offset > size:
         return WitnessReading.NOT_READ
     try:
-        found = read_witness(work.server, Coordinates(at.file, witness.offset))
+        event = read_witness(work.server, Coordinates(at.file, witness.offset))
     except PositionPurged as error:
         raise SourceMoving(
             f"{at.file} was purged while the run began",
-            hint="run again: it decides again",
+            hint="run again: the next run decides its start by the log that is left",
         ) from error
     except (NotAnEventBoundary, StartUnreachable):
         return WitnessReading.DIFFERENT
-    return compare_witness(witness, found)
+    return compare_witness(witness, event)
 
 
 def read_set_of(

@@ -276,8 +276,8 @@ def _capture(
     taken_up += [load.table for load in begun_loads(rereads)]
     extents, basis = extents_of(basis_of(work, run_start, bounds, batch.id, taken_up, batch.base))
     for parent, schema in misread.parents.items():
-        known = basis.structures.last_known(parent)
-        keys = () if known is None else known.foreign_keys
+        newest = basis.structures.last_known(parent)
+        keys = () if newest is None else newest.foreign_keys
         basis.structures.adopt(replace(schema, foreign_keys=keys), run_start.start.at)
     if work.source.until is None:  # an end that a person fixed stays
         basis = replace(basis, bounds=bounds_of(work, basis.run_start))
@@ -418,8 +418,8 @@ def _refuse_meetings(basis: Basis, segmenter: Segmenter) -> None:
 def _reaching(work: Workplace, run_start: RunStart, highest: Coordinates) -> RunStart:
     """Return the same start for a run that ends no earlier than `highest`, the high watermark of
     the rows that were read from the source."""
-    known = highest if run_start.known_until is None else max(run_start.known_until, highest)
-    return replace(run_start, facts=work.server.facts(), known_until=known)
+    until = highest if run_start.known_until is None else max(run_start.known_until, highest)
+    return replace(run_start, facts=work.server.facts(), known_until=until)
 
 
 def read_from_source(

@@ -49,8 +49,8 @@ def captured_until_now(
         "log_bytes": log_bytes,
         "total_bytes": total_bytes,
     }
-    told = f"{rows:,} rows, {transactions:,} transactions, {log_bytes / 1e6:,.1f} MB"
-    return StepProgress("capture", min(log_bytes, total_bytes), total_bytes, told, (figures,))
+    words = f"{rows:,} rows, {transactions:,} transactions, {log_bytes / 1e6:,.1f} MB"
+    return StepProgress("capture", min(log_bytes, total_bytes), total_bytes, words, (figures,))
 
 
 def searched(read: int, total: int) -> StepProgress:
@@ -64,19 +64,19 @@ def loaded_until_now(tables: Sequence[LoadProgress]) -> StepProgress:
     done = sum(table.rows for table in tables)
     total = sum(max(table.rows, table.estimated_rows or 0) for table in tables)
     reading = [table for table in tables if not table.finished]
-    told = reading[0].sentence() if len(reading) == 1 else f"{done:,} of about {total:,} rows"
+    words = reading[0].sentence() if len(reading) == 1 else f"{done:,} of about {total:,} rows"
     figures = tuple(
         {"table": str(table.table), "rows": table.rows, "estimated_rows": table.estimated_rows}
         for table in tables
     )
-    return StepProgress("load", done, total, told, figures)
+    return StepProgress("load", done, total, words, figures)
 
 
 def tables_done(step: str, done: int, total: int, table: TableName) -> StepProgress:
     """Return the progress of merging or comparing tables; `table` is the last one that ended."""
     figures = {"table": str(table), "done": done, "total": total}
-    told = f"{done} of {total} tables, {table}"
-    return StepProgress(step, done, total, told, (figures,))
+    words = f"{done} of {total} tables, {table}"
+    return StepProgress(step, done, total, words, (figures,))
 
 
 class Progress(Protocol):

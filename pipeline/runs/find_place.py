@@ -298,10 +298,10 @@ def find_known_until(work: Workplace, proven: ProvenPosition, facts: ServerFacts
     the log nor purged, they cannot be located: then the log's end."""
     before = read_file_head(work.server, proven.at.file).gtid_set
     start = Position(proven.at, before, facts.server_uuid)
-    known = proven.leave_out.difference(GtidSet.parse(facts.gtid_purged))
+    in_log = proven.leave_out.difference(GtidSet.parse(facts.gtid_purged))
     try:
         return find_end_of(
-            work.server, start, facts.head, known, binlogs=facts.binlogs, tell=telling(work)
+            work.server, start, facts.head, in_log, binlogs=facts.binlogs, tell=telling(work)
         )
     except EndNotReached:
         return facts.head

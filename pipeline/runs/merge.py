@@ -126,9 +126,9 @@ def intent_over(source: str, state: TableState, batches: Sequence[Batch]) -> Int
 
 @dataclass(slots=True)
 class _Merging:
-    """One merge of a source: the tables that it merged and quarantined so far. `anew`: tables whose
-    next write is of all rows; `renewed`: those that got another mirror for it. `looked`: version up
-    to which each mirror's log was checked for commits of others."""
+    """One merge of a source: the tables that it merged and quarantined so far. `rewritten`: tables
+    whose next write is of all rows; `renewed`: those that got another mirror for it. `looked`:
+    version up to which each mirror's log was checked for commits of others."""
 
     work: Workplace
     lease: Lease
@@ -136,7 +136,7 @@ class _Merging:
     settled: Callable[[TableMerge], None]
     merged: list[TableMerge] = field(default_factory=list)
     failed: list[Quarantine] = field(default_factory=list)
-    anew: frozenset[TableName] = frozenset()
+    rewritten: frozenset[TableName] = frozenset()
     renewed: set[TableName] = field(default_factory=set)
     looked: dict[str, int] = field(default_factory=dict)
     books: Mapping[TableName, TableBooks] = field(default_factory=dict)
@@ -183,7 +183,7 @@ class _Merging:
             last = self._bound(table, batches)
             if not intents[table].id and last is not None:
                 intents[table] = replace(intents[table], last_batch=last)
-        self.anew = written_anew(lacking, self.books)
+        self.rewritten = written_anew(lacking, self.books)
         for table, batches in lacking.items():
             intent = intents[table]
             if not intent.id and self._renewed(states[table]):
@@ -205,7 +205,7 @@ class _Merging:
     def _renewed(self, state: TableState) -> bool:
         """Give the table another mirror if its next write is of all rows and has to go there.
         Return whether it did: then the next round writes it."""
-        if state.table not in self.anew - self.renewed:
+        if state.table not in self.rewritten - self.renewed:
             return False
         name = self.work.source.other_place(state)
         try:
@@ -335,7 +335,7 @@ class _Merging:
         catches_up = error.need is None and not isinstance(error, MirrorRefused)
         if catches_up and plan_merge(self.books[table].parts).copied is not None:
             error = owed(error.reason)
-        if isinstance(error, MirrorRefused) and table in self.anew - self.renewed:
+        if isinstance(error, MirrorRefused) and table in self.rewritten - self.renewed:
             self._renew(table, error.reason)
         else:
             self._quarantine(table, batch, error)

@@ -1,1 +1,1 @@
-"""A table as of a transaction of the past, at a path of its own."""
+"""Rebuild: make a table as it was after a transaction of the past, at a path of its own."""
