@@ -9,6 +9,7 @@ statement is followed today that was not followed then. Sequence numbers of chan
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from time import perf_counter
 
@@ -17,6 +18,7 @@ from pipeline.bounds import RunBounds
 from pipeline.decisions import Continuity, Decision, Lease
 from pipeline.errors import LockstepError, Need, Recovery, SchemaUnknownAt, StoppedBy
 from pipeline.gtid import GtidSet
+from pipeline.position import Position
 from pipeline.runs.begin import read_again_at
 from pipeline.runs.capturing.basis import Basis, tables_of
 from pipeline.runs.capturing.batch_capture import BatchCapture
@@ -51,24 +53,8 @@ def catch_up(work: Workplace, lease: Lease, returns: TablePlans) -> CaptureRepor
         )
     names = ", ".join(sorted(map(str, returns.spans)))
     reason = f"{names} stopped and catches up alone, from {first.start} to {cursor.position}"
-    decision = work.ledger.decide(
-        lease,
-        Decision(
-            "start",
-            BatchKind.CATCHING_UP.value,
-            reason,
-            {"from": str(first.start), "to": str(cursor.position), "batch": first.batch.id},
-            follows=cursor.batch,
-            continuity=Continuity.CONTIGUOUS,
-        ),
-    )
-    batch = work.ledger.begin_batch(
-        lease,
-        first.start,
-        predecessor=None,
-        start_decision=decision.id,
-        kind=BatchKind.CATCHING_UP,
-    )
+    facts = {"batch": first.batch.id}
+    batch = begin_catching_up(work, lease, first.start, cursor, reason, facts)
     try:
         return _caught_up(work, lease, returns, batch, reason, clock)
     except LockstepError as error:
@@ -77,6 +63,42 @@ def catch_up(work: Workplace, lease: Lease, returns: TablePlans) -> CaptureRepor
         work.ledger.abandon(lease, batch.id, error.message)
         discard(work, batch)
         return f"the log cannot supply what it lacks: {error.message}"
+
+
+def begin_catching_up(
+    work: Workplace,
+    lease: Lease,
+    start: Position,
+    cursor: Cursor,
+    reason: str,
+    facts: Mapping[str, object],
+) -> Batch:
+    """Record the decision to capture some tables alone from `start` to the cursor, and begin that
+    batch."""
+    facts = {"from": str(start), "to": str(cursor.position), **facts}
+    decision = Decision(
+        "start",
+        BatchKind.CATCHING_UP.value,
+        reason,
+        facts,
+        follows=cursor.batch,
+        continuity=Continuity.CONTIGUOUS,
+    )
+    entry = work.ledger.decide(lease, decision)
+    return work.ledger.begin_batch(
+        lease, start, predecessor=None, start_decision=entry.id, kind=BatchKind.CATCHING_UP
+    )
+
+
+def read_proven(work: Workplace, lease: Lease, basis: Basis, capture: BatchCapture) -> None:
+    """Read the log; `SchemaUnknownAt` if a table's structure is not the one that was assumed."""
+    capture.reading.run()
+    left_open = work.ledger.unproven(work.source.name)
+    proof = prove_structures(basis, capture.reading, capture.segmenter)
+    if proof.misread:
+        table, error = next(iter(proof.misread.items()))
+        raise SchemaUnknownAt(f"{table}: {error.reason}", hint=error.hint)
+    note_unproven(work, lease, proof, left_open)
 
 
 def _wanting(returns: TablePlans, kind: type[Supply]) -> dict[TableName, str]:
@@ -112,13 +134,7 @@ def _caught_up(
         batch,
         TakenUp(comebacks=comebacks_of(work, returns), completed=completed),
     )
-    capture.reading.run()
-    left_open = work.ledger.unproven(work.source.name)
-    proof = prove_structures(basis, capture.reading, capture.segmenter)
-    if proof.misread:
-        table, error = next(iter(proof.misread.items()))
-        raise SchemaUnknownAt(f"{table}: {error.reason}", hint=error.hint)
-    note_unproven(work, lease, proof, left_open)
+    read_proven(work, lease, basis, capture)
     rewritten = returns.rewritten
     capture.rewrite({t: rewritten[t] for t in rewritten.keys() & returns.spans.keys()})
     record = capture.record(

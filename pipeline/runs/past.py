@@ -16,19 +16,18 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Final
 
-from pipeline.batch import Batch, BatchKind, Cursor
+from pipeline.batch import Batch, Cursor
 from pipeline.binlog.search.log_scan import log_between
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.framing import FIRST_OFFSET
 from pipeline.binlog.stream.ring import Block, TransactionGroup
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.bounds import RunBounds
-from pipeline.decisions import Continuity, Decision, Lease
+from pipeline.decisions import Lease
 from pipeline.errors import (
     LockstepError,
     Need,
     Recovery,
-    SchemaUnknownAt,
     TableError,
     UnsupportedStatement,
 )
@@ -42,8 +41,8 @@ from pipeline.runs.capturing.batch_capture import BatchCapture
 from pipeline.runs.capturing.cascade_watch import Watch
 from pipeline.runs.capturing.initial_schemas import structures_of_server
 from pipeline.runs.capturing.log_reader import LogReading
-from pipeline.runs.capturing.structure_proof import note_unproven, prove_structures
 from pipeline.runs.capturing.table_changes import Comeback, TakenUp, history_of
+from pipeline.runs.catch_up import begin_catching_up, read_proven
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import Reread, owed
 from pipeline.runs.find_place import boundary_at
@@ -332,20 +331,8 @@ def _begin_batch(
         work.progress.note(f"{table} is followed from {past.begins} on: {past.why}")
     start = _start_at(work, min(past.reads_from for past in pasts.values()), facts).start
     names = ", ".join(sorted(map(str, pasts)))
-    decision = work.ledger.decide(
-        lease,
-        Decision(
-            "start",
-            BatchKind.CATCHING_UP.value,
-            f"{names} is followed with its past, from {start} to {cursor.position}",
-            {"from": str(start), "to": str(cursor.position)},
-            follows=cursor.batch,
-            continuity=Continuity.CONTIGUOUS,
-        ),
-    )
-    return work.ledger.begin_batch(
-        lease, start, predecessor=None, start_decision=decision.id, kind=BatchKind.CATCHING_UP
-    )
+    reason = f"{names} is followed with its past, from {start} to {cursor.position}"
+    return begin_catching_up(work, lease, start, cursor, reason, {})
 
 
 def _capture_pasts(
@@ -381,13 +368,7 @@ def _capture_pasts(
     # An XA transaction whose prepare is not in the log was committed before each of the pasts
     # begins: the scan let them begin after that.
     capture.reading.buffer.prepared.lenient = True
-    capture.reading.run()
-    left_open = work.ledger.unproven(work.source.name)
-    proof = prove_structures(basis, capture.reading, capture.segmenter)
-    if proof.misread:
-        table, error = next(iter(proof.misread.items()))
-        raise SchemaUnknownAt(f"{table}: {error.reason}", hint=error.hint)
-    note_unproven(work, lease, proof, left_open)
+    read_proven(work, lease, basis, capture)
     quarantined = _begin_loads(work, lease, basis, capture, {t: loads[t] for t in loaded}, cursor)
     record = capture.record(
         end=cursor.position, witness=cursor.witness, by_gtid=cursor.by_gtid, orders_done=()
