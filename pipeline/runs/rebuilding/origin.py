@@ -296,7 +296,9 @@ def _from_changelog(
             raise TableError("rows that were deleted before are kept in its mirror", hint="")
     else:
         if not parts or any(batch > parts[0].batch for batch in (*gaps, *read_twice)):
-            raise TableError("its changelog lacks or repeats changes since the table was empty", hint="")
+            raise TableError(
+                "its changelog lacks or repeats changes since the table was empty", hint=""
+            )
         if forgotten.newest is not None and parts[0].batch <= forgotten.through:
             raise TableError(forgotten.newest.told, hint="")
         plan = plan_merge(parts)
