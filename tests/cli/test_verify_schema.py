@@ -176,7 +176,7 @@ def test_what_the_log_never_had_is_told(mysql: MySqlStand, database: str) -> Non
     assert not found.equal
     assert found.folded == ()
     assert {str(one.table).partition(".")[2]: one.differences for one in found.differing} == {
-        "hidden": ("the server has it, and the history has nothing of it",),
+        "hidden": ("the server has it, and the history does not",),
         "made": ("it is in the history, and the server does not show it",),
         "orders": ("column note length: 30, 40",),
     }

@@ -1,1 +1,1 @@
-"""MySQL and what Lockstep has of it, held against each other: rows, and histories of structures."""
+"""Comparisons of MySQL with what Lockstep has: rows with the lake, structures with the ledger."""

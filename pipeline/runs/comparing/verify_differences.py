@@ -1,7 +1,8 @@
-"""Which rows of one table a mirror has wrong: their keys, their columns, and their values if asked.
+"""The search for the rows of one table that differ between MySQL and the mirror: their keys, their
+columns and, on request, their values.
 
-Each side is read once. Its hashes wait in files, one for each share of the rows, so that memory
-holds one share at a time, however large the table is and however many of its rows differ.
+Each side is read once. Its hashes are partitioned by key into files, so that memory holds one
+partition at a time, however large the table is and however many of its rows differ.
 """
 
 from __future__ import annotations
@@ -35,22 +36,22 @@ from pipeline.table import TableName
 
 EXAMPLES: Final = 5
 DETAILS: Final = 500
-"""So many rows that differ are read again, for their keys and columns."""
+"""Most differing rows that are read again for their keys and columns."""
 
 SHARE_ROWS: Final = 250_000
-"""Rows whose hashes are compared at once: 16 bytes each, on both sides; where all of them differ,
-ten times that."""
+"""Rows whose hashes are compared at once. A row takes 16 bytes on each side, and ten times that if
+it differs."""
 
 MOST_SHARES: Final = 64
-"""Files that are open at once, on each side, each with a buffer of its own."""
+"""Most files that are open at once on each side, each with a buffer of its own."""
 
 _DIFFERENT, _MISSING, _SURPLUS = "different", "only in MySQL", "only in the lake"
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What is needed to read one table on both sides. `keeps`: whether the mirror keeps rows that
-    are gone at the source, and nothing in it says which."""
+    """Access to one table in MySQL and in the lake. `keeps`: the mirror keeps rows that a TRUNCATE
+    removed at the source, and does not mark them."""
 
     table: TableName
     hasher: RowHasher
@@ -63,15 +64,15 @@ class Side:
 
 
 def differences(
-    work: Workplace, cursor: Cursor, side: Side, told: TableDifference, *, show_values: bool
+    work: Workplace, cursor: Cursor, side: Side, counted: TableDifference, *, show_values: bool
 ) -> TableDifference:
-    """`told`, with the rows that differ at the cursor; `SourceMoving` where the log says too
-    little of rows that changed since."""
-    found = _Found()
-    shares = -(-max(told.source_rows, told.lake_rows, 1) // SHARE_ROWS)
+    """Return `counted` with the rows that differ at the cursor. Raise `SourceMoving` if the log
+    lacks columns of rows that changed after it."""
+    total = _Total()
+    shares = -(-max(counted.source_rows, counted.lake_rows, 1) // SHARE_ROWS)
     for share in _wrong(work, cursor, side, min(shares, MOST_SHARES)):
-        found.add(share)
-    wrong = found.some
+        total.add(share)
+    wrong = total.sample
     if wrong.untold and not wrong.all:
         raise SourceMoving(
             f"{wrong.untold:,} rows changed since {cursor.position}, and the log lacks some of "
@@ -80,78 +81,79 @@ def differences(
             "= FULL at the source",
         )
     source, lake, repeated = _both(work, cursor, side, wrong)
-    rows = list(told_rows(side, wrong, source, lake, show_values=show_values))
+    rows = list(differing_rows(side, wrong, source, lake, show_values=show_values))
     return replace(
-        told,
-        only_in_source=found.only_source,
-        only_in_lake=found.only_lake,
-        different=found.different,
-        kept=found.kept,
+        counted,
+        only_in_source=total.only_source,
+        only_in_lake=total.only_lake,
+        different=total.different,
+        kept=total.kept,
         examples=tuple(map(str, rows[:EXAMPLES])),
         rows=tuple(rows),
-        where=None if repeated or not found.all_known else _where(side, wrong, source, lake),
+        where=None if repeated or not total.is_listed else _where(side, wrong, source, lake),
     )
 
 
 @dataclass(slots=True)
-class _Found:
-    """How many rows differ, and `DETAILS` of them."""
+class _Total:
+    """The number of rows that differ, and at most `DETAILS` of them."""
 
     only_source: int = 0
     only_lake: int = 0
     different: int = 0
     kept: int = 0
-    some: Wrong = field(default_factory=Wrong)
+    sample: Wrong = field(default_factory=Wrong)
 
     def add(self, wrong: Wrong) -> None:
         self.only_source += len(wrong.only_source)
         self.only_lake += len(wrong.only_lake)
         self.different += len(wrong.different)
         self.kept += wrong.kept
-        self.some = (self.some | wrong.least(DETAILS)).least(DETAILS)
+        self.sample = (self.sample | wrong.least(DETAILS)).least(DETAILS)
 
     @property
-    def all_known(self) -> bool:
-        return len(self.some.all) == self.only_source + self.only_lake + self.different
+    def is_listed(self) -> bool:
+        """The sample has every row that differs."""
+        return len(self.sample.all) == self.only_source + self.only_lake + self.different
 
 
-def _wrong(work: Workplace, cursor: Cursor, side: Side, of: int) -> Iterator[Wrong]:
-    """Of each share of the rows."""
+def _wrong(work: Workplace, cursor: Cursor, side: Side, shares: int) -> Iterator[Wrong]:
+    """Yield the rows that differ in each share."""
     hasher = side.hasher
-    with closing(_Shares(work, of)) as source, closing(_Shares(work, of)) as lake:
+    with closing(_Shares(work, shares)) as source, closing(_Shares(work, shares)) as lake:
         with work.server.row_hashes(hasher.structure) as hashes:
             for keys, rows in hashes.batches:
                 source.put(pairs(keys, rows))
             marks = hashes.marks
-        for some in side.mirror.pairs(hasher):
-            lake.put(some)
-        for number, share in enumerate(_touched(work, cursor, side, marks.low, of)):
+        for hashed in side.mirror.pairs(hasher):
+            lake.put(hashed)
+        for number, share in enumerate(_touched(work, cursor, side, marks.low, shares)):
             yield share.wrong(source.share(number), lake.share(number), keeps=side.keeps)
 
 
 def _touched(
-    work: Workplace, cursor: Cursor, side: Side, low: Coordinates, of: int
+    work: Workplace, cursor: Cursor, side: Side, low: Coordinates, shares: int
 ) -> Sequence[FirstTouch | RowTally]:
-    """What the log says of each share of the rows."""
+    """Return the changes that the log has of each share of the rows."""
     if side.keyed:
         touch = FirstTouch()
         _read(work, cursor, side, TouchReader(side.hasher, touch))
-        return touch.shares(of)
+        return touch.shares(shares)
     tally = RowTally()
     _read(work, cursor, side, TallyReader(side.hasher, tally, low))
-    return tally.shares(of)
+    return tally.shares(shares)
 
 
 class _Shares:
-    """One side's hashes, which wait in a file for each share of the rows."""
+    """The hashes of one side, in one file for each share of the rows."""
 
-    def __init__(self, work: Workplace, of: int) -> None:
-        self._files = [work.spool.scratch() for _ in range(of)]
-        self._sizes = [0] * of
+    def __init__(self, work: Workplace, shares: int) -> None:
+        self._files = [work.spool.scratch() for _ in range(shares)]
+        self._sizes = [0] * shares
 
-    def put(self, found: Pairs) -> None:
-        numbers = share_of(found["key"], len(self._files))
-        ordered = found[np.argsort(numbers, kind="stable")]
+    def put(self, hashed: Pairs) -> None:
+        numbers = share_of(hashed["key"], len(self._files))
+        ordered = hashed[np.argsort(numbers, kind="stable")]
         ends = np.cumsum(np.bincount(numbers, minlength=len(self._files)))
         for number, rows in enumerate(np.split(ordered, ends[:-1])):
             if len(rows):
@@ -175,12 +177,12 @@ def _read(work: Workplace, cursor: Cursor, side: Side, reader: TableReader) -> N
 
 
 Rows = dict[int, pa.RecordBatch]
-"""By the hash of its key, each as a batch of one."""
+"""Each row as a record batch of one row, by the hash of its key."""
 
 
 def _both(work: Workplace, cursor: Cursor, side: Side, wrong: Wrong) -> tuple[Rows, Rows, bool]:
-    """Some of the rows that differ, of the source and of the mirror; and whether the mirror has
-    several of one key, of which a merge would leave as many as there are."""
+    """Return at most `DETAILS` of the differing rows, of the source and of the mirror. The flag is
+    set if the mirror has several rows of one key: a merge of that key would not remove them."""
     if not wrong.all:
         return {}, {}, False
     wanted = np.array(sorted(wrong.all)[:DETAILS], np.uint64)
@@ -191,7 +193,7 @@ def _both(work: Workplace, cursor: Cursor, side: Side, wrong: Wrong) -> tuple[Ro
 
 
 def _where(side: Side, wrong: Wrong, source: Rows, lake: Rows) -> str | None:
-    """A condition for all that differ, which a key of one column of whole numbers gives."""
+    """Return a SQL condition for all rows that differ, if the key is one integer column."""
     if not side.keyed or len(side.hasher.key) != 1 or not 0 < len(wrong.all) <= DETAILS:
         return None
     [name] = side.hasher.key
@@ -206,7 +208,7 @@ def _where(side: Side, wrong: Wrong, source: Rows, lake: Rows) -> str | None:
     return f"{column} in ({', '.join(map(str, sorted(values)))})"
 
 
-def told_rows(
+def differing_rows(
     side: Side,
     wrong: Wrong,
     source: Mapping[int, pa.RecordBatch],
@@ -214,46 +216,47 @@ def told_rows(
     *,
     show_values: bool,
 ) -> Iterator[RowDifference]:
-    """Some of those that differ, by kind and key; the rows of both sides by their keys' hashes."""
+    """Yield at most `DETAILS` of the differing rows, by kind and key."""
     kinds = {_DIFFERENT: wrong.different, _MISSING: wrong.only_source, _SURPLUS: wrong.only_lake}
-    some = sorted(wrong.all)[:DETAILS]
+    sample = sorted(wrong.all)[:DETAILS]
     for kind, keys in kinds.items():
-        found = [
-            difference(side, kind, source.get(key), lake.get(key), show_values=show_values)
-            for key in some
+        rows = [
+            _difference(side, kind, source.get(key), lake.get(key), show_values=show_values)
+            for key in sample
             if key in keys
         ]
-        yield from sorted(found, key=lambda one: one.key)
+        yield from sorted(rows, key=lambda row: row.key)
 
 
 def _source_rows(work: Workplace, cursor: Cursor, side: Side, wanted: Hashes) -> pa.Table:
-    """As they were at the cursor: what the log touched since is what it says it was."""
+    """Return the rows as they were at the cursor. A row that the log changed after it is restored
+    from its first before image."""
     rows = work.server.rows_by_hash(side.hasher.structure, set(wanted.tolist()))
     if not side.keyed:
         return rows.rows
     before = BeforeReader(side.hasher, wanted)
     _read(work, cursor, side, before)
-    if not before.was:
+    if not before.rows:
         return rows.rows
-    touched = np.array(list(before.was), np.uint64)
-    left = [
+    touched = np.array(list(before.rows), np.uint64)
+    untouched = [
         batch.filter(pa.array(~np.isin(side.hasher.keys(batch), touched)))
         for batch in rows.rows.to_batches()
     ]
-    was = [row for row in before.was.values() if row is not None]
-    return pa.Table.from_batches([*left, *was], side.hasher.schema)
+    restored = [row for row in before.rows.values() if row is not None]
+    return pa.Table.from_batches([*untouched, *restored], side.hasher.schema)
 
 
 def by_key(side: Side, rows: pa.Table) -> Rows:
-    """One row for each key."""
-    found: Rows = {}
-    for batch in rows.to_batches():
-        for at, key in enumerate(side.hasher.keys(batch).tolist()):
-            found[key] = batch.slice(at, 1)
-    return found
+    """Return one row for each key."""
+    return {
+        key: batch.slice(index, 1)
+        for batch in rows.to_batches()
+        for index, key in enumerate(side.hasher.keys(batch).tolist())
+    }
 
 
-def difference(
+def _difference(
     side: Side,
     kind: str,
     source: pa.RecordBatch | None,
@@ -275,16 +278,16 @@ def difference(
 def _columns(
     hasher: RowHasher, source: pa.RecordBatch | None, lake: pa.RecordBatch | None
 ) -> tuple[str, ...]:
-    """Those in which two rows differ."""
+    """Return the columns in which two rows differ."""
     if source is None or lake is None:
         return ()
     names = hasher.structure.names
-    both = zip(names, hasher.texts(source), hasher.texts(lake), strict=True)
-    return tuple(name for name, ours, theirs in both if ours[0] != theirs[0])
+    columns = zip(names, hasher.texts(source), hasher.texts(lake), strict=True)
+    return tuple(name for name, in_source, in_lake in columns if in_source[0] != in_lake[0])
 
 
 def _key(side: Side, row: pa.RecordBatch | None, *, show_values: bool) -> str:
-    """The key's columns; of a table without one nothing that its rows hold, unless asked."""
+    """Return the key of a row in words. A table without a key shows values only on request."""
     if row is None:
         return "a row that changed meanwhile"
     if not side.keyed and not show_values:
@@ -302,7 +305,7 @@ def _values(row: pa.RecordBatch | None, names: tuple[str, ...]) -> dict[str, str
 
 
 def _shown(value: object) -> str:
-    """As a person reads it; what is text, and what is not, can be told."""
+    """Return a value as a person reads it; text is quoted."""
     if isinstance(value, Decimal):
         return format(value, "f")
     return str(value) if isinstance(value, date | time | timedelta) else repr(value)

@@ -1,6 +1,5 @@
-"""The log behind a mirror's place, read for what it says of tables that are compared: a reading
-that writes nothing, and what is kept of its images, as hashes. The memory for these does not grow
-with a table."""
+"""A reading of the log after the acknowledged cursor, for the tables that are compared. It writes
+nothing and keeps hashes of row images; their memory does not grow with a table."""
 
 from __future__ import annotations
 
@@ -40,27 +39,29 @@ from pipeline.segment import ChangeType
 from pipeline.table import TableName
 
 AGAIN: Final = "`lockstep run`, then `lockstep verify` again"
-"""What lets a table be compared that just now could not be."""
+"""Hint for a table that could not be compared just now."""
 
 
 class TableReader(Protocol):
-    """Who takes one table's images."""
+    """A receiver of one table's row images."""
 
     hasher: RowHasher
-    """Of the columns that images must have."""
+    """Its columns are those that images must have."""
 
     def take(self, images: RowImages, transactions: Integers) -> None:
-        """Images in the order of the log; `transactions`: of each, its number in the run."""
+        """Take images in the order of the log. `transactions`: each image's transaction, by its
+        number in the group."""
 
     def end(self, transactions: Transactions) -> None:
-        """The run whose images were taken since the last call."""
+        """End the group whose images were taken since the last call."""
 
 
 def read_log(
     work: Workplace, cursor: Cursor, readers: Mapping[TableName, TableReader]
 ) -> dict[TableName, NotCompared]:
-    """Read from the cursor to the log's end, everything of these tables to their readers; the
-    tables of which that could not be done. Raises what would end a run that reads there."""
+    """Read from the cursor to the end of the log and give each reader the images of its table.
+    Return the tables that could not be followed. Raise whatever would end a run that reads the
+    same range."""
     run_start = place_to_go_on(work, cursor)
     bounds = RunBounds.fixed(run_start.facts, Budget())
     basis = basis_of(work, run_start, bounds, cursor.batch + 1, ())
@@ -73,10 +74,10 @@ def read_log(
 
 
 class LogOfTables:
-    """`log_reader.Taker` that hands images on, and numbers and keeps nothing."""
+    """A `log_reader.Taker` that passes images on to readers and captures nothing."""
 
     changes = 0
-    """Nothing is to be merged: no Spark is wanted."""
+    """Always 0: no Spark is started, because nothing will be merged."""
 
     def __init__(self, basis: Basis, readers: Mapping[TableName, TableReader]) -> None:
         self._readers = readers
@@ -93,11 +94,11 @@ class LogOfTables:
         return table in self._readers and table not in self.unfollowed
 
     def reach(self, at: Coordinates | None) -> None:
-        """Nothing waits for a place."""
+        """Do nothing: no table waits for a place."""
 
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
-        found = consequences(followed, self._policies_of, logged, self._treated)
-        for table, consequence in found.items():
+        effects = consequences(followed, self._policies_of, logged, self._treated)
+        for table, consequence in effects.items():
             if consequence.action is not Action.NOTHING and self.wanted(table):
                 self._leave(table, f"it was altered at {logged.begin}: {consequence.reason}")
         if self._watch.moved():
@@ -130,7 +131,7 @@ class LogOfTables:
     def _take(self, name: TableName, part: Block, group: TransactionGroup) -> bool:
         reader = self._readers[name]
         at = group.begin(int(part.events[0, columns.TRANSACTION]))
-        of = part.events[:, columns.TRANSACTION]
+        transactions = part.events[:, columns.TRANSACTION]
         try:
             with for_one_table("decode its rows"):
                 for images in self._decoding.images(part, at):
@@ -138,7 +139,7 @@ class LogOfTables:
                         self._leave(name, f"its structure at {at} differs from the source's now")
                         return False
                     self.rows += images.columns.num_rows
-                    reader.take(images, of[images.event.to_numpy()])
+                    reader.take(images, transactions[images.event.to_numpy()])
         except TableError as error:
             self._leave(name, error.reason, error.hint)
             return False
@@ -154,7 +155,8 @@ class LogOfTables:
 
 @dataclass(slots=True)
 class _Transactions:
-    """A group's, as `pipeline.proof` asks of them. `before`: GTIDs read before it."""
+    """The transactions of a group, as `pipeline.proof` needs them. `before` returns the GTIDs that
+    were read before the group."""
 
     group: TransactionGroup
     before: Callable[[], GtidSet]
@@ -174,25 +176,26 @@ class _Transactions:
         return str(together(self.before(), read))
 
 
-_COMES: Final = np.array(
+_EXISTS_AFTER: Final = np.array(
     [kind in (ChangeType.INSERT, ChangeType.UPDATE_POSTIMAGE) for kind in CHANGE_TYPES]
 )
 
 
-def comes(images: RowImages) -> npt.NDArray[np.bool_]:
-    """Whether the row is there behind each image."""
-    return np.asarray(_COMES[images.change_type.to_numpy()])
+def _exists_after(images: RowImages) -> npt.NDArray[np.bool_]:
+    """Return a flag for each image: the row exists after it."""
+    return np.asarray(_EXISTS_AFTER[images.change_type.to_numpy()])
 
 
-def whole(images: RowImages) -> npt.NDArray[np.bool_]:
-    """Whether each image has every column."""
+def _complete(images: RowImages) -> npt.NDArray[np.bool_]:
+    """Return a flag for each image: it has every column."""
     if images.present is None:
         return np.ones(len(images.event), np.bool_)
     return np.asarray(images.present.is_null().to_numpy(zero_copy_only=False))
 
 
-def keys_of(hasher: RowHasher, images: RowImages) -> Hashes:
-    """Of each image. One after an update that leaves the key out has that of the one before."""
+def _keys(hasher: RowHasher, images: RowImages) -> Hashes:
+    """Return the hash of each image's key. A postimage that omits the key has the key of its
+    preimage, which is the image before it."""
     keys = hasher.keys(images.columns)
     if images.present is None:
         return keys
@@ -200,15 +203,15 @@ def keys_of(hasher: RowHasher, images: RowImages) -> Hashes:
     bits = unpacked(images.present)
     if not bits.shape[1]:
         return keys
-    for at in np.flatnonzero(~bits[:, places].all(axis=1) & comes(images)).tolist():
-        keys[at] = keys[at - 1]
+    for index in np.flatnonzero(~bits[:, places].all(axis=1) & _exists_after(images)).tolist():
+        keys[index] = keys[index - 1]
     return keys
 
 
 @dataclass(slots=True)
 class SumReader:
-    """`verify_log.TableReader` that carries a sum. `partial`: an image lacked columns, and the
-    sum says nothing since."""
+    """A `TableReader` that carries the mirror's sum through the log. `partial`: an image lacked
+    columns, and the sum is void from there on."""
 
     hasher: RowHasher
     carried: Carried
@@ -216,36 +219,37 @@ class SumReader:
     _taken: list[tuple[Counts, Counts, Hashes]] = field(default_factory=list)
 
     def take(self, images: RowImages, transactions: Counts) -> None:
-        self.partial = self.partial or not whole(images).all()
-        signs = np.where(comes(images), 1, -1)
+        self.partial = self.partial or not _complete(images).all()
+        signs = np.where(_exists_after(images), 1, -1)
         self._taken.append((transactions, signs, self.hasher.rows(images.columns)))
 
     def end(self, transactions: Transactions) -> None:
         taken, self._taken = self._taken, []
         if not taken:
             return
-        which, signs, hashes = (np.concatenate(one) for one in zip(*taken, strict=True))
-        self.carried.put(transactions, *grouped(which, signs, hashes))
+        numbers, signs, hashes = (np.concatenate(arrays) for arrays in zip(*taken, strict=True))
+        self.carried.put(transactions, *grouped(numbers, signs, hashes))
 
 
 @dataclass(slots=True)
 class TouchReader:
-    """`verify_log.TableReader` that notes what rows were."""
+    """A `TableReader` that records what each row was before its first change."""
 
     hasher: RowHasher
     touch: FirstTouch
 
     def take(self, images: RowImages, transactions: Counts) -> None:
-        keys, rows = keys_of(self.hasher, images), self.hasher.rows(images.columns)
-        self.touch.put(keys, rows, comes(images), whole(images))
+        keys, rows = _keys(self.hasher, images), self.hasher.rows(images.columns)
+        self.touch.put(keys, rows, _exists_after(images), _complete(images))
 
     def end(self, transactions: Transactions) -> None:
-        """What was taken counts whatever transaction it is of."""
+        """Do nothing: images count whichever transaction they belong to."""
 
 
 @dataclass(slots=True)
 class TallyReader:
-    """The same for a table without a key. `low`: the mark before the source's read."""
+    """A `TableReader` for a table without a key, which counts rows by their hashes. `low`: the
+    place of the log before the source was read."""
 
     hasher: RowHasher
     tally: RowTally
@@ -253,32 +257,33 @@ class TallyReader:
     _taken: list[tuple[Counts, Counts, Hashes]] = field(default_factory=list)
 
     def take(self, images: RowImages, transactions: Counts) -> None:
-        signs = np.where(comes(images), 1, -1)
+        signs = np.where(_exists_after(images), 1, -1)
         self._taken.append((transactions, signs, self.hasher.rows(images.columns)))
 
     def end(self, transactions: Transactions) -> None:
         taken, self._taken = self._taken, []
-        behind = transactions.through(self.low)
-        for which, signs, hashes in taken:
-            for later in (False, True):
-                of = (which >= behind) == later
-                self.tally.put(hashes[of], signs[of].tolist(), behind_low=later)
+        first_after = transactions.through(self.low)
+        for numbers, signs, hashes in taken:
+            for after_low in (False, True):
+                chosen = (numbers >= first_after) == after_low
+                self.tally.put(hashes[chosen], signs[chosen].tolist(), behind_low=after_low)
 
 
 @dataclass(slots=True)
 class BeforeReader:
-    """`verify_log.TableReader` that keeps what some rows were: by the hash of the key, None
-    where there was none."""
+    """A `TableReader` that keeps the rows of the wanted keys as they were before their first
+    change, by the hash of the key; None if a row did not exist."""
 
     hasher: RowHasher
     wanted: Hashes
-    was: dict[int, pa.RecordBatch | None] = field(default_factory=dict)
+    rows: dict[int, pa.RecordBatch | None] = field(default_factory=dict)
 
     def take(self, images: RowImages, transactions: Counts) -> None:
-        keys, there = keys_of(self.hasher, images), comes(images)
-        for at in np.flatnonzero(np.isin(keys, self.wanted)).tolist():
-            row = None if there[at] else images.columns.slice(at, 1)
-            self.was.setdefault(int(keys[at]), row)
+        keys, exists_after = _keys(self.hasher, images), _exists_after(images)
+        for index in np.flatnonzero(np.isin(keys, self.wanted)).tolist():
+            # A row's first image is its preimage, or the insert of a row that did not exist.
+            row = None if exists_after[index] else images.columns.slice(index, 1)
+            self.rows.setdefault(int(keys[index]), row)
 
     def end(self, transactions: Transactions) -> None:
-        """What was taken counts whatever transaction it is of."""
+        """Do nothing: images count whichever transaction they belong to."""

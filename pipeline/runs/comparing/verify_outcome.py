@@ -1,4 +1,4 @@
-"""What becomes of a comparison: noted in the ledger, and repaired where that was asked for."""
+"""The record of a comparison in the ledger, and the repair of tables that differ."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from pipeline.table_state import Quarantine
 
 
 def note(work: Workplace, report: VerifyReport) -> None:
-    """What was proven, and what differs; needs no lease, and changes nothing that a run does."""
+    """Record what was proven and what differs. No lease is needed: runs do not read this record."""
     work.ledger.note_compared(work.source.name, list(compared(report)))
 
 
 WHY: Final = "`lockstep verify --repair`"
-"""The reason that is kept with rows that are read again."""
+"""The reason that is recorded with the order to read rows again."""
 
 SAMPLED_TABLES: Final = 5
-"""Tables that a run compares rows of."""
+"""Most tables of which a run compares a sample of rows."""
 
 
 def prove_sample(work: Workplace, chance: Random) -> VerifyReport | None:
-    """What a run compares once its tables are merged, noted; None where that was not asked for.
-    Trouble with it is told, and ends no run."""
+    """Compare and record the sample of rows that a run compares after its merges, if it is
+    configured. An error is reported and does not end the run."""
     rows = work.source.prove_rows
     if not rows:
         return None
@@ -48,9 +48,8 @@ def prove_sample(work: Workplace, chance: Random) -> VerifyReport | None:
     for table in report.tables:
         if not table.equal:
             work.progress.note(
-                f"{table.table} DIFFERS from MySQL: {differing(table)} of {table.compared} rows "
-                f"that "
-                f"were compared; `lockstep verify {table.table}` finds all of them"
+                f"{table.table} DIFFERS from MySQL in {differing(table)} of {table.compared} "
+                f"compared rows; `lockstep verify {table.table}` finds all of them"
             )
     return report
 
@@ -67,12 +66,13 @@ def compared(report: VerifyReport) -> Iterator[Compared]:
 
 
 def differing(difference: TableDifference) -> int:
-    """Rows that one side has otherwise."""
+    """Return the number of rows that differ."""
     return difference.only_in_source + difference.only_in_lake + difference.different
 
 
 def parts_of(work: Workplace, report: VerifyReport, author: str) -> list[PartOrder]:
-    """Of the tables that differ, those whose rows can be read again by themselves."""
+    """Return orders to read the differing rows again, for the tables where a condition finds
+    them. Partial images in the log rule this out."""
     if work.server.facts().settings.get("binlog_row_image", "FULL").upper() != "FULL":
         return []
     orders = []
@@ -87,8 +87,8 @@ def parts_of(work: Workplace, report: VerifyReport, author: str) -> list[PartOrd
 
 
 def repair(work: Workplace, lease: Lease, report: VerifyReport) -> tuple[TableName, ...]:
-    """Have the next run read the tables that differ from the source; which ones. Rows are never
-    written one by one: a mirror has one writer, and its changelog tells readers of every row."""
+    """Let the next run read the tables that differ from MySQL again, and return them. Rows are
+    never written one by one: consumers must find every row in the changelog."""
     states = work.ledger.table_states(work.source.name)
     wrong = []
     for table in report.tables:

@@ -1,8 +1,8 @@
-"""Verify: MySQL and the lake held against each other at one place of the log, while others write.
+"""The comparison of MySQL with the lake at one place of the log, while others write to MySQL.
 
-The two sides come by independent paths, the server's own arithmetic and the mirror's files, and
-meet as sums of hashes. The mirror's sum is carried through the log from the place that it shows to
-the moment at which the source was read; where it does not fit there, rows tell which are wrong.
+Both sides are summed as hashes of rows, independently: the server computes one sum, the other comes
+from the mirror's files. The mirror's sum is carried through the log from the place that it shows to
+the moment at which MySQL was read. If the sums differ there, the rows are compared one by one.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from pipeline.runs.reports import NotCompared, TableDifference, VerifyReport
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
 
-READ_ON: Final = "`lockstep run` reads on until all are read; then `lockstep verify` again"
+READ_ON: Final = "`lockstep run` until all rows are read; then `lockstep verify` again"
 
 
 @dataclass(frozen=True, slots=True)
 class LakeShown:
-    """What the lake shows: the acknowledged cursor, the tables' states, and the version that
-    each mirror had then. `waiting`: tables of which something is not merged; `loading`: those
-    whose rows are being read from the source. `flavour`: the source's; `here`: whether the cursor
-    is a place of the log of the server that answers."""
+    """The lake at one moment: the acknowledged cursor, the states of tables, and the versions of
+    their mirrors. `waiting`: tables with changes that are not merged. `loading`: tables whose rows
+    are being read from MySQL. `same_server`: the cursor is a place in the log of the server that
+    answers now."""
 
     cursor: Cursor
     states: Mapping[TableName, TableState]
@@ -53,20 +53,21 @@ class LakeShown:
     waiting: frozenset[TableName]
     loading: frozenset[TableName]
     flavour: str
-    here: bool
+    same_server: bool
 
     def unready(self, table: TableName) -> NotCompared | None:
-        """Why the table cannot be compared just now."""
+        """Return the reason why the table cannot be compared now, or None."""
         if table in self.loading:
             why = "its rows are being read from the source"
             return NotCompared(table, why, READ_ON, readable=True)
         if table in self.waiting:
-            return NotCompared(table, "changes of it wait to be merged", AGAIN, readable=True)
+            return NotCompared(table, "its changes wait to be merged", AGAIN, readable=True)
         return None
 
 
 def what_the_lake_shows(work: Workplace) -> LakeShown:
-    """Cursor and versions of one moment: nothing that is captured waits for its merge."""
+    """Return the lake at a moment when no captured batch waits for its merge. Raise `SourceMoving`
+    if there is no such moment while a run may still bring it about."""
     ledger, source = work.ledger, work.source.name
     cursor = None
     for _ in RUN_ENDED.tries(work.pause):
@@ -82,8 +83,8 @@ def what_the_lake_shows(work: Workplace) -> LakeShown:
         batches = ledger.unfinished(source)
         if not batches and ledger.cursors(source).acknowledged == cursor:
             facts = work.server.facts()
-            here = facts.server_uuid == cursor.position.server_uuid
-            return LakeShown(cursor, states, versions, waiting, loading, facts.flavour, here)
+            same = facts.server_uuid == cursor.position.server_uuid
+            return LakeShown(cursor, states, versions, waiting, loading, facts.flavour, same)
         lease = ledger.lease(source)
         if lease is None or not lease.live:
             break
@@ -99,24 +100,24 @@ def chosen(
     tables: Sequence[TableName] | None,
     states: Mapping[TableName, TableState],
 ) -> list[TableName]:
-    """Which tables are compared, sorted; `NothingMatches` for one that nobody knows."""
+    """Return the tables to compare, sorted. Raise `NothingMatches` for an unknown table."""
     present = {*work.server.engines()}
     if tables is not None:
         unknown = [table for table in tables if table not in present and table not in states]
         if unknown:
             raise NothingMatches(
-                f"neither the source nor the lake knows {unknown[0]}",
-                hint="`lockstep tables` lists what there is",
+                f"neither the source nor the lake has a table {unknown[0]}",
+                hint="`lockstep tables` lists all tables",
             )
         return sorted(tables)
     following = TableCondition.FOLLOWING
-    others = {table for table, state in states.items() if state.condition is not following}
+    excluded = {table for table, state in states.items() if state.condition is not following}
     matched = {table for table in present if work.source.patterns.matches(table)}
-    return sorted((matched | states.keys()) - others)
+    return sorted((matched | states.keys()) - excluded)
 
 
 def side_of(work: Workplace, shown: LakeShown, table: TableName) -> Side:
-    """What is needed to read a table on both sides."""
+    """Return access to a table in MySQL and in the lake."""
     state = shown.states.get(table)
     structure = work.server.structure(table)
     mirror = Mirror(work, state.mirror if state else "", shown.versions.get(table))
@@ -126,19 +127,19 @@ def side_of(work: Workplace, shown: LakeShown, table: TableName) -> Side:
 
 T = TypeVar("T")
 
-Found = TableDifference | NotCompared
+Comparison = TableDifference | NotCompared
 
 
 @dataclass(frozen=True, slots=True)
 class Summed:
-    """A table whose two sums are known."""
+    """A table with the sums of its two sides."""
 
     side: Side
     source: SourceSum
     lake: RowSum
 
-    def told(self, proof: Proof, at: Prefix) -> TableDifference:
-        """It is equal: at that place the mirror has as many rows as the source."""
+    def equal(self, proof: Proof, at: Prefix) -> TableDifference:
+        """Return the report that both sides are equal at a place."""
         rows = self.source.sum.rows
         return TableDifference(self.side.table, rows, rows, proof=proof, place=at)
 
@@ -146,23 +147,23 @@ class Summed:
 def verify(
     work: Workplace, tables: Sequence[TableName] | None = None, *, show_values: bool = False
 ) -> VerifyReport:
-    """Compare `tables`, or all that are captured and not quarantined.
+    """Compare `tables`, or all that are followed.
 
-    `SourceMoving` before the first run, and while captured batches wait for their merge. A
-    table that cannot be compared is told of, and the others are.
+    Raise `SourceMoving` before the first run, and while captured batches wait for their merge. A
+    table that cannot be compared is reported, and the others are compared.
     """
     clock = perf_counter()
     shown = what_the_lake_shows(work)
     tables = chosen(work, tables, shown.states)
-    comparisons: dict[TableName, Found] = {}
+    comparisons: dict[TableName, Comparison] = {}
     summed: dict[TableName, Summed] = {}
     for done, table in enumerate(tables):
         work.progress.tell(tables_done("compare", done, len(tables), table))
-        one = tried(table, partial(_summed, work, shown, table))
-        if isinstance(one, Summed):
-            summed[table] = one
+        result = tried(table, partial(_summed, work, shown, table))
+        if isinstance(result, Summed):
+            summed[table] = result
         else:
-            comparisons[table] = one
+            comparisons[table] = result
     comparisons.update(_carried(work, shown, summed))
     for table, sums in summed.items():
         if table not in comparisons:
@@ -172,9 +173,9 @@ def verify(
 
 
 def report(
-    work: Workplace, cursor: Cursor, comparisons: Mapping[TableName, Found], seconds: float
+    work: Workplace, cursor: Cursor, comparisons: Mapping[TableName, Comparison], seconds: float
 ) -> VerifyReport:
-    """All that was found, by table."""
+    """Return the report on all tables, in their order."""
     ordered = [comparisons[table] for table in sorted(comparisons)]
     return VerifyReport(
         cursor.batch,
@@ -182,13 +183,14 @@ def report(
         tuple(comparison for comparison in ordered if isinstance(comparison, TableDifference)),
         quarantines_of(work.ledger.table_states(work.source.name)),
         seconds,
-        tuple(one for one in ordered if isinstance(one, NotCompared) and not one.readable),
-        tuple(one for one in ordered if isinstance(one, NotCompared) and one.readable),
+        tuple(item for item in ordered if isinstance(item, NotCompared) and not item.readable),
+        tuple(item for item in ordered if isinstance(item, NotCompared) and item.readable),
     )
 
 
-def tried(table: TableName, compare: Callable[[], T | Found]) -> T | Found:
-    """One table that cannot be read never keeps the others from being compared."""
+def tried(table: TableName, compare: Callable[[], T | Comparison]) -> T | Comparison:
+    """Return what `compare` returns. An error that concerns one table becomes a `NotCompared`, so
+    that the other tables are compared."""
     try:
         with for_one_table("compare its rows"):
             return compare()
@@ -205,7 +207,7 @@ def tried(table: TableName, compare: Callable[[], T | Found]) -> T | Found:
         return NotCompared(table, error.message, error.hint, readable=True)
 
 
-def _summed(work: Workplace, shown: LakeShown, table: TableName) -> Summed | Found:
+def _summed(work: Workplace, shown: LakeShown, table: TableName) -> Summed | Comparison:
     state = shown.states.get(table)
     if (unready := shown.unready(table)) is not None:
         return unready
@@ -223,16 +225,17 @@ def _moved(cursor: Cursor, source: SourceSum) -> bool:
 
 def _carried(
     work: Workplace, shown: LakeShown, summed: Mapping[TableName, Summed]
-) -> dict[TableName, Found]:
-    """Tables that are equal, and those that the log cannot be followed of."""
+) -> dict[TableName, Comparison]:
+    """Carry the sums through the log, and return the tables that are equal and those that the log
+    cannot be followed for."""
     cursor = shown.cursor
-    comparisons: dict[TableName, Found] = {}
+    comparisons: dict[TableName, Comparison] = {}
     readers: dict[TableName, SumReader] = {}
-    for table, one in summed.items():
-        if _moved(cursor, one.source):
-            readers[table] = SumReader(one.side.hasher, _carrying(one, shown))
-        elif one.lake == one.source.sum:
-            comparisons[table] = one.told(Proof.EXACT, _place(cursor))
+    for table, sums in summed.items():
+        if _moved(cursor, sums.source):
+            readers[table] = SumReader(sums.side.hasher, _carrying(sums, shown))
+        elif sums.lake == sums.source.sum:
+            comparisons[table] = sums.equal(Proof.EXACT, _place(cursor))
     if not readers:
         return comparisons
     comparisons.update(read_log(work, cursor, readers))
@@ -242,29 +245,32 @@ def _carried(
         if table in comparisons or reader.partial or place is None:
             continue
         proof = Proof.EXACT if reader.carried.exact else Proof.PREFIX
-        comparisons[table] = summed[table].told(proof, place)
+        comparisons[table] = summed[table].equal(proof, place)
     return comparisons
 
 
-def _carrying(one: Summed, shown: LakeShown) -> Carried:
-    """From the mirror's place on; the read was not before that."""
-    marks, place = one.source.marks, _place(shown.cursor)
+def _carrying(sums: Summed, shown: LakeShown) -> Carried:
+    """Return the mirror's sum, to be carried from the mirror's place on. MySQL was read at some
+    place between the two marks, and not before the mirror's place."""
+    marks, place = sums.source.marks, _place(shown.cursor)
     low, low_set = marks.low, marks.low_set
-    if shown.here and low.file.base == place.at.file.base and low < place.at:
+    if shown.same_server and low.file.base == place.at.file.base and low < place.at:
         low, low_set = place.at, place.gtids
-    return Carried(one.lake, one.source.sum, low, marks.high, low_set)
+    return Carried(sums.lake, sums.source.sum, low, marks.high, low_set)
 
 
-def _by_rows(work: Workplace, cursor: Cursor, one: Summed, *, show_values: bool) -> TableDifference:
-    """Its sums do not fit, or the log has not all of its columns."""
+def _by_rows(
+    work: Workplace, cursor: Cursor, sums: Summed, *, show_values: bool
+) -> TableDifference:
+    """Compare row by row: the sums differ, or the log does not have all columns."""
     return differences(
         work,
         cursor,
-        one.side,
+        sums.side,
         TableDifference(
-            one.side.table,
-            one.source.sum.rows,
-            one.lake.rows,
+            sums.side.table,
+            sums.source.sum.rows,
+            sums.lake.rows,
             proof=Proof.ROWS,
             place=_place(cursor),
         ),

@@ -1,4 +1,4 @@
-"""Verify a sample: some rows of a table, held against the source's while others write."""
+"""The comparison of a random sample of rows with MySQL, while others write to MySQL."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from pipeline.proof.sampling import (
     some_of,
     stretches,
 )
-from pipeline.runs.comparing.verify_differences import EXAMPLES, Side, by_key, told_rows
+from pipeline.runs.comparing.verify_differences import EXAMPLES, Side, by_key, differing_rows
 from pipeline.runs.comparing.verify_log import TouchReader, read_log
 from pipeline.runs.comparing.verify_rows import (
-    Found,
+    Comparison,
     LakeShown,
     chosen,
     report,
@@ -45,7 +45,7 @@ from pipeline.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """Rows of both sides with the same keys, as they were read."""
+    """The sampled rows of both sides, as they were read."""
 
     side: Side
     source: pa.Table
@@ -61,43 +61,44 @@ def verify_sample(
     show_values: bool = False,
     most_tables: int | None = None,
 ) -> VerifyReport:
-    """Compare so many rows of each of `tables`, or of `most_tables` that chance chose; as
-    `verify` otherwise. Rows of a table without a key are not told from each other, and those of
-    a table that is quarantined stand elsewhere: such a table is not proven."""
+    """Compare about `rows` rows of each of `tables`, or of `most_tables` random ones; otherwise as
+    `verify`. A table without a key is not compared: its rows cannot be told apart."""
     clock = perf_counter()
     shown = what_the_lake_shows(work)
     names = chosen(work, tables, shown.states)
     if most_tables is not None and len(names) > most_tables:
         names = sorted(chance.sample(names, most_tables))
-    comparisons: dict[TableName, Found] = {}
+    comparisons: dict[TableName, Comparison] = {}
     sampled: dict[TableName, Sampled] = {}
     for table in names:
-        one = tried(table, partial(_sampled, work, shown, table, rows, chance))
-        if isinstance(one, Sampled):
-            sampled[table] = one
+        result = tried(table, partial(_sampled, work, shown, table, rows, chance))
+        if isinstance(result, Sampled):
+            sampled[table] = result
         else:
-            comparisons[table] = one
+            comparisons[table] = result
     touched = {table: FirstTouch() for table in sampled}
     readers = {
         table: TouchReader(sample.side.hasher, touched[table]) for table, sample in sampled.items()
     }
     if readers:
         comparisons.update(read_log(work, shown.cursor, readers))
-    for table, one in sampled.items():
+    for table, sample in sampled.items():
         if table not in comparisons:
-            told = partial(_compared, one, touched[table], shown.cursor, show_values=show_values)
-            comparisons[table] = tried(table, told)
+            compare = partial(
+                _compared, sample, touched[table], shown.cursor, show_values=show_values
+            )
+            comparisons[table] = tried(table, compare)
     return report(work, shown.cursor, comparisons, perf_counter() - clock)
 
 
 def _sampled(
     work: Workplace, shown: LakeShown, table: TableName, rows: int, chance: Random
-) -> Sampled | Found:
+) -> Sampled | Comparison:
     if (unready := shown.unready(table)) is not None:
         return unready
     side = side_of(work, shown, table)
     if not side.keyed:
-        why = "its rows have no key to draw a sample by"
+        why = "it has no key by which a sample of rows could be drawn"
         return NotCompared(table, why, f"`lockstep verify {table}`", readable=True)
     if is_number(side.hasher.structure):
         return _by_numbers(work, side, rows, chance)
@@ -105,7 +106,8 @@ def _sampled(
 
 
 def _by_numbers(work: Workplace, side: Side, rows: int, chance: Random) -> Sampled:
-    """Both sides have the order of numbers: what a stretch covers is compared whole."""
+    """Sample by a numeric key. Both sides order numbers alike, so each side reads all rows of the
+    stretches that the sample covers."""
     structure = side.hasher.structure
     first = structure.primary_key[0]
 
@@ -115,15 +117,16 @@ def _by_numbers(work: Workplace, side: Side, rows: int, chance: Random) -> Sampl
     sample = work.server.sample(structure, choose)
     spans = covered([start for (start,) in sample.starts], sample.rows, first)
 
-    def ours(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+    def is_sampled(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
         return np.asarray(inside(batch.column(first), spans).to_numpy(zero_copy_only=False))
 
-    return Sampled(side, _distinct(side, sample), _lake(side, first, spans, ours))
+    return Sampled(side, _distinct(side, sample), _lake(side, first, spans, is_sampled))
 
 
 def _by_values(work: Workplace, side: Side, rows: int, chance: Random) -> Sampled:
-    """The server alone knows the order of its texts: what a stretch has is looked up, and where
-    it begins is a row of the mirror. One stretch is the first of all."""
+    """Sample by a key of text. Only the server knows the order of its collation, so the rows of
+    each stretch are looked up in the mirror by key. A stretch begins at a row of the mirror; one
+    begins at the table's first row."""
     structure = side.hasher.structure
     first = structure.primary_key[0]
     schema = side.hasher.schema
@@ -131,45 +134,45 @@ def _by_values(work: Workplace, side: Side, rows: int, chance: Random) -> Sample
     starts = some_of(side.mirror.batches(keys), stretches(rows) - 1, chance)
     source = _distinct(side, work.server.sample(structure, [(), *starts]))
     columns = zip(*starts, strict=True) if starts else [()] * len(keys)
-    begun = pa.RecordBatch.from_arrays(
+    first_keys = pa.RecordBatch.from_arrays(
         [pa.array(values, field.type) for values, field in zip(columns, keys, strict=True)],
         schema=keys,
     )
-    wanted = _keys(side, [*source.to_batches(), begun])
-    values = {*source.column(first).to_pylist(), *begun.column(0).to_pylist()}
+    sampled = _keys(side, [*source.to_batches(), first_keys])
+    values = {*source.column(first).to_pylist(), *first_keys.column(0).to_pylist()}
     single = pa.types.is_string(keys.field(0).type) or pa.types.is_integer(keys.field(0).type)
     spans = [ValueRange(value, value) for value in sorted(values)] if single else []
 
-    def ours(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        return np.asarray(np.isin(side.hasher.keys(batch), wanted))
+    def is_sampled(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        return np.asarray(np.isin(side.hasher.keys(batch), sampled))
 
-    return Sampled(side, source, _lake(side, first, spans, ours))
+    return Sampled(side, source, _lake(side, first, spans, is_sampled))
 
 
 def _lake(
     side: Side,
     column: str,
     spans: Sequence[ValueRange],
-    ours: Callable[[pa.RecordBatch], npt.NDArray[np.bool_]],
+    is_sampled: Callable[[pa.RecordBatch], npt.NDArray[np.bool_]],
 ) -> pa.Table:
-    """The mirror's rows that belong to the sample."""
-    found = [
-        batch.filter(pa.array(ours(batch)))
+    """Return the mirror's rows that belong to the sample."""
+    batches = [
+        batch.filter(pa.array(is_sampled(batch)))
         for batch in side.mirror.batches(side.hasher.schema, column, spans)
     ]
-    return pa.Table.from_batches(found, side.hasher.schema)
+    return pa.Table.from_batches(batches, side.hasher.schema)
 
 
 def _distinct(side: Side, sample: SourceSample) -> pa.Table:
-    """The rows of all stretches, each once: stretches may overlap."""
+    """Return the rows of all stretches without duplicates: stretches may overlap."""
     rows = pa.concat_tables([side.hasher.schema.empty_table(), *sample.rows]).combine_chunks()
     _, firsts = np.unique(_keys(side, rows.to_batches()), return_index=True)
     return rows.take(pa.array(firsts))
 
 
 def _keys(side: Side, batches: Iterable[pa.RecordBatch]) -> Hashes:
-    none = np.empty(0, np.uint64)
-    return np.concatenate([none, *(side.hasher.keys(batch) for batch in batches)])
+    empty = np.empty(0, np.uint64)
+    return np.concatenate([empty, *(side.hasher.keys(batch) for batch in batches)])
 
 
 def _compared(
@@ -180,9 +183,12 @@ def _compared(
     keys = {*source["key"].tolist(), *lake["key"].tolist()}
     among = touched.among(keys)
     wrong = among.wrong(source, lake, keeps=side.keeps)
-    known = {key: row for key, row in by_key(side, sample.source).items() if key not in among.was}
-    differences = told_rows(side, wrong, known, by_key(side, sample.lake), show_values=show_values)
-    rows = tuple(differences)
+    # The values of a row that changed after the cursor are not those that the mirror must have.
+    unchanged = {
+        key: row for key, row in by_key(side, sample.source).items() if key not in among.was
+    }
+    in_lake = by_key(side, sample.lake)
+    rows = tuple(differing_rows(side, wrong, unchanged, in_lake, show_values=show_values))
     return TableDifference(
         side.table,
         len(source),

@@ -1,4 +1,5 @@
-"""The history of structures, proven: folded again, and held against the server."""
+"""The proof of the history of structures: its statements are applied again, and its newest versions
+are compared with the server."""
 
 from __future__ import annotations
 
@@ -33,11 +34,11 @@ _ALL: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class SchemaVerification:
-    """`statements` were folded again, which made `versions`; `folded`: what came out
-    otherwise. `at`: the place of the comparison; `compared` tables, of which `differing`
-    are otherwise on the server ("what: history, server"); `unknown`: those whose structure
-    the history says it does not know; `unseen`: not captured, and not shown to the account.
-    """
+    """The outcome of both proofs. `folded`: versions that the recorded `statements` do not yield
+    when they are applied again. `at`: the place at which `compared` tables were compared with the
+    server; `differing`: those whose structure differs there. `unknown`: tables whose structure the
+    history does not have. `unseen`: tables that are not captured and that the server does not show
+    to this account."""
 
     at: Coordinates
     statements: int
@@ -55,11 +56,11 @@ class SchemaVerification:
 
 
 def verify_schema(work: Workplace) -> SchemaVerification:
-    """Both proofs; writes nothing.
+    """Carry out both proofs; nothing is written.
 
-    `NothingMatches` before the first capture, `SourceMoving` where structures change faster
-    than they can be read; and what would refuse the next run: then the server's log is not
-    the one that was read.
+    Raise `NothingMatches` before the first capture, `SourceMoving` if structures change faster
+    than they can be read, and whatever would refuse the next run: the server's log may not be the
+    one that was read.
     """
     clock = perf_counter()
     ledger, source = work.ledger, work.source.name
@@ -77,9 +78,8 @@ def verify_schema(work: Workplace) -> SchemaVerification:
     names = sorted({*names, *(version.table for version in structures.history.versions)})
     versions = {name: structures.version(name) for name in names}
     differing = list(_differing(work, baseline, versions))
-    known = [version for version in versions.values() if version is not None]
-    seen = {table.name for table in baseline.tables}
-    unseen = [n for n in _missing(seen, versions) if not work.source.patterns.matches(n)]
+    shown = {table.name for table in baseline.tables}
+    unseen = [name for name in _missing(shown, versions) if not work.source.patterns.matches(name)]
     return SchemaVerification(
         at=baseline.high,
         statements=sum(len(batch.statements) for batch in batches),
@@ -87,7 +87,11 @@ def verify_schema(work: Workplace) -> SchemaVerification:
         folded=folded,
         compared=len(versions) - len(unseen),
         differing=tuple(differing),
-        unknown=tuple(version for version in known if version.knowledge is Knowledge.UNKNOWN),
+        unknown=tuple(
+            version
+            for version in versions.values()
+            if version is not None and version.knowledge is Knowledge.UNKNOWN
+        ),
         unseen=tuple(unseen),
         seconds=perf_counter() - clock,
     )
@@ -97,7 +101,7 @@ def verify_schema(work: Workplace) -> SchemaVerification:
 
 
 def recorded(ledger: Ledger, source: str) -> Iterator[RecordedBatch]:
-    """What each live batch recorded, in the order they were read."""
+    """Yield what each live batch recorded, in the order of capture."""
     statements: dict[int, list[SchemaStatement]] = defaultdict(list)
     for statement in recorded_statements(ledger, source):
         statements[statement.batch].append(statement)
@@ -112,8 +116,8 @@ def recorded(ledger: Ledger, source: str) -> Iterator[RecordedBatch]:
     }
     for number in sorted({*statements, *versions}):
         batch = batches[number]
-        of_batch = sorted(versions[number], key=lambda one: (one.since, one.version))
-        yield _recorded(ledger, batch, statements[number], of_batch, batches.values())
+        made = sorted(versions[number], key=lambda version: (version.since, version.version))
+        yield _recorded(ledger, batch, statements[number], made, batches.values())
 
 
 def _recorded(
@@ -123,29 +127,29 @@ def _recorded(
     versions: list[SchemaVersion],
     batches: Iterable[Batch],
 ) -> RecordedBatch:
-    told = tuple(statements), tuple(versions)
-    if batch.predecessor is not None or (batch.catches_up and not told[0]):
-        return RecordedBatch(batch.id, *told)
+    content = tuple(statements), tuple(versions)
+    if batch.predecessor is not None or (batch.catches_up and not content[0]):
+        return RecordedBatch(batch.id, *content)
     start = batch.start.at
     origins = {
         version.origin
         for version in versions
         if version.since == start and version.statement is None
     }
-    then = batch.id
+    newest = batch.id
     if VersionOrigin.CARRIED in origins:
-        earlier = [one for one in batches if one.id < batch.id and _begins_before(one, batch)]
-        # Where the one that read the place is gone, those before it recorded all that held there.
-        covering = [one for one in earlier if one.end is not None and one.end.at >= start]
-        then = max((one.id for one in covering or earlier), default=then)
-    databases = ledger.databases_at(batch.source, batch=then, place=start)
-    # A table that was read anew has a baseline of its own; a whole one has databases.
+        earlier = [other for other in batches if other.id < batch.id and _precedes(other, batch)]
+        # If the batch that read this place is gone, those before it recorded all that held there.
+        covering = [other for other in earlier if other.end is not None and other.end.at >= start]
+        newest = max((other.id for other in covering or earlier), default=newest)
+    databases = ledger.databases_at(batch.source, batch=newest, place=start)
+    # The baseline of the whole server has databases; that of a re-read table has none.
     whole = any(database.batch == batch.id and database.since == start for database in databases)
-    return RecordedBatch(batch.id, *told, tuple(databases), whole=whole)
+    return RecordedBatch(batch.id, *content, tuple(databases), whole=whole)
 
 
-def _begins_before(earlier: Batch, batch: Batch) -> bool:
-    """Whether it began, in the same server's log, where the batch begins or before."""
+def _precedes(earlier: Batch, batch: Batch) -> bool:
+    """Return whether it begins, in the same server's log, at or before the batch's start."""
     at, end = batch.start.at, earlier.end
     if end is None or earlier.start.server_uuid != batch.start.server_uuid:
         return False
@@ -158,7 +162,7 @@ def _begins_before(earlier: Batch, batch: Batch) -> bool:
 
 
 def _now(work: Workplace, run_start: RunStart) -> tuple[Baseline, SchemaTracker]:
-    """What the server has, and the newest versions followed to the same place."""
+    """Return what the server has, and the newest versions, brought to the same place."""
     structures = structures_at(work, run_start)
     baseline, between = quiet_baseline(work, run_start)
     for statement in between:
@@ -179,14 +183,14 @@ def _differing(
     for name in _missing(schemas.keys(), versions):
         version = versions[name]
         if version is not None and work.source.patterns.matches(name):
-            told = baseline.unread.get(name, "the server does not show it")
-            told = f"it is in the history, and {told}"
-            yield Disagreement(baseline.high, (told,), name, version.version)
+            reason = baseline.unread.get(name, "the server does not show it")
+            sentence = f"it is in the history, and {reason}"
+            yield Disagreement(baseline.high, (sentence,), name, version.version)
 
 
 def _sentences(version: SchemaVersion | None, table: TableSchema) -> tuple[str, ...]:
     if version is None:
-        return ("the server has it, and the history has nothing of it",)
+        return ("the server has it, and the history does not",)
     match version.knowledge:
         case Knowledge.DROPPED:
             return ("the server has it, and the history says that it was dropped",)
@@ -197,12 +201,12 @@ def _sentences(version: SchemaVersion | None, table: TableSchema) -> tuple[str, 
 
 
 def _missing(
-    seen: Iterable[TableName], versions: dict[TableName, SchemaVersion | None]
+    shown: Iterable[TableName], versions: dict[TableName, SchemaVersion | None]
 ) -> list[TableName]:
-    """Tables that the history has and the server does not show."""
-    there = frozenset(seen)
+    """Return the tables that the history has and the server does not show."""
+    shown = frozenset(shown)
     return [
         name
         for name, version in versions.items()
-        if name not in there and version is not None and version.knowledge is Knowledge.KNOWN
+        if name not in shown and version is not None and version.knowledge is Knowledge.KNOWN
     ]
