@@ -1,1 +1,1 @@
-"""A span replayed: read again, put in the place of what was there, merged into mirrors."""
+"""Replays: a span of the log is captured again, replaces changelog files, and corrects mirrors."""

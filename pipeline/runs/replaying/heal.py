@@ -1,8 +1,9 @@
-"""A mirror held against its changelog: keys that a span touched show their newest change.
+"""The comparison of a mirror with its changelog, and its correction, for the keys that a span
+touched.
 
-The newest change of a key is looked for from the span's first batch up to what is merged, so the
-values of a span never come back over later ones. What happened to all rows of the table (it was
-emptied, read from the source) counts as in any merge: nothing before it does.
+The newest change of a key is searched from the span's first batch up to the newest merged one, so
+the span's values never overwrite later ones. As in any merge, changes before a TRUNCATE or a full
+re-read of the table do not count.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ from pipeline.table_state import TableState
 
 @dataclass(frozen=True, slots=True)
 class Healed:
-    """One table's mirror: how many of the keys that were looked at it showed otherwise, some of
-    those, and the Delta version that shows them right; None where nothing was written.
-    `not_compared`, `hint`: why it was not looked at, and what to do."""
+    """The result for one mirror: `wrong` of the compared `keys` differed from the changelog, and
+    `delta_version` corrects them (None if nothing was written). `rows`: some of those that differ.
+    `not_compared`, `hint`: why the mirror was not compared, and what to do."""
 
     json_keys: ClassVar = ("keys", "wrong", "delta_version", "not_compared", "hint", "rows")
 
@@ -76,9 +77,9 @@ def heal(
     fresh: Sequence[SegmentFound] = (),
     details: Details | None = None,
 ) -> Healed:
-    """Compare the keys that these batches touched with the mirror, and write those that it shows
-    otherwise; or, with `details`, only tell of them. `fresh`: segments whose files are in the
-    scratch folder still. What concerns the table alone is told and never raised."""
+    """Compare the keys that these batches touched with the mirror, and write those that differ;
+    with `details`, only report them. `fresh`: segments whose files are still in the scratch folder.
+    An error that concerns this table alone is reported and not raised."""
     try:
         with for_one_table("compare its rows"):
             replaced = [segment for segment in fresh if segment.replaced]
@@ -100,12 +101,12 @@ def heal(
 
 def _written(mirror: MirrorComparison, lease: Lease, changes: pa.Table) -> int:
     """Write changes to the mirror in one commit, and return its Delta version. If the process dies,
-    the next one finds the commit by the intent (`settle_writes`)."""
+    the next run finds the commit by the intent (`settle_writes`)."""
     work, fold = mirror.work, mirror.fold
     spelled = dict(zip(changelog_names(fold.schema.names), fold.schema.names, strict=True))
     names = {changed: name for changed, name in spelled.items() if name in fold.key}
     bounds = bounds_literals(key_bounds(changes, names), fold.schema)
-    # The newest acknowledged batch, whose end the mirror shows before this write and after it.
+    # The newest acknowledged batch: the mirror shows its end before this write and after it.
     source, state, last = work.source.name, mirror.state, mirror.last
     app_id = application_id(source, state, "mirror")
     planned = Intent(0, state.table, app_id, 0, last.id, last.id, REPLAY)
@@ -137,9 +138,10 @@ def _written(mirror: MirrorComparison, lease: Lease, changes: pa.Table) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MirrorComparison:
-    """`version`: the mirror's that is looked at. `last`: the newest acknowledged batch, up to
-    which changes count. `stamps`: columns that are written, and not compared. `ranges`: the
-    numbers of the span's changes, each (above, up to)."""
+    """One mirror and the changes it must show. `version`: the mirror's Delta version. `last`: the
+    newest acknowledged batch, up to which changes count. `stamps`: columns that are written but not
+    compared. `soft`: deleted rows stay and are marked. `ranges`: the sequence numbers of the span's
+    changes, each (above, up to)."""
 
     work: Workplace
     state: TableState
@@ -160,7 +162,7 @@ class MirrorComparison:
         span: Sequence[Batch],
         fresh: Sequence[SegmentFound],
     ) -> MirrorComparison | None:
-        """None where nothing of the span counts for the mirror any more."""
+        """Return None if no change of the span counts for the mirror any more."""
         state = work.ledger.table_states(work.source.name)[table]
         version, own, soft = mirror_shown(work, state)
         newest = work.ledger.cursors(work.source.name).acknowledged
@@ -183,8 +185,8 @@ class MirrorComparison:
                 "no key tells its rows apart, so its newest changes cannot be merged again",
                 hint=reload_hint(table),
             )
-        waiting = frozenset(file for segment in fresh for file in segment.fresh)
-        parts = tuple(parts_of(work, plan, line, own, table, waiting))
+        in_scratch = frozenset(file for segment in fresh for file in segment.fresh)
+        parts = tuple(parts_of(work, plan, line, own, table, in_scratch))
         marks = ("_committed_at",) if soft else ()
         ignored = work.source.policies_of(table).deletes is Deletes.IGNORE
         fold = Fold(own, key, tuple(part.part for part in parts), marks, ignored=ignored)
@@ -192,21 +194,21 @@ class MirrorComparison:
         return cls(work, state, version, last, plan, parts, fold, line.stamps, soft, ranges)
 
     def compared(self) -> tuple[int, pa.Table | None]:
-        """How many keys were looked at, and the folded changes of those that the mirror shows
-        otherwise, by the mirror's own names."""
+        """Return the number of compared keys, and the newest changes of those that differ in the
+        mirror, under the mirror's column names."""
         self._require_whole()
-        wanted = self._touched()
+        touched = self._touched()
         keys, wrong = 0, []
         files = [file for part in self.parts for file in part.files]
         unpacked = sum(self.work.segments.unpacked(p.folder, p.files) for p in self.parts)
         buckets = max(1, buckets_for(sum(file.images for file in files), unpacked))
         for bucket in range(buckets):
-            changes = self._folded(wanted, bucket, buckets)
+            changes = self._folded(touched, bucket, buckets)
             keys += changes.num_rows
             if changes.num_rows:
                 wrong.append(changes.filter(pa.array(self._wrong(changes))))
-        found = pa.concat_tables(wrong) if wrong else None
-        return keys, found if found is not None and found.num_rows else None
+        differing = pa.concat_tables(wrong) if wrong else None
+        return keys, differing if differing is not None and differing.num_rows else None
 
     def _require_whole(self) -> None:
         for part in self.parts:
@@ -221,14 +223,14 @@ class MirrorComparison:
         return self.parts[number].pieces(self.work.segments, self.fold.marks)
 
     def _touched(self) -> Hashes:
-        """The keys of the span's changes, as numbers."""
-        found = [np.zeros(0, np.uint64)]
+        """Return the hashes of the keys that the span's changes have, sorted."""
+        hashes = [np.zeros(0, np.uint64)]
         for number in range(len(self.parts)):
             for images in self._images(number):
                 inside = self._inside(images)
                 if inside.num_rows:
-                    found.append(ordered(self.fold.hashes(number, inside)))
-        return ordered(np.concatenate(found))
+                    hashes.append(ordered(self.fold.hashes(number, inside)))
+        return ordered(np.concatenate(hashes))
 
     def _inside(self, images: pa.Table) -> pa.Table:
         sequence = images.column("_sequence").to_numpy()
@@ -237,27 +239,27 @@ class MirrorComparison:
             inside |= (sequence > above) & (sequence <= end)
         return images.filter(pa.array(inside))
 
-    def _folded(self, wanted: Hashes, bucket: int, buckets: int) -> pa.Table:
-        """The newest changes of the wanted keys of one bucket, by the mirror's own names."""
+    def _folded(self, touched: Hashes, bucket: int, buckets: int) -> pa.Table:
+        """Return the newest changes of one bucket's touched keys, under the mirror's names."""
         images = []
         for number in range(len(self.parts)):
             pieces = []
             for piece in self._images(number):
                 hashes = self.fold.hashes(number, piece)
-                here = among(hashes, wanted) & (hashes % np.uint64(buckets) == bucket)
-                pieces.append(piece.filter(pa.array(here)))
+                chosen = among(hashes, touched) & (hashes % np.uint64(buckets) == bucket)
+                pieces.append(piece.filter(pa.array(chosen)))
             images.append(pa.concat_tables(pieces))
         changes, _ = self.fold.table(images)
         return self._keeping(changes)
 
     def _keeping(self, changes: pa.Table) -> pa.Table:
-        """A column that the table has no more keeps what the mirror has of it."""
+        """Mark dropped columns, so that the merge keeps the mirror's values in them."""
         marks = keep_names(self.fold.schema.names)
         for name in self.fold.kept:
             mark = marks[name]
-            at = changes.schema.get_field_index(mark)
-            kept = pa.repeat(pa.scalar(True), changes.num_rows)
-            changes = changes.set_column(at, mark, pa.chunked_array([kept]))
+            index = changes.schema.get_field_index(mark)
+            flags = pa.repeat(pa.scalar(True), changes.num_rows)
+            changes = changes.set_column(index, mark, pa.chunked_array([flags]))
         return changes
 
     def _wrong(self, changes: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -289,7 +291,7 @@ class MirrorComparison:
     def _named(self, changes: pa.Table) -> pa.Table:
         own = self.fold.schema.names
         spelled = dict(zip(changelog_names(own), own, strict=True))
-        # A stamp is called as one of the marks.
+        # A stamp column has the name of a mark of the fold, so it must not appear twice.
         names = [n for n in changes.column_names if spelled.get(n) not in self.stamps]
         return changes.select(names).rename_columns([spelled.get(n, n) for n in names])
 
@@ -301,33 +303,34 @@ class MirrorComparison:
 
 
 def require_mirror(state: TableState) -> None:
-    """`TableError` unless the mirror shows all that its changelog says."""
+    """Raise `TableError` unless the mirror shows all changes of its changelog."""
     table = state.table
     if not state.complete:
         raise TableError(
             f"it is {state.in_words}", hint="`lockstep status` says what brings it back"
         )
     if state.behind is not None:
-        raise TableError("its mirror lacks batches that others have", hint="`lockstep run`")
+        raise TableError("its mirror lacks batches that others show", hint="`lockstep run`")
     if state.adopted is not None or state.mirror_version is None:
         raise TableError(
-            "its mirror came with rows that its changelog does not have",
+            "its mirror was adopted with rows that its changelog does not have",
             hint=f"`lockstep verify {table}`",
         )
 
 
 def mirror_shown(work: Workplace, state: TableState) -> tuple[int, pa.Schema, bool]:
-    """The mirror's version; its columns, without the one that marks deleted rows; and whether there
-    is one. `TableError` unless it is there as configured, and shows all that its changelog says."""
+    """Return the mirror's version, its columns without the one that marks deleted rows, and whether
+    it has that one. Raise `TableError` unless the mirror exists, is as configured, and shows all
+    changes of its changelog."""
     require_mirror(state)
     version = look_at(work, state, work.ledger.looked(work.source.name).get(state.mirror))
     if version is None:
-        raise TableError("its mirror is not there", hint=reload_hint(state.table))
+        raise TableError("its mirror is missing", hint=reload_hint(state.table))
     shown = work.mirrors.schema(state.mirror, version)
     soft = work.source.policies_of(state.table).deletes == Deletes.SOFT
     if soft is not (DELETED_AT.name in shown.names):
         raise TableError(
-            "its mirror was made with another `deletes` than is configured now",
+            "its mirror was written under another `deletes` policy than is configured now",
             hint=reload_hint(state.table),
         )
     own = [field for field in shown if not (soft and field.name == DELETED_AT.name)]
@@ -335,7 +338,7 @@ def mirror_shown(work: Workplace, state: TableState) -> tuple[int, pa.Schema, bo
 
 
 def lineage_of(work: Workplace, state: TableState, plan: MergePlan) -> ColumnLineage:
-    """From the structures of the changes that count to that of the mirror."""
+    """Return how the columns of the changes that count map to those of the mirror."""
     table, final = state.table, state.mirror_version
     assert final is not None
     history = [version.version for version in work.ledger.schema_versions(work.source.name, table)]
@@ -347,14 +350,17 @@ def lineage_of(work: Workplace, state: TableState, plan: MergePlan) -> ColumnLin
 
 
 def with_fresh(content: TableContent, fresh: Sequence[SegmentFound]) -> TableContent:
-    """With the files that are to stand in the place of others."""
-    told = {
+    """Return the content with the files that will replace others."""
+    replacements = {
         (segment.table, segment.schema_version): segment.fresh
         for segment in fresh
         if segment.batch == content.batch
     }
     segments = (
-        replace(segment, files=told.get((segment.table, segment.schema_version), segment.files))
+        replace(
+            segment,
+            files=replacements.get((segment.table, segment.schema_version), segment.files),
+        )
         for segment in content.segments
     )
     return replace(content, segments=tuple(segments))
@@ -366,15 +372,16 @@ def parts_of(
     line: ColumnLineage,
     own: pa.Schema,
     table: TableName,
-    waiting: frozenset[SegmentFile],
+    in_scratch: frozenset[SegmentFile],
 ) -> Iterator[SegmentPart]:
-    """`waiting`: files that are in the scratch folder."""
+    """Yield the changes of each structure version, by folder. `in_scratch`: files that are in the
+    scratch folder."""
     for version in plan.versions:
         segments = (segment for segment in plan.segments if segment.schema_version == version)
         files = tuple(file for segment in segments for file in segment.files)
         if any(file.partial for file in files):
             raise TableError(
-                "row images leave columns out, so its newest changes lack values",
+                "its row images omit columns, so its newest changes lack values",
                 hint=f"`lockstep verify {table} --repair` compares it with MySQL",
             )
         part = line.part(version, above=plan.above)
@@ -382,7 +389,7 @@ def parts_of(
         shown = tuple(columns.get(name, PartColumn()) for name in own.names)
         generation = work.ledger.schema_version(work.source.name, table, version).generation
         folder = changelog_path(work.source.name, table, generation)
-        for path, inside in ((folder, False), (scratch_path(work.source.name, folder), True)):
-            some = tuple(file for file in files if (file in waiting) is inside)
-            if some:
-                yield SegmentPart(path, some, line.names[version], replace(part, columns=shown))
+        for path, is_scratch in ((folder, False), (scratch_path(work.source.name, folder), True)):
+            stored = tuple(file for file in files if (file in in_scratch) is is_scratch)
+            if stored:
+                yield SegmentPart(path, stored, line.names[version], replace(part, columns=shown))

@@ -1,14 +1,14 @@
-"""Which batches a replay takes, and one of them read once more: the same range of the log, with the
-tables and structures of then.
+"""The choice of batches that a replay takes, and the second capture of one: the same range of the
+log, with the tables and structures that were captured then.
 
-What a batch was captured with is taken from the ledger as far as it tells: structures, patterns,
-the tables it has rows or events of. That this is all is not assumed. The same number of changes
-must come of it, in the same segments under the same numbers, the same events, and no version of a
-structure that is not recorded; else nothing of it is used.
+The conditions of the first capture come from the ledger: structures, patterns, and the tables that
+have rows or events in the batch. The ledger may not know all of them, so the outcome is checked:
+it must have as many changes, the same segments with the same sequence numbers, the same events, and
+no structure version that is not recorded. Otherwise none of it is used.
 
-Where one batch goes on in the log file that another ended in, the witness at the later end speaks
-for the earlier one too: a file of the log only grows. Structures are those of the batch before,
-unless one in between learnt any.
+If one batch continues in the log file in which another ended, the witness at the later end proves
+the earlier one too, because a binlog file only grows. The structures are those of the batch before,
+unless a batch in between recorded new ones.
 """
 
 from __future__ import annotations
@@ -51,9 +51,8 @@ from pipeline.table_state import TableEvent, TableEventKind, TableState
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The acknowledged batches that a span touches, oldest first. `early`: where the lake ends,
-    if the span goes on behind that. `tables`: those that they have something of, and that are
-    asked for."""
+    """The acknowledged batches that a span touches, oldest first. `early`: the lake's end, if the
+    span ends after it. `tables`: requested tables that have changes or events in these batches."""
 
     batches: tuple[Batch, ...]
     early: str | None
@@ -61,8 +60,8 @@ class Selection:
 
 
 def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None) -> Selection:
-    """By the ledger alone. `SpanRefused` for a span outside of what was captured,
-    `NothingMatches` for a table that is not known."""
+    """Choose the batches and tables; only the ledger is read. Raise `SpanRefused` for a span
+    outside of what was captured, `NothingMatches` for an unknown table."""
     _require_known(work, only)
     runs = _runs(work, span)
     chain, times = _chain(work, span, runs)
@@ -81,13 +80,13 @@ def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None
 
 
 def _is_kept(work: Workplace, table: TableName, first: Batch, *, named: bool) -> bool:
-    """Whether a batch's changes of a table are kept. Where less of it is shown since, they would
-    come back in clear: `SpanRefused` if the table was asked for."""
+    """Return whether a table's changes may be read again. If the settings hide more of it since,
+    values would come back in clear: raise `SpanRefused` if the table was requested by name."""
     why = less_shown(work.ledger, work.source.name, table, first.id, read_again=True)
     if why is not None and named:
         raise SpanRefused(
             f"{table} cannot be read again from {first.start.at} on: {why}",
-            hint="begin behind the run that read it again, or name other tables",
+            hint="begin after the run that re-read it, or name other tables",
         )
     if why is not None:
         work.progress.note(f"{table} is left out: {why}")
@@ -95,7 +94,7 @@ def _is_kept(work: Workplace, table: TableName, first: Batch, *, named: bool) ->
 
 
 def require_merged(work: Workplace) -> None:
-    """`BatchesWait` unless all that was captured is acknowledged."""
+    """Raise `BatchesWait` unless every captured batch is acknowledged."""
     waiting = [
         batch
         for batch in work.ledger.unfinished(work.source.name)
@@ -103,36 +102,40 @@ def require_merged(work: Workplace) -> None:
     ]
     if waiting:
         raise BatchesWait(
-            f"batch {waiting[0].id} of {work.source.name} is captured and not merged: the mirrors "
-            "do not show yet what they would be compared with",
+            f"batch {waiting[0].id} of {work.source.name} is captured but not merged: the mirrors "
+            "cannot be compared with it yet",
             hint="`lockstep run` merges it; then repeat the command",
         )
 
 
 def _kept(work: Workplace, span: Span, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
-    """Those whose changes are kept: from `earliest` on, the first of those. `SpanRefused` where
-    the span begins before them."""
-    gone = work.ledger.forgotten(work.source.name).newest
-    if gone is None or not begins_before(span, batches, gone.through, gone.end):
-        return tuple(batch for batch in batches if gone is None or batch.id > gone.through)
+    """Return the batches whose changes are kept. Raise `SpanRefused` if the span begins at a place
+    before them; `earliest` begins with the first of them."""
+    deleted = work.ledger.forgotten(work.source.name).newest
+    if deleted is None or not begins_before(span, batches, deleted.through, deleted.end):
+        return tuple(batch for batch in batches if deleted is None or batch.id > deleted.through)
     raise SpanRefused(
-        f"{span.since} lies before the changes that are kept: {gone.told}",
-        hint=f"`--from {gone.end.at}` or `--from earliest` begins with the first that is kept",
+        f"{span.since} lies before the changes that are kept: {deleted.told}",
+        hint=f"`--from {deleted.end.at}` or `--from earliest` begins with the first that is kept",
     )
 
 
 def _chain(
     work: Workplace, span: Span, runs: Mapping[str, int]
 ) -> tuple[Sequence[Batch], Sequence[BatchTimes] | None]:
-    """The acknowledged batches: all that are known, or of a span between moments those that it may
-    be about, beside the times of all."""
+    """Return the acknowledged batches. For a span between moments, return only those that it may
+    touch, and the times of all."""
     ledger, source = work.ledger, work.source.name
     since, until = span.since, span.until
     if _is_moment(since) and _is_moment(until):
-        times = [one for one in ledger.batch_times(source) if one.acknowledged]
+        times = [batch for batch in ledger.batch_times(source) if batch.acknowledged]
         ranges = wanted(span, times) if times else []
-        found = {one.id: one for some in ranges for one in ledger.live_batches(source, *some)}
-        return [found[number] for number in sorted(found)], times
+        batches = {
+            batch.id: batch
+            for first_id, last_id in ranges
+            for batch in ledger.live_batches(source, first_id, last_id)
+        }
+        return [batches[number] for number in sorted(batches)], times
     first = runs[since.run] if isinstance(since, OfRun) else 0
     last = runs[until.run] if isinstance(until, OfRun) else None
     return known_batches(ledger, source, first, last), None
@@ -148,9 +151,9 @@ def _runs(work: Workplace, span: Span) -> dict[str, int]:
 
 
 def _require_known(work: Workplace, only: frozenset[TableName] | None) -> None:
-    known = work.ledger.table_states(work.source.name) if only else {}
+    states = work.ledger.table_states(work.source.name) if only else {}
     for table in sorted(only or ()):
-        if table not in known:
+        if table not in states:
             raise NothingMatches(
                 f"the lake has no table {table}", hint="`lockstep tables` lists those it has"
             )
@@ -166,8 +169,9 @@ _ELSEWHERE: Final = MappingProxyType(
 
 @dataclass(slots=True)
 class SpanFacts:
-    """`server`: what it answered when the span was begun. `firsts`: the first batch that has
-    anything of a table."""
+    """What one replay needs to know of the server and the ledger, read once for all its batches.
+    `server`: the server's state when the replay began. `firsts`: each table's first batch with
+    changes or events. `speaks`: a later batch whose witness proves a batch's log file too."""
 
     work: Workplace
     server: ServerFacts
@@ -179,7 +183,7 @@ class SpanFacts:
 
     @classmethod
     def of(cls, work: Workplace, chosen: Sequence[Batch]) -> SpanFacts:
-        """Of batches in their order, at least one."""
+        """Gather the facts for batches in their order, at least one."""
         ledger, source = work.ledger, work.source.name
         last = chosen[-1].id
         return cls(
@@ -191,33 +195,33 @@ class SpanFacts:
         )
 
     def why_not(self, batch: Batch) -> str | None:
-        """Why the log cannot tell once more what a batch captured; None where nothing is known
-        against it. Reads two events of each log file."""
+        """Return why a batch cannot be captured again from the log; None if nothing speaks against
+        it. Two events of each log file are read."""
         if batch.catches_up:
             return "it brought back tables that had stopped"
         if (elsewhere := self.marks.elsewhere.get(batch.id)) is not None:
             return _ELSEWHERE[elsewhere]
         if batch.start.server_uuid != self.server.server_uuid:
-            return "another server answers than the one whose log it read"
+            return "another server answers now than the one that it was captured from"
         assert batch.end is not None, "it is acknowledged"
-        there = {log.file for log in self.server.binlogs}
+        files = {log.file for log in self.server.binlogs}
         for file in (batch.start.at.file, batch.end.at.file):
-            if file not in there:
+            if file not in files:
                 return f"its log is gone from the server ({file})"
-        readings = (self._witness(one) for one in (self.speaks.get(batch.id, batch), batch))
+        readings = (self._witness(end) for end in (self.speaks.get(batch.id, batch), batch))
         if all(reading is not WitnessReading.SAME for reading in readings):
-            return "the server's log is not the one that it read"
+            return "the server's log is not the one that was captured"
         return None
 
     def structures(self, batch: Batch) -> KnownStructures:
         if self._known is not None:
-            before, known = self._known
+            before, structures = self._known
             since = range(before.id, batch.id + 1)
             if since and self.marks.learnt.isdisjoint(since):
-                return known
-        known = known_at(self.work, batch, batch.start.at)
-        self._known = batch, known
-        return known
+                return structures
+        structures = known_at(self.work, batch, batch.start.at)
+        self._known = batch, structures
+        return structures
 
     def _witness(self, batch: Batch) -> WitnessReading:
         if batch.id not in self._read:
@@ -228,18 +232,18 @@ class SpanFacts:
 
 
 def _speakers(chosen: Sequence[Batch]) -> dict[int, Batch]:
-    """The last batch that ends in the same file as each, and went on from its end."""
-    found: dict[int, Batch] = {}
+    """Return for each batch the last one that continued from its end and ends in the same file."""
+    speakers: dict[int, Batch] = {}
     for before, later in reversed(list(pairwise(chosen))):
         assert before.end is not None and later.end is not None, "they are acknowledged"
         if later.predecessor == before.id and later.end.at.file == before.end.at.file:
-            found[before.id] = found.get(later.id, later)
-    return found
+            speakers[before.id] = speakers.get(later.id, later)
+    return speakers
 
 
 def recapture(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segment, ...] | str:
-    """The batch's segments once more, their files in the scratch folder; or why it cannot be read
-    again, so that its changelog is all there is. Writes nothing else."""
+    """Capture the batch again and return its segments, whose files are in the scratch folder; or
+    return why it cannot be captured again. Nothing else is written."""
     if (why := facts.why_not(batch)) is not None:
         return why
     try:
@@ -291,18 +295,19 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
     )
     LogReading(basis, segmenter, keeps=True, warms=False).run()
     segments = tables.files.finish()
-    other = _told_otherwise(batch, tables.changes, recorded, segments) or _happened_otherwise(
+    mismatch = _changes_differ(batch, tables.changes, recorded, segments) or _events_differ(
         events,
         tables.events,
         learnt=any(version.table in captured for version in basis.structures.history.versions),
     )
-    return segments if other is None else other
+    return segments if mismatch is None else mismatch
 
 
 def _as_then(work: Workplace, batch: Batch) -> Workplace:
+    """Return the workplace with the patterns that the batch was captured with."""
     scopes = work.ledger.capture_scopes(work.source.name)
-    then = [scope.patterns for scope in scopes if scope.batch <= batch.id]
-    return replace(work, source=replace(work.source, patterns=then[-1])) if then else work
+    patterns = [scope.patterns for scope in scopes if scope.batch <= batch.id]
+    return replace(work, source=replace(work.source, patterns=patterns[-1])) if patterns else work
 
 
 def _begun(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
@@ -310,16 +315,19 @@ def _begun(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
     if batch.follows is not None:
         before = work.ledger.live_batches(work.source.name, batch.follows, batch.follows)
         witness = before[0].witness if before and before[0].end == batch.start else None
-    # One that went on by GTIDs began at a file's beginning, before transactions of its set.
-    known = batch.start.gtid_set if batch.predecessor is None else GtidSet()
+    # A batch that continued by GTIDs began at the start of a file, whose first transactions may
+    # already be in its GTID set.
+    captured = batch.start.gtid_set if batch.predecessor is None else GtidSet()
     why = f"batch {batch.id} is read again"
-    return read_again_at(batch.start, witness, facts, why, leave_out=known, by_gtid=batch.by_gtid)
+    return read_again_at(
+        batch.start, witness, facts, why, leave_out=captured, by_gtid=batch.by_gtid
+    )
 
 
-def _states_then(work: Workplace, known: Iterable[TableName]) -> dict[TableName, TableState]:
-    """Those of the tables that the lake had something of before, all captured."""
+def _states_then(work: Workplace, tables: Iterable[TableName]) -> dict[TableName, TableState]:
+    """Return the states of tables that were captured before the batch, all following."""
     states = work.ledger.table_states(work.source.name)
-    return {table: states[table].started() for table in known}
+    return {table: states[table].started() for table in tables}
 
 
 def _says_updated(work: Workplace, recorded: Sequence[Segment], table: TableName) -> bool:
@@ -330,7 +338,8 @@ def _says_updated(work: Workplace, recorded: Sequence[Segment], table: TableName
 
 
 def _policies_then(work: Workplace, events: Sequence[TableEvent], table: TableName) -> LakePolicies:
-    """The table's policies; but a TRUNCATE is ignored if it was then, which the record tells."""
+    """Return the table's policies, except that a TRUNCATE is ignored if it was ignored in the first
+    capture, which the recorded events show."""
     taken = any(event.table == table and event.kind is TableEventKind.TRUNCATED for event in events)
     truncates = Truncates.DELETE if taken else Truncates.IGNORE
     return replace(work.source.policies_of(table), deletes=Deletes.REMOVE, truncates=truncates)
@@ -339,30 +348,31 @@ def _policies_then(work: Workplace, events: Sequence[TableEvent], table: TableNa
 def _copies_then(
     events: Sequence[TableEvent], effects: Sequence[Effect]
 ) -> Mapping[TableName, FromMirror]:
-    """Where rows were copied inside the lake then, which the record tells."""
-    was = {(event.table, event.origin) for event in events}
+    """Return the tables whose rows were copied inside the lake in the first capture, which the
+    recorded events show."""
+    copied = {(event.table, event.origin) for event in events}
     return {
         table: FromMirror(origin)
         for table, origin in whence(effects).items()
-        if (table, origin) in was
+        if (table, origin) in copied
     }
 
 
-# -- whether it is what was recorded -----------------------------------------------------------
+# -- the comparison with what was recorded -----------------------------------------------------
 
 
-def _told_otherwise(
+def _changes_differ(
     batch: Batch, changes: int, recorded: Sequence[Segment], segments: Sequence[Segment]
 ) -> str | None:
     if changes != batch.changes:
         return f"the log has {changes} changes now where {batch.changes} were captured"
     before, after = (
-        {(segment.table, segment.schema_version): _numbers(segment) for segment in some}
-        for some in (recorded, segments)
+        {(segment.table, segment.schema_version): _numbers(segment) for segment in captured}
+        for captured in (recorded, segments)
     )
-    for key in sorted(before.keys() | after.keys()):
-        if before.get(key) != after.get(key):
-            return f"the changes of {key[0]} would have other numbers than they were given"
+    for table, version in sorted(before.keys() | after.keys()):
+        if before.get((table, version)) != after.get((table, version)):
+            return f"the changes of {table} would have other sequence numbers than were recorded"
     return None
 
 
@@ -371,17 +381,17 @@ def _numbers(segment: Segment) -> tuple[object, ...]:
     return segment.counts, segment.first_sequence, segment.last_sequence, images
 
 
-def _happened_otherwise(
+def _events_differ(
     recorded: Sequence[TableEvent], events: Sequence[TableEvent], *, learnt: bool
 ) -> str | None:
     if learnt:
-        return "its statements would give structures that are not in the recorded history"
+        return "its statements would yield structures that are not in the recorded history"
     before, after = (
         [
             (event.table, event.kind, event.sequence, event.version, event.place)
-            for event in sorted(some, key=lambda one: one.table)
+            for event in sorted(captured, key=lambda event: event.table)
             if event.kind is not TableEventKind.REBUILT
         ]
-        for some in (recorded, events)
+        for captured in (recorded, events)
     )
-    return None if before == after else "its statements would do something else to the tables"
+    return None if before == after else "its statements would affect the tables differently"

@@ -1,9 +1,8 @@
-"""Replay: the batches of a span once more, and nothing else moves.
+"""Replay: the batches of a span are captured and merged again; positions do not move.
 
-Each batch is read again from the log where that is possible, else its changelog is all there is.
-Files that hold something else, or are damaged, are replaced; then the mirrors are held against
-their changelogs, key by key. So what is right already is not written, and a replay that is
-repeated writes nothing.
+Each batch is read again from the log if the log still has it, otherwise from its changelog. Files
+that differ or are damaged are replaced; then the mirrors are compared with their changelogs, key by
+key. Only what is wrong is written, so a repeated replay writes nothing.
 """
 
 from __future__ import annotations
@@ -50,9 +49,9 @@ from pipeline.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class BatchReplayed:
-    """One batch of the span. `as_recorded`: why the log does not tell it again; None where it was
-    read, or would be. `segments`: what was found of it; nothing in a plan. `revision`: how often
-    its files were replaced so far."""
+    """One batch of the span. `as_recorded`: why it cannot be read again from the log; None if it
+    was, or would be. `segments`: how its files compare; empty in a plan. `revision`: how often its
+    files were replaced so far."""
 
     batch: Batch
     as_recorded: str | None
@@ -62,9 +61,9 @@ class BatchReplayed:
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """What a replay did, or would find. `tables`: those that it is about. `early`: where the lake
-    ends, if the span goes on behind that. `committed`: whether it may have written. `changelogs`:
-    those of these tables that list, or listed, other files than the ledger's."""
+    """The outcome or the plan of a replay. `tables`: the tables in question. `early`: the lake's
+    end, if the span ends after it. `committed`: the replay was allowed to write. `changelogs`:
+    those of these tables that list, or listed, other files than the ledger records."""
 
     span: Span
     batches: tuple[BatchReplayed, ...]
@@ -81,19 +80,19 @@ class ReplayReport:
 
     @property
     def differs(self) -> bool:
-        """Whether the lake has, or had, something else than the span says."""
+        """The lake has, or had, something else than the span's changes."""
         standings = {segment.standing for segment in self.segments}
         wrong = not standings.isdisjoint({SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED})
         return wrong or bool(self.changelogs) or any(mirror.wrong for mirror in self.mirrors)
 
     @property
     def wrong_changelogs(self) -> tuple[Agreement, ...]:
-        """Changelogs that list other files than the ledger's still."""
-        return tuple(one for one in self.changelogs if one.left is not None)
+        """Changelogs that still list other files than the ledger records."""
+        return tuple(changelog for changelog in self.changelogs if changelog.left is not None)
 
     @property
     def left(self) -> tuple[SegmentFound, ...]:
-        """Damaged files that nothing could be put in the place of."""
+        """Damaged files that could not be replaced."""
         damaged = (
             segment for segment in self.segments if segment.standing is SegmentStanding.DAMAGED
         )
@@ -103,8 +102,8 @@ class ReplayReport:
 def plan_replay(
     work: Workplace, span: Span, only: frozenset[TableName] | None = None
 ) -> ReplayReport:
-    """Which batches a replay would take, and whether the log still has them; changes nothing and
-    needs no lease."""
+    """Return which batches a replay would take, and whether the log still has them. Nothing is
+    changed, and no lease is needed."""
     chosen = select(work, span, only)
     if not chosen.batches:
         return ReplayReport(span, (), (), early=chosen.early)
@@ -125,11 +124,11 @@ def replay(
     commit: bool = True,
     show_values: bool = False,
 ) -> ReplayReport:
-    """Carry it out; without `commit` the same reading and comparing, and nothing is written, but
-    it is told which rows differ, and with `show_values` in what.
+    """Replay a span. Without `commit`, read and compare in the same way and report the rows that
+    differ (`show_values`: with their values), but write nothing.
 
-    `BatchesWait` while captured batches are not merged, `SpanRefused` for a span outside of what
-    was captured. Repeating it changes nothing; cut off, the next run or replay ends it.
+    Raise `BatchesWait` while captured batches are not merged, and `SpanRefused` for a span outside
+    of what was captured. If the process dies, the next run or replay finishes its writes.
     """
     clock = perf_counter()
     require_agreement(work)
@@ -154,18 +153,18 @@ def replay(
         comparison = SegmentComparison(work, only, details)
         facts = SpanFacts.of(work, chosen.batches)
         read = [_read(work, batch, only, facts, comparison) for batch in chosen.batches]
-        found = [segment for _, _, segments in read for segment in segments]
-        if commit and (waits := revise.waiting(work, found)):
-            read = [(batch, why, _that_wait(some, waits)) for batch, why, some in read]
-            found = [segment for _, _, segments in read for segment in segments]
-        revision = revise.begin(work, lease, found) if commit else None
+        compared = [segment for _, _, segments in read for segment in segments]
+        if commit and (waits := revise.waiting(work, compared)):
+            read = [(batch, why, _that_wait(segments, waits)) for batch, why, segments in read]
+            compared = [segment for _, _, segments in read for segment in segments]
+        revision = revise.begin(work, lease, compared) if commit else None
         if revision is not None:
             revise.carry_out(work, lease, revision)
-            # What is listed now may be the last that a changelog lacked.
+            # The revision may have listed the last files that a changelog lacked.
             changelogs = _latest(changelogs, _agreed(work, lease, chosen, commit=True))
         mirrors = []
         for done, table in enumerate(chosen.tables, start=1):
-            fresh = () if commit else [segment for segment in found if segment.table == table]
+            fresh = () if commit else [segment for segment in compared if segment.table == table]
             mirrors.append(heal(work, lease, table, chosen.batches, fresh=fresh, details=details))
             work.progress.tell(tables_done("merge", done, len(chosen.tables), table))
     finally:
@@ -175,7 +174,8 @@ def replay(
     report = ReplayReport(
         span,
         tuple(
-            BatchReplayed(batch, why, some, counts.get(batch.id, 0)) for batch, why, some in read
+            BatchReplayed(batch, why, segments, counts.get(batch.id, 0))
+            for batch, why, segments in read
         ),
         chosen.tables,
         tuple(mirrors),
@@ -192,51 +192,56 @@ def replay(
 def _that_wait(
     segments: Iterable[SegmentFound], waits: Mapping[tuple[int, TableName, int], str]
 ) -> tuple[SegmentFound, ...]:
-    """These segments; those that wait without the files that were read again."""
-    keys = ((one, (one.batch, one.table, one.schema_version)) for one in segments)
+    """Return the segments, without new files for those that must wait."""
+    keys = (
+        (segment, (segment.batch, segment.table, segment.schema_version)) for segment in segments
+    )
     return tuple(
-        replace(one, fresh=(), waits=waits[key]) if key in waits else one for one, key in keys
+        replace(segment, fresh=(), waits=waits[key]) if key in waits else segment
+        for segment, key in keys
     )
 
 
 def _agreed(
     work: Workplace, lease: Lease, chosen: Selection, *, commit: bool
 ) -> tuple[Agreement, ...]:
-    """Changelogs that list other files than were recorded are set right as a whole: a compaction
-    puts rows of any batches into one file. Whatever else somebody did there the next run tells."""
+    """Correct the changelogs that list other files than were recorded, and return them. Each is
+    corrected as a whole, because a compaction puts rows of any batches into one file. The next run
+    reports other foreign commits."""
     source = work.source.name
     looked, states = work.ledger.looked(source), work.ledger.table_states(source)
     tables = [states[table] for table in chosen.tables if table in states]
-    found = []
+    source_tables = map(partial(source_table, source), SourceTable)
+    agreements = []
     for changelog in (
         *changelogs_of(source, tables),
-        *(
-            one
-            for one in map(partial(source_table, source), SourceTable)
-            if _moved(work, one, looked)
-        ),
+        *(table for table in source_tables if _moved(work, table, looked)),
     ):
         folder = changelog.folder
         agreement = set_right(work, lease if commit else None, changelog, looked.get(folder))
         if agreement.found or agreement.left or agreement.commits:
-            found.append(agreement)
+            agreements.append(agreement)
             work.progress.note(f"{folder}: {agreement.told}")
         if commit and agreement.error is None and agreement.left is None and folder in looked:
             work.ledger.note_looked(lease, {folder: agreement.version})
-    return tuple(found)
+    return tuple(agreements)
 
 
 def _moved(work: Workplace, changelog: ChangelogTable, looked: Mapping[str, int]) -> bool:
+    """Return whether the table has commits after the last look."""
     folder = changelog.folder
     return folder in looked and not work.changelog.ends_at(folder, looked[folder])
 
 
 def _latest(before: Sequence[Agreement], after: Sequence[Agreement]) -> tuple[Agreement, ...]:
-    """The last word on each changelog. What nothing is said of any more was set right, by a
-    revision where it was not before."""
-    said = {one.changelog: one for one in after}
-    told = {one.changelog: replace(one, left=None, revised=one.left is not None) for one in before}
-    return (*{**told, **said}.values(),)
+    """Return the newest result for each changelog. One that no longer appears was corrected: by
+    the revision, if it was not before."""
+    settled = {
+        agreement.changelog: replace(agreement, left=None, revised=agreement.left is not None)
+        for agreement in before
+    }
+    newest = {agreement.changelog: agreement for agreement in after}
+    return (*(settled | newest).values(),)
 
 
 def _read(
@@ -246,7 +251,7 @@ def _read(
     facts: SpanFacts,
     comparison: SegmentComparison,
 ) -> tuple[Batch, str | None, tuple[SegmentFound, ...]]:
-    """Why the log does not tell the batch again, if it does not; and what was found of it."""
+    """Return the batch, why it cannot be read again (None if it was), and how its files compare."""
     segments = content_of(work.ledger, batch.source, batch.id).segments
     if not any(only is None or segment.table in only for segment in segments):
         return batch, None, ()
@@ -254,12 +259,12 @@ def _read(
     why = read if isinstance(read, str) else None
     if why is not None:
         work.progress.note(f"batch {batch.id} is replayed from its changelog alone: {why}")
-    found = comparison.found(batch, () if isinstance(read, str) else read)
-    for one in found:
-        if one.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
-            said = one.why or one.standing.value
-            work.progress.note(f"batch {batch.id}, {one.table}: {said}")
-    return batch, why, tuple(found)
+    compared = comparison.compare(batch, () if isinstance(read, str) else read)
+    for segment in compared:
+        if segment.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
+            problem = segment.why or segment.standing.value
+            work.progress.note(f"batch {batch.id}, {segment.table}: {problem}")
+    return batch, why, tuple(compared)
 
 
 def _decision(report: ReplayReport) -> Decision:

@@ -1,7 +1,7 @@
-"""Files that were captured again, put in the place of those that the lake has.
+"""Revisions: files that were captured again replace those that the changelogs list.
 
-First the ledger (an open revision), then the files at their place, then one commit per changelog,
-then the ledger again. Whoever finds an open revision goes on with it: each step is made once.
+The order is: the ledger (an open revision), the files at their place, one commit per changelog, the
+ledger again. A process that finds an open revision continues it; each step takes effect once.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from pipeline.table import TableName
 
 
 def begin(work: Workplace, lease: Lease, segments: Sequence[SegmentFound]) -> Revision | None:
-    """Commit to the files that are to be replaced; None where none is."""
-    wanted = [segment for segment in segments if segment.replaced]
-    if not wanted:
+    """Record an open revision of the files to replace, and return it; None if there are none."""
+    replaced = [segment for segment in segments if segment.replaced]
+    if not replaced:
         return None
-    return work.ledger.begin_revision(lease, [_revised(segment) for segment in wanted])
+    return work.ledger.begin_revision(lease, [_revised(segment) for segment in replaced])
 
 
 def _revised(segment: SegmentFound) -> RevisedSegment:
@@ -45,8 +45,9 @@ def _revised(segment: SegmentFound) -> RevisedSegment:
 
 
 def carry_out(work: Workplace, lease: Lease, revision: Revision) -> None:
-    """Bring the files to their changelogs, one commit each, and settle. `SegmentsLost` where a
-    file is gone of which some changelog may have a part already."""
+    """Bring the files to their changelogs in one commit each, and settle the revision. Raise
+    `SegmentsLost` if a new file is missing. The revision is then given up, unless a changelog
+    already lists a part of it."""
     parts = [_Part.of(work, segment) for segment in revision.segments]
     source = work.source.name
     work.ledger.require_held(lease)
@@ -54,14 +55,17 @@ def carry_out(work: Workplace, lease: Lease, revision: Revision) -> None:
         work.segments.bring(scratch_path(source, part.folder), part.folder, part.new.files)
     changelogs = _by_changelog(parts)
     try:
-        for changelog, some in changelogs.items():
-            _commit(work, lease, revision, changelog, some)
+        for changelog, revised_parts in changelogs.items():
+            _commit(work, lease, revision, changelog, revised_parts)
     except SegmentsLost as error:
-        if any(_is_begun(work, one.folder, some) for one, some in changelogs.items()):
+        if any(
+            _is_begun(work, changelog.folder, revised_parts)
+            for changelog, revised_parts in changelogs.items()
+        ):
             raise SegmentsLost(
-                f"a replay that was cut off cannot be ended: {error.message}",
-                hint="restore the file from a copy of the lake, then run again; or "
-                f"`lockstep recover --source {work.source.name}` takes back what of it was done",
+                f"an interrupted replay cannot be finished: {error.message}",
+                hint="restore the file from a copy of the lake, then run again; or take back the "
+                f"replay with `lockstep recover --source {work.source.name}`",
             ) from error
         work.ledger.end_revision(lease, revision, settled=False)
         raise
@@ -72,7 +76,7 @@ def carry_out(work: Workplace, lease: Lease, revision: Revision) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A segment, its files of today, and those that are to come."""
+    """A segment with its recorded files (`old`) and those that replace them (`new`)."""
 
     new: RevisedSegment
     old: Segment
@@ -93,8 +97,8 @@ class _Part:
 
 
 def _passed(work: Workplace, changelogs: Iterable[ChangelogTable]) -> Iterator[tuple[str, int]]:
-    """Those to which nobody else committed since the last look, with their newest versions. The
-    next look at any other tells what somebody did there."""
+    """Yield the changelogs to which nobody else committed since the last look, with their newest
+    versions. For others the next look must report the foreign commits."""
     before = work.ledger.looked(work.source.name)
     for folder in (changelog.folder for changelog in changelogs):
         if folder in before:
@@ -106,8 +110,9 @@ def _passed(work: Workplace, changelogs: Iterable[ChangelogTable]) -> Iterator[t
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """What a changelog is to list otherwise once it has the new files. `doubles`: why it cannot be
-    given them: rows of theirs may be in files that nobody recorded, and that have others' too."""
+    """The change to a changelog's list of files. `doubles`: why the new files cannot be listed: a
+    foreign file may hold their rows together with rows of other batches, so that rows would appear
+    twice or get lost."""
 
     gone: Sequence[str]
     come: Sequence[SegmentFile]
@@ -121,34 +126,34 @@ def _listing(work: Workplace, changelog: ChangelogTable, parts: Iterable[_Part])
         for file in part.old.files:
             files.pop(file.path, None)
         new |= {file.path: file for file in part.new.files}
-    found = found_in(work, changelog, replace(recorded, files=files | new))
-    others = [file for file in found.lacking if file.path not in new]
-    lost = lost_files(work, changelog, others)
-    unnamed = [path for path in found.surplus if written_for(path) is None]
-    doubles = why_left(work, changelog, unnamed, lost)
-    back = [file for file in others if file.path not in lost]
-    return _Listing(found.surplus, [*new.values(), *back], doubles)
+    mismatch = found_in(work, changelog, replace(recorded, files=files | new))
+    unlisted = [file for file in mismatch.lacking if file.path not in new]
+    lost = lost_files(work, changelog, unlisted)
+    foreign = [path for path in mismatch.surplus if written_for(path) is None]
+    doubles = why_left(work, changelog, foreign, lost)
+    listed_again = [file for file in unlisted if file.path not in lost]
+    return _Listing(mismatch.surplus, [*new.values(), *listed_again], doubles)
 
 
 def waiting(
     work: Workplace, segments: Iterable[SegmentFound]
 ) -> dict[tuple[int, TableName, int], str]:
-    """Segments whose new files must not be listed yet, by batch, table and version, and why: their
-    rows are in a file that nobody recorded, which may have the only rows of others."""
+    """Return the segments whose new files must not be listed yet, by batch, table and version, with
+    the reason: a foreign file has their rows, and perhaps the only copy of other rows."""
     parts = [_Part.of(work, _revised(segment)) for segment in segments if segment.replaced]
     return {
         (part.new.batch, part.new.table, part.new.schema_version): why
-        for changelog, some in _by_changelog(parts).items()
-        if (why := _listing(work, changelog, some).doubles) is not None
-        for part in some
+        for changelog, grouped in _by_changelog(parts).items()
+        if (why := _listing(work, changelog, grouped).doubles) is not None
+        for part in grouped
     }
 
 
 def _by_changelog(parts: Iterable[_Part]) -> dict[ChangelogTable, list[_Part]]:
-    found: dict[ChangelogTable, list[_Part]] = {}
+    grouped: dict[ChangelogTable, list[_Part]] = {}
     for part in parts:
-        found.setdefault(part.changelog, []).append(part)
-    return found
+        grouped.setdefault(part.changelog, []).append(part)
+    return grouped
 
 
 def _commit(
@@ -158,12 +163,12 @@ def _commit(
     changelog: ChangelogTable,
     parts: Sequence[_Part],
 ) -> None:
-    """All files go that are neither new nor recorded: those of before, those of revisions that the
-    ledger does not know, and somebody else's."""
+    """List the new files and remove every file that is neither new nor recorded: replaced files,
+    files of revisions that the ledger does not know, and foreign files."""
     folder, numbers = changelog.folder, [part.new.batch for part in parts]
     if work.changelog.listed(folder) is None:
         raise SegmentsLost(
-            f"there is no changelog at {folder}, and the ledger knows of one",
+            f"the ledger records a changelog at {folder}, and there is none",
             hint="mount or restore the lake's folder, then repeat the replay",
         )
     listing = _listing(work, changelog, parts)

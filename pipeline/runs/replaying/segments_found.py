@@ -1,4 +1,4 @@
-"""What the lake has of a batch, held against what was read again."""
+"""The comparison of a batch's segments in the lake with the same segments read again."""
 
 from __future__ import annotations
 
@@ -23,22 +23,21 @@ from pipeline.table import TableName
 
 
 class SegmentStanding(StrEnum):
-    """What a segment's files were found to be."""
+    """How a segment's files compare."""
 
     SAME = "same"
-    """They hold what the log says."""
+    """They hold the changes that the log has."""
     DIFFERENT = "different"
-    """They hold something else."""
+    """They hold other changes than the log."""
     DAMAGED = "damaged"
-    """They are not what was recorded, or the changelog does not list them."""
+    """They differ from what was recorded, or the changelog does not list them."""
     UNTOLD = "untold"
-    """They are what was recorded; the log was not read again."""
+    """They are as recorded; the log was not read again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What is told of rows that differ: of how many for each file or table, and whether their
-    values are."""
+    """The extent of a report on rows that differ. `most`: rows for each segment or table."""
 
     most: int = 500
     show_values: bool = False
@@ -46,10 +45,10 @@ class Details:
 
 @dataclass(frozen=True, slots=True)
 class SegmentFound:
-    """One segment of a batch; `why`: what is wrong with its files, for DAMAGED. `fresh`: the
-    files in the scratch folder that are to stand in their place. `wrong`: how many row images are
-    others, `columns`: in which columns, `rows`: some of them; where that was asked for and the
-    files are DIFFERENT. `waits`: why files that the log brings again do not stand there yet."""
+    """The comparison of one segment of a batch. `why`: what is wrong with its files, if DAMAGED.
+    `fresh`: the files in the scratch folder that will replace them. `wrong`, `columns`, `rows`: the
+    number of row images that differ, the columns in which they do, and some of them; on request, if
+    DIFFERENT. `waits`: why the files cannot be replaced yet."""
 
     json_keys: ClassVar = (
         "batch",
@@ -79,8 +78,8 @@ class SegmentFound:
 
 @dataclass(slots=True)
 class SegmentComparison:
-    """The segments of one batch after the other. A changelog is asked once what it lists: nobody
-    else writes to it meanwhile, or it is not the source's lock that the pass has."""
+    """The comparison of segments, batch by batch. The files of a changelog are listed once: the
+    source's lock keeps others from writing to it meanwhile."""
 
     work: Workplace
     only: frozenset[TableName] | None
@@ -88,28 +87,28 @@ class SegmentComparison:
     _listed: dict[str, frozenset[str]] = field(default_factory=dict)
     _folders: dict[tuple[TableName, int], str] = field(default_factory=dict)
 
-    def found(self, batch: Batch, read: Iterable[Segment]) -> list[SegmentFound]:
-        """What stands in the lake of a batch, of which `read` was read again. Files in the scratch
-        folder that say nothing new go."""
-        again = {(one.table, one.schema_version): one for one in read}
-        found = []
+    def compare(self, batch: Batch, read: Iterable[Segment]) -> list[SegmentFound]:
+        """Compare the segments of a batch with those that were read again, and remove the files in
+        the scratch folder that will replace nothing."""
+        read_again = {(segment.table, segment.schema_version): segment for segment in read}
+        compared = []
         for segment in content_of(self.work.ledger, batch.source, batch.id).segments:
-            fresh = again.get((segment.table, segment.schema_version))
+            fresh = read_again.get((segment.table, segment.schema_version))
             folder = self._folder(segment)
             if self.only is None or segment.table in self.only:
-                found.append(self._found(batch, segment, fresh, folder))
-            if fresh is not None and not (found and found[-1].fresh == fresh.files):
-                self.work.segments.remove(self._waiting(folder), fresh.files)
-        return found
+                compared.append(self._compare(batch, segment, fresh, folder))
+            if fresh is not None and not (compared and compared[-1].fresh == fresh.files):
+                self.work.segments.remove(self._scratch(folder), fresh.files)
+        return compared
 
-    def _found(
+    def _compare(
         self, batch: Batch, segment: Segment, fresh: Segment | None, folder: str
     ) -> SegmentFound:
         why = next(iter(self.work.segments.damaged(folder, segment.files)), None)
         if why is None:
             listed = self._files_of(folder)
-            lacking = [file.path for file in segment.files if file.path not in listed]
-            why = f"the changelog {folder} does not list {lacking[0]}" if lacking else None
+            unlisted = [file.path for file in segment.files if file.path not in listed]
+            why = f"the changelog {folder} does not list {unlisted[0]}" if unlisted else None
         if why is not None:
             standing = SegmentStanding.DAMAGED
         elif fresh is None:
@@ -118,14 +117,16 @@ class SegmentComparison:
             same = self._same_content(folder, segment, fresh)
             standing = SegmentStanding.SAME if same else SegmentStanding.DIFFERENT
         files = () if fresh is None or standing is SegmentStanding.SAME else fresh.files
-        found = SegmentFound(batch.id, segment.table, segment.schema_version, standing, why, files)
+        compared = SegmentFound(
+            batch.id, segment.table, segment.schema_version, standing, why, files
+        )
         if fresh is None or standing is not SegmentStanding.DIFFERENT or self.details is None:
-            return found
-        return self._with_rows(found, folder, segment, fresh, self.details)
+            return compared
+        return self._with_rows(compared, folder, segment, fresh, self.details)
 
     def _with_rows(
         self,
-        found: SegmentFound,
+        compared: SegmentFound,
         folder: str,
         segment: Segment,
         fresh: Segment,
@@ -136,34 +137,34 @@ class SegmentComparison:
         )
         key = () if version.shown is None else merge_key(version.shown)
         names = version.shown_structure.names
-        own = dict(zip(names, changelog_names([*names]), strict=True))
-        shown = ("_sequence", *(own[name] for name in key))
+        stored = dict(zip(names, changelog_names([*names]), strict=True))
+        shown = ("_sequence", *(stored[name] for name in key))
         count, columns, rows = 0, dict[str, None](), list[ReplayDifference]()
         for ending in range(len(ENDINGS)):
-            told = differences(
-                self.work.segments.pieces(self._waiting(folder), files_with(fresh.files, ending)),
+            content = differences(
+                self.work.segments.pieces(self._scratch(folder), files_with(fresh.files, ending)),
                 self.work.segments.pieces(folder, files_with(segment.files, ending)),
                 most=details.most - len(rows),
             )
-            count += told.rows
-            columns |= dict.fromkeys(told.columns)
+            count += content.rows
+            columns |= dict.fromkeys(content.columns)
             rows += (
                 difference(
-                    ours,
-                    theirs,
-                    {name: ours[name] for name in shown},
+                    in_log,
+                    in_lake,
+                    {name: in_log[name] for name in shown},
                     show_values=details.show_values,
                 )
-                for ours, theirs in told.some
+                for in_log, in_lake in content.some
             )
-        return replace(found, wrong=count, columns=tuple(columns), rows=tuple(rows))
+        return replace(compared, wrong=count, columns=tuple(columns), rows=tuple(rows))
 
-    def _same_content(self, folder: str, segment: Segment, other: Segment) -> bool:
-        """Images that leave columns out are in files of their own."""
+    def _same_content(self, folder: str, segment: Segment, fresh: Segment) -> bool:
+        """Compare file by kind: images that omit columns are in files of their own."""
         return all(
             same_rows(
                 self.work.segments.pieces(folder, files_with(segment.files, ending)),
-                self.work.segments.pieces(self._waiting(folder), files_with(other.files, ending)),
+                self.work.segments.pieces(self._scratch(folder), files_with(fresh.files, ending)),
             )
             for ending in range(len(ENDINGS))
         )
@@ -174,12 +175,12 @@ class SegmentComparison:
         return self._listed[folder]
 
     def _folder(self, segment: Segment) -> str:
-        which = segment.table, segment.schema_version
-        if which not in self._folders:
-            self._folders[which] = changelog_of(self.work, segment)
-        return self._folders[which]
+        key = segment.table, segment.schema_version
+        if key not in self._folders:
+            self._folders[key] = changelog_of(self.work, segment)
+        return self._folders[key]
 
-    def _waiting(self, folder: str) -> str:
+    def _scratch(self, folder: str) -> str:
         return scratch_path(self.work.source.name, folder)
 
 
@@ -189,9 +190,9 @@ def changelog_of(work: Workplace, segment: Segment) -> str:
     return changelog_path(source, segment.table, version.generation)
 
 
-def files_with(files: Iterable[SegmentFile], more: int) -> list[SegmentFile]:
-    """Those of one ending: with so many columns more than others."""
-    return [file for file in files if file.listed + file.partial == more]
+def files_with(files: Iterable[SegmentFile], ending: int) -> list[SegmentFile]:
+    """Return the files of one ending (an index into `ENDINGS`), which have the same columns."""
+    return [file for file in files if file.listed + file.partial == ending]
 
 
 Flags = npt.NDArray[np.bool_]
@@ -199,29 +200,29 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class ContentDifference:
-    """How many rows differ, in which columns any of them does, and some of them: each as it is in
-    the one, and in the other. Where one has fewer rows, the others are not among them."""
+    """The number of rows that differ, the columns in which any of them does, and some pairs of
+    rows, as they are on each side. Rows that only one side has are counted and not in `some`."""
 
     rows: int
     columns: tuple[str, ...]
     some: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...] = ()
 
 
-def same_rows(one: Iterable[pa.Table], other: Iterable[pa.Table]) -> bool:
-    """All columns, by name, type and value."""
+def same_rows(left: Iterable[pa.Table], right: Iterable[pa.Table]) -> bool:
+    """Return whether both have the same rows, with columns of the same names, types and values."""
     return all(
         a is not None and b is not None and a.schema.equals(b.schema) and a.equals(b)
-        for a, b in _aligned(one, other)
+        for a, b in _aligned(left, right)
     )
 
 
 def differences(
-    one: Iterable[pa.Table], other: Iterable[pa.Table], *, most: int
+    left: Iterable[pa.Table], right: Iterable[pa.Table], *, most: int
 ) -> ContentDifference:
-    """In what they differ, with `most` of the rows."""
+    """Return how the rows differ, with at most `most` pairs of rows."""
     count, columns = 0, dict[str, None]()
-    some: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
-    for a, b in _aligned(one, other):
+    sample: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
+    for a, b in _aligned(left, right):
         if a is None or b is None:
             count += sum(table.num_rows for table in (a, b) if table is not None)
             continue
@@ -232,43 +233,44 @@ def differences(
                 columns[name] = None
                 wrong |= differs
         count += int(wrong.sum())
-        rows = pa.array(np.flatnonzero(wrong)[: most - len(some)])
-        some += zip(a.take(rows).to_pylist(), b.take(rows).to_pylist(), strict=True)
-    return ContentDifference(count, tuple(columns), tuple(some))
+        rows = pa.array(np.flatnonzero(wrong)[: most - len(sample)])
+        sample += zip(a.take(rows).to_pylist(), b.take(rows).to_pylist(), strict=True)
+    return ContentDifference(count, tuple(columns), tuple(sample))
 
 
-def _differs(one: pa.Table, other: pa.Table, name: str) -> Flags:
-    """Of each row; all of them where one has no such column, or of another type."""
-    if name not in one.column_names or name not in other.column_names:
-        return np.ones(one.num_rows, np.bool_)
-    ours, theirs = (table.column(name).combine_chunks() for table in (one, other))
-    if ours.type != theirs.type:
-        return np.ones(one.num_rows, np.bool_)
-    if ours.equals(theirs):
-        return np.zeros(one.num_rows, np.bool_)
-    if pa.types.is_nested(ours.type):
-        pairs = zip(ours.to_pylist(), theirs.to_pylist(), strict=True)
-        return np.array([a != b for a, b in pairs], np.bool_)
-    values = pc.fill_null(pc.not_equal(ours, theirs), True)
-    neither = pc.and_(pc.is_null(ours), pc.is_null(theirs))
-    flags = pc.and_not(values, neither).to_numpy(zero_copy_only=False)
+def _differs(a: pa.Table, b: pa.Table, name: str) -> Flags:
+    """Return for each row whether a column differs; all do if a table lacks the column or has
+    another type of it."""
+    if name not in a.column_names or name not in b.column_names:
+        return np.ones(a.num_rows, np.bool_)
+    left, right = (table.column(name).combine_chunks() for table in (a, b))
+    if left.type != right.type:
+        return np.ones(a.num_rows, np.bool_)
+    if left.equals(right):
+        return np.zeros(a.num_rows, np.bool_)
+    if pa.types.is_nested(left.type):
+        pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
+        return np.array([first != second for first, second in pairs], np.bool_)
+    unequal = pc.fill_null(pc.not_equal(left, right), True)
+    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+    flags = pc.and_not(unequal, both_null).to_numpy(zero_copy_only=False)
     return np.asarray(flags, np.bool_)
 
 
 def _aligned(
-    one: Iterable[pa.Table], other: Iterable[pa.Table]
+    left: Iterable[pa.Table], right: Iterable[pa.Table]
 ) -> Iterator[tuple[pa.Table | None, pa.Table | None]]:
-    """The same rows of both, cut alike; None behind the end of one."""
-    ones, others = _filled(one), _filled(other)
-    a, b = next(ones, None), next(others, None)
+    """Yield the rows of both in pieces of equal length; None after the end of one."""
+    lefts, rights = _filled(left), _filled(right)
+    a, b = next(lefts, None), next(rights, None)
     while a is not None or b is not None:
         count = min(table.num_rows for table in (a, b) if table is not None)
         yield (
             None if a is None else a.slice(0, count),
             None if b is None else b.slice(0, count),
         )
-        a = next(ones, None) if a is None or count == a.num_rows else a.slice(count)
-        b = next(others, None) if b is None or count == b.num_rows else b.slice(count)
+        a = next(lefts, None) if a is None or count == a.num_rows else a.slice(count)
+        b = next(rights, None) if b is None or count == b.num_rows else b.slice(count)
 
 
 def _filled(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:

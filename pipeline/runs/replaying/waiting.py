@@ -1,4 +1,4 @@
-"""Waiting for a source's lock, so that a replay comes behind the run that has it."""
+"""Waiting for a source's lock, so that a replay begins after the run that holds it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pipeline.errors import SourceBusy
 from pipeline.ports.ledger import Ledger
 from pipeline.retries import REPLAY_LOCK
 
-_TELL_EVERY = 30
-"""Tries between two sentences."""
+_REPORT_EVERY = 30
+"""Tries between two progress messages."""
 
 
 @contextmanager
@@ -25,22 +25,22 @@ def lock_when_free(
     run: str | None = None,
     in_dagster: bool = False,
 ) -> Iterator[Lease]:
-    """The source's lock, for `run` if that is who asks, however long it takes; `tell` says whose
-    end is waited for, again and again. Whoever interrupts the waiting leaves nothing behind."""
-    with ExitStack() as held:
+    """Hold the source's lock, waiting for it as long as it takes. `tell` is called now and then
+    with who holds it. An interrupt while waiting leaves nothing locked."""
+    with ExitStack() as locks:
         lock = partial(ledger.lock, source, holder, run, in_dagster=in_dagster)
-        yield _taken(held, lock, tell)
+        yield _taken(locks, lock, tell)
 
 
 def _taken(
-    held: ExitStack,
+    locks: ExitStack,
     lock: Callable[[], AbstractContextManager[Lease]],
     tell: Callable[[str], None],
 ) -> Lease:
     for number, _ in enumerate(REPLAY_LOCK.tries()):
         try:
-            return held.enter_context(lock())
+            return locks.enter_context(lock())
         except SourceBusy as error:
-            if number % _TELL_EVERY == 0:
+            if number % _REPORT_EVERY == 0:
                 tell(f"{error.message} Waiting for it.")
-    raise AssertionError("it is tried until it is taken")
+    raise AssertionError("the tries never end")
