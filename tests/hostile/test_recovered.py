@@ -172,7 +172,7 @@ def test_back_behind_every_batch(history: History) -> None:
         require_equal(branch, follower)
     for batch in (numbers[0], numbers[-1] + 1):
         with pytest.raises(
-            VersionSetUnknown, match=f"where batch {batch} ended: it knows batches 2 to"
+            VersionSetUnknown, match=f"where batch {batch} ended: it has batches 2 to"
         ):
             foresee(history.together(-1, -1).work(), batch)
 

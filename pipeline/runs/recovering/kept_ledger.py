@@ -1,12 +1,12 @@
-"""A ledger goes on with a source's folder that it does not agree with: the lake is ahead of it,
-behind it, or gone.
+"""The recovery of a ledger that continues as it is, although its lake is ahead of it, behind it, or
+gone.
 
-Nothing is taken over on trust: changelogs list what the ledger acknowledged and no more; tables
-whose mirrors differ are read from the source by the next run, and tables that the ledger does not
-know move to `_before`; the log is read on from where the ledger is.
+Nothing in the lake is trusted: changelogs list what the ledger acknowledged and no more; tables
+whose mirrors differ are re-read from MySQL by the next run; folders that the ledger does not know
+move to `_before`; the log is read from the ledger's position on.
 
-The next batch and write get numbers that nobody gave before, so that no file and no
-transaction of the other history is taken for one of this ledger's.
+The next batch and write get numbers above all that were ever given, so that no file and no
+transaction of the other history is taken for one of this ledger.
 """
 
 from __future__ import annotations
@@ -32,27 +32,28 @@ from pipeline.table import TableName
 from pipeline.table_state import Quarantine, TableCondition
 
 _FAR = 1_000_000
-"""Where the other history's log was cleaned up, its numbers are not known: so far above."""
+"""Distance to the next number if the other history's numbers are unknown, because its log was
+cleaned up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """`told`: what the two sides tell differently, a sentence. `reloads`: the tables that are read
-    from the source if the ledger goes on as it is, and why."""
+    """A disagreement between ledger and lake: a sentence (`told`), and the tables that are re-read
+    from MySQL if the ledger continues as it is, with the reasons (`reloads`)."""
 
     told: str
     reloads: tuple[tuple[TableName, str], ...]
 
 
 def apart(work: Workplace) -> Apart | None:
-    """None where the two agree; writes nothing."""
+    """Return how the ledger and the lake disagree, or None; nothing is written."""
     reloads = tuple({**_parted(work), **_files_lost(work)}.items())
     error, revision = lake_trouble(work), work.ledger.revisions(work.source.name).open
     if error is not None:
         return Apart(error.message, reloads)
     if revision is not None:
-        told = f"revision {revision.id} of a replay that was cut off is in some changelogs only"
-        return Apart(told, reloads)
+        sentence = f"revision {revision.id} of an interrupted replay is in some changelogs only"
+        return Apart(sentence, reloads)
     return Apart(f"{reloads[0][0]}: {reloads[0][1]}", reloads) if reloads else None
 
 
@@ -60,22 +61,23 @@ def _parted(work: Workplace) -> dict[TableName, str]:
     source = work.source.name
     pending, states = work.ledger.pending(source), work.ledger.table_states(source)
     return {
-        one.table: one.why
-        for one in parted(work)
-        if states[one.table].condition is not TableCondition.DROPPED or one.table in pending
+        differing.table: differing.why
+        for differing in parted(work)
+        if states[differing.table].condition is not TableCondition.DROPPED
+        or differing.table in pending
     }
 
 
 def move_away(work: Workplace, folder: str) -> str:
-    """Where the folder is from here on, relative to the lake."""
+    """Move a folder to `_before`, and return its new place relative to the lake."""
     return work.claims.move_away(folder, f"{work.clock():%Y%m%dT%H%M%SZ}")
 
 
 def keep_ledger(
     work: Workplace, lease: Lease, reloads: Iterable[tuple[TableName, str]]
 ) -> tuple[tuple[tuple[str, Restated], ...], tuple[str, ...]]:
-    """Return what changed in changelogs, by folder, and where the folders are now that the ledger
-    does not know."""
+    """Make the lake agree with the ledger. Return what changed in changelogs, by folder, and the
+    new places of folders that the ledger does not know."""
     source = work.source.name
     highest = _number_above(work, lease)
     newest = work.ledger.cursors(source).captured
@@ -83,12 +85,12 @@ def keep_ledger(
     work.ledger.require_held(lease)
     _go_back(work, newest.batch, highest)
     if (revision := work.ledger.revisions(source).open) is not None:
-        # The changelogs list what there was before.
+        # Changelogs are restated with the files from before the revision.
         work.ledger.end_revision(lease, revision, settled=False)
     states = work.ledger.table_states(source)
-    for table, said in reloads:
-        why = owed(said)
-        work.ledger.quarantine(lease, Quarantine.of(table, why, str(newest.position.at)))
+    for table, reason in reloads:
+        error = owed(reason)
+        work.ledger.quarantine(lease, Quarantine.of(table, error, str(newest.position.at)))
         work.ledger.record_event(lease, table, LakeRestarted())
         mirror = states[table].mirror
         work.ledger.note_looked(lease, {mirror: work.mirrors.version(mirror)})
@@ -107,27 +109,27 @@ def keep_ledger(
 
 
 def _files_lost(work: Workplace) -> dict[TableName, str]:
-    """Tables with changes that were captured, not merged, and are in no file any more."""
-    found: dict[TableName, str] = {}
+    """Return the tables whose captured changes are lost before their merge, with the reason."""
+    reasons: dict[TableName, str] = {}
     pending = work.ledger.pending(work.source.name)
     for damage in damages_of(work):
         tables = [table for table, numbers in pending.items() if damage.batch.id in numbers]
-        found |= dict.fromkeys(tables, f"captured changes of it are lost: {damage.why}")
-    return found
+        reasons |= dict.fromkeys(tables, f"captured changes of it are lost: {damage.why}")
+    return reasons
 
 
 def _go_back(work: Workplace, newest: int, highest: int) -> None:
-    """Record what is void before any table is changed: what the ledger does not know. What it has
-    counts, even if another one had gone back from it."""
+    """Declare batches that the ledger does not know void, before any table is changed. Batches that
+    it has count again, even if another ledger had declared them void."""
     folder = said_by(work, work.ledger.identity())
-    counts = contradicted(work, folder)
-    kept = tuple(span for span in folder.void if span not in counts)
-    work.claims.write(replace(folder, void=kept).gone_back(newest, highest))
+    counting = contradicted(work, folder)
+    void = tuple(span for span in folder.void if span not in counting)
+    work.claims.write(replace(folder, void=void).gone_back(newest, highest))
 
 
 def _number_above(work: Workplace, lease: Lease) -> int:
-    """Go on above all numbers that commits or files of the other history may have; return the
-    highest of its batches."""
+    """Let numbers continue above all that commits or files of the other history may have, and
+    return the highest of its batches."""
     source = work.source.name
     folder = said_by(work, work.ledger.identity())
     batches = [folder.batch or 0, *(span.through for span in folder.void)]
@@ -150,22 +152,22 @@ def _number_above(work: Workplace, lease: Lease) -> int:
 
 
 def _inherits(work: Workplace) -> Callable[[int], bool]:
-    """Return which batches count although the ledger does not have them: those that it took over
-    when it was made from the lake. Changes that were forgotten stay so."""
+    """Return a test of whether a batch counts although the ledger does not have it: one that the
+    ledger adopted when it was made from the lake. Forgotten changes stay forgotten."""
     source = work.source.name
     inherited, above = work.ledger.inherited(source), work.ledger.forgotten(source).through
     void = said_by(work, work.ledger.identity()).void
 
     def counts(batch: int) -> bool:
-        taken = any(batch in span for span in inherited)
-        return batch > above and taken and not any(batch in span for span in void)
+        adopted = any(batch in span for span in inherited)
+        return batch > above and adopted and not any(batch in span for span in void)
 
     return counts
 
 
 def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restated]]:
-    """Each changelog lists what the ledger acknowledged: batches that it captured and did not
-    merge are published by the next run."""
+    """Let each changelog list what the ledger acknowledged. Batches that were captured but not
+    merged are published by the next run."""
     ledger, source = work.ledger, work.source.name
     looked: dict[str, int | None] = {}
     inherits = _inherits(work)
@@ -175,13 +177,13 @@ def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restated]]:
         table = changelog.table if isinstance(changelog.table, TableName) else None
         above = ledger.forgotten(source, table).through
         recorded = recorded_batches(work, changelog).items()
-        own = {number: some for number, some in recorded if number not in waiting}
-        files = [file for number, some in own.items() if number > above for file in some]
+        merged = {number: files for number, files in recorded if number not in waiting}
+        files = [file for number, own in merged.items() if number > above for file in own]
         for file, size in (work.changelog.listed(changelog.folder) or {}).items():
             batch = batch_of(file)
             if batch is not None and inherits(batch):
                 files.append(SegmentFile(file, 0, size, ""))
-        newest = max(own, default=0)
+        newest = max(merged, default=0)
         done = work.changelog.restate(
             changelog.folder,
             app_id=changelog.app_id,

@@ -1,19 +1,18 @@
-"""`lockstep recover`: a ledger and a source's folder in the lake agree again. Which of the two
-follows the other, `pipeline.recovery.decide` tells; a ledger that goes on as it is has
-`kept_ledger`. Here a ledger that holds nothing of the source goes on with its lake.
+"""`lockstep recover`: make a ledger and a source's folder in the lake agree again.
+`pipeline.recovery.decide` chooses which side follows the other. `kept_ledger` serves a ledger that
+continues as it is; this module makes a new ledger from the lake.
 
-In the lake first, then in the ledger, then the folder's claim; what was cut off is done again.
+The order is: the lake, the ledger, the folder's claim. An interrupted recovery is repeated.
 
-1. The folder's claim says that all batches after the one it goes back to are void: no later
-   recovery goes on after one of them, although mirrors may still show it. Some are not set back,
-   because they are read again or are of tables that no earlier batch had, and not each batch is
-   one that `_transactions` lists.
-2. Changelogs list nothing behind the batch, and mirrors that show later ones show it once more:
-   commits of metadata, which the next try finds done.
-3. One batch stands for all that was ever captured: it ends where the lake ends, and its changes
-   are the numbers that were given. Tables take their mirrors over in a new generation, so no
-   transaction and no file of before is taken for one of this ledger's.
-4. The folder belongs to this ledger.
+1. The folder's claim declares all batches after the chosen one void, so that no later recovery
+   continues after one of them. Mirrors may still show a void batch: a mirror is not restored if its
+   table is re-read, or if no earlier batch has it. Nor does `_transactions` list all batches.
+2. Changelogs stop listing what came after the batch, and mirrors that show later batches are
+   restored to it. These are commits of metadata, which a repeated recovery finds done.
+3. One batch is recorded in place of everything captured before: it ends where the lake ends, and
+   counts the changes whose sequence numbers were given. Tables adopt their mirrors in a new
+   generation, so that no earlier transaction or file is taken for one of this ledger.
+4. The folder is claimed for this ledger.
 """
 
 from __future__ import annotations
@@ -65,11 +64,11 @@ from pipeline.table_state import Extent, Handover, TableCondition, TableState
 
 @dataclass(frozen=True, slots=True)
 class RecoveryOutcome:
-    """What `recover` does. `told`: what the ledger and the lake tell differently; `plan`: where a
-    ledger that is made from the lake goes on, and `cut`: changelogs that no longer list what came
-    after that; `reloads`: tables that the next run reads from the source, and why. Once it is done
-    for a ledger that goes on as it is, `restated`: changelogs by folder, and `moved_to`: where
-    folders are now that were moved away, relative to the lake."""
+    """The outcome of a recovery. `told`: how the ledger and the lake disagree. `plan`: where a
+    ledger made from the lake continues; `cut`: changelogs that stop listing what came after that.
+    `reloads`: tables that the next run re-reads from MySQL, and why. For a ledger that continues as
+    it is: `restated`, the changed changelogs by folder, and `moved_to`, the new places of folders
+    that were moved away, relative to the lake."""
 
     case: Case
     told: str | None = None
@@ -83,9 +82,9 @@ class RecoveryOutcome:
 def foresee(
     work: Workplace, behind: int | None = None, *, start_over: bool = False
 ) -> RecoveryOutcome:
-    """What it would do; writes nothing. `behind`: the batch to go back behind, which is shown
-    with a ledger that holds the source, too. `ForeignCommit`, `PositionPurged`,
-    `VersionSetUnknown` where it cannot."""
+    """Return what a recovery would do; nothing is written. `behind`: the batch after which the
+    ledger is to continue; with it, the outcome is also shown for a ledger that holds the source.
+    Raise `ForeignCommit`, `PositionPurged` or `VersionSetUnknown` if it is impossible."""
     return _foreseen(work, behind, start_over, only_shown=True)[0]
 
 
@@ -98,7 +97,7 @@ def recover(
     behind: int | None = None,
     start_over: bool = False,
 ) -> RecoveryOutcome:
-    """Do it, and record who wanted it and why."""
+    """Carry out the recovery, and record who ordered it and why."""
     done, basis = _foreseen(work, behind, start_over, only_shown=False)
     if basis is not None:
         return _from_lake(work, lease, basis, done, author, reason)
@@ -121,10 +120,10 @@ def recover(
 def _foreseen(
     work: Workplace, behind: int | None, start_over: bool, *, only_shown: bool
 ) -> tuple[RecoveryOutcome, RecoveryBasis | None]:
-    found = cache(lambda: apart(work))
+    disagreement = cache(lambda: apart(work))
     case = case_of(
         _standing(work),
-        lambda: found() is not None,
+        lambda: disagreement() is not None,
         lambda: work.claims.read(work.source.name) != Unclaimed(empty=True),
         back_to=behind is not None,
         start_over=start_over,
@@ -137,13 +136,15 @@ def _foreseen(
     if case is Case.START_OVER:
         trouble = lake_trouble(work)
         return RecoveryOutcome(case, None if trouble is None else trouble.message), None
-    if case is Case.KEEP_LEDGER and (differing := found()) is not None:
+    if case is Case.KEEP_LEDGER and (differing := disagreement()) is not None:
         return RecoveryOutcome(case, differing.told, reloads=differing.reloads), None
     return RecoveryOutcome(case), None
 
 
 def _standing(work: Workplace) -> Standing:
-    """What another ledger, or a run, did to the lake since shows in its tables."""
+    """Return whether this ledger has nothing of the source, was just made from the lake, or holds
+    the source. A ledger that was just made has one batch and adopted tables, and nobody has
+    committed to the lake since."""
     source = work.source.name
     cursors = work.ledger.cursors(source)
     newest = cursors.captured
@@ -153,10 +154,10 @@ def _standing(work: Workplace) -> Standing:
         return Standing.HOLDS
     batches = work.ledger.live_batches(source, 0, newest.batch)
     states = work.ledger.table_states(source).values()
-    made = [batch.start for batch in batches] == [batches[0].end] and all(
+    just_made = [batch.start for batch in batches] == [batches[0].end] and all(
         state.adopted is not None for state in states
     )
-    if made and not parted(work) and changelogs_parted(work) is None:
+    if just_made and not parted(work) and changelogs_parted(work) is None:
         return Standing.MADE
     return Standing.HOLDS
 
@@ -190,7 +191,7 @@ def _from_lake(
     }
     looked |= cut_changelogs(work, basis.gathered, basis.plan.told, held)
     reloads = (*recovery.reloads, *refused)
-    # Before the batch: once that is recorded, the next try does no more than end.
+    # Before the batch: once it is recorded, a repeated recovery only finishes (`_end`).
     for table, why in reloads:
         work.ledger.order_load(lease, table, author=author, reason=why)
     work.ledger.note_looked(lease, looked)
@@ -201,7 +202,7 @@ def _from_lake(
 
 @dataclass(frozen=True, slots=True)
 class RecoveryBasis:
-    """What is recovered, and what it was decided from."""
+    """A planned recovery, and the facts that it was decided from."""
 
     gathered: GatheredLake
     plan: RecoveryPlan
@@ -221,7 +222,7 @@ def _basis(work: Workplace, behind: int | None) -> RecoveryBasis:
     named = choices(gathered.facts)
     if behind is not None and named and behind not in named:
         raise VersionSetUnknown(
-            f"the lake does not say where batch {behind} ended: it knows batches {named[0]} to "
+            f"the lake does not say where batch {behind} ended: it has batches {named[0]} to "
             f"{named[-1]}",
             hint="`lockstep versions --list` has the batches, and what each shows",
         )
@@ -238,8 +239,8 @@ def _basis(work: Workplace, behind: int | None) -> RecoveryBasis:
         raise PositionPurged(
             f"the server's log reaches no batch that the lake shows ({why}): these tables must be "
             f"read from the source: {tables}",
-            hint=f"`lockstep recover --start-over --source {work.source.name}` moves what is there "
-            "to _before, and the next run reads them",
+            hint=f"`lockstep recover --start-over --source {work.source.name}` moves the folder "
+            "to _before, and the next run reads the tables",
         )
     placed = places.found[plan.told.batch]
     return RecoveryBasis(gathered, plan, placed, structures_of(work, gathered, plan, placed))
@@ -250,11 +251,11 @@ def _told(work: Workplace, case: Case, basis: RecoveryBasis) -> RecoveryOutcome:
     adopted = tuple(
         adoption for adoption in plan.adopted if adoption.mirror.table in structures.adopted
     )
-    gone = tuple(
-        adoption.mirror for adoption in plan.adopted if adoption.mirror.table in structures.gone
+    dropped = tuple(
+        adoption.mirror for adoption in plan.adopted if adoption.mirror.table in structures.dropped
     )
     doubts = (*plan.doubts, *_mixed(work, basis))
-    plan = replace(plan, adopted=adopted, left=(*plan.left, *gone), doubts=doubts)
+    plan = replace(plan, adopted=adopted, left=(*plan.left, *dropped), doubts=doubts)
     cut = tuple(
         changelog.folder
         for changelog in basis.gathered.listed
@@ -268,46 +269,46 @@ def _mixed(work: Workplace, basis: RecoveryBasis) -> Iterator[str]:
     for changelog in basis.gathered.listed:
         if lost := lost_with(work, changelog, batch):
             yield (
-                f"changes that were captured are no longer in {changelog.folder}: {lost[0]}, and "
-                "somebody else put them into a file with later ones"
+                f"captured changes are no longer in {changelog.folder}: {lost[0]}, and somebody "
+                "else put them into a file with later changes"
             )
         elif any(batch_of(file.path) is None for file in files_up_to(work, changelog, batch)):
             yield (
-                f"somebody else wrote files to {changelog.folder}: nothing says when its rows came"
-                ", so all of them stay"
+                f"somebody else wrote files to {changelog.folder}: nothing says which batches "
+                "their rows are of, so all of them stay"
             )
 
 
 def restore_mirrors(
     work: Workplace, adopted: Iterable[Adopted], held: Held
 ) -> tuple[list[tuple[Adopted, int]], list[tuple[TableName, str]]]:
-    """Each table that is taken over, with the Delta version of its mirror; and those of which
-    that was refused, and why."""
-    done, refused = [], []
+    """Restore mirrors that show later batches. Return the adopted tables with the Delta versions of
+    their mirrors, and the tables whose restore was refused, with the reason."""
+    restored, refused = [], []
     for adoption in adopted:
         version, folder = adoption.mirror.newest, adoption.mirror.folder
         if adoption.restored:
             words = restamped(adoption.shown.words, WriteKind.RESTORE, restored=adoption.version)
-            work.progress.note(f"{folder} shows version {adoption.version} once more")
+            work.progress.note(f"{folder} is set back to version {adoption.version}")
             try:
                 version = work.mirrors.restore(folder, adoption.version, words, held)
             except TableError as error:
                 refused.append((adoption.mirror.table, error.reason))
                 continue
-        done.append((adoption, version))
-    return done, refused
+        restored.append((adoption, version))
+    return restored, refused
 
 
 def cut_changelogs(
     work: Workplace, gathered: GatheredLake, told: Told, held: Held
 ) -> dict[str, int]:
-    """What is behind the batch is listed no more; the versions of what was changed."""
-    found = {}
+    """Stop listing what came after the batch. Return the new versions of changed changelogs."""
+    versions = {}
     for changelog in gathered.listed:
         if not changelog.changes(told.batch):
             continue
         files = files_up_to(work, changelog, told.batch)
-        work.progress.note(f"{changelog.folder} lists what there was at {told.at}")
+        work.progress.note(f"{changelog.folder} is set back to the changes up to {told.at}")
         done = work.changelog.restate(
             changelog.folder,
             app_id=_app_id(work, gathered, changelog),
@@ -317,43 +318,44 @@ def cut_changelogs(
             held=held,
         )
         if done.delta_version is not None:
-            found[changelog.folder] = done.delta_version
-    return found
+            versions[changelog.folder] = done.delta_version
+    return versions
 
 
 def files_up_to(work: Workplace, changelog: Listed, batch: int) -> list[SegmentFile]:
-    """The files that it is to list. Where some of these are gone, and somebody else put their rows
-    into files with no later batch's, those stay in the place of all that they were made of."""
-    wanted = [
+    """Return the files that a changelog lists up to a batch. If some of them are gone and somebody
+    else put their rows into files without rows of later batches, those files take their place."""
+    captured = [
         SegmentFile(path, file.rows or 0, file.size or 0, "")
         for path, file in changelog.own.items()
         if (batch_of(path) or 0) <= batch
     ]
-    lacking = [file for file in wanted if file.path not in changelog.files]
-    if not work.segments.damaged(changelog.folder, lacking) or _later(work, changelog, batch):
-        return wanted
-    kept = [file for file in wanted if file.path in changelog.files]
-    return [*kept, *(SegmentFile(one, 0, changelog.files[one], "") for one in changelog.foreign)]
+    unlisted = [file for file in captured if file.path not in changelog.files]
+    if not work.segments.damaged(changelog.folder, unlisted) or _later(work, changelog, batch):
+        return captured
+    listed = [file for file in captured if file.path in changelog.files]
+    foreign = (SegmentFile(path, 0, changelog.files[path], "") for path in changelog.foreign)
+    return [*listed, *foreign]
 
 
 def lost_with(work: Workplace, changelog: Listed, batch: int) -> list[str]:
-    """What is wrong with the files that it cannot list, in sentences."""
+    """Return a sentence for each file that is to be listed but damaged."""
     files = files_up_to(work, changelog, batch)
-    lacking = [file for file in files if file.path not in changelog.files]
-    return work.segments.damaged(changelog.folder, lacking)
+    unlisted = [file for file in files if file.path not in changelog.files]
+    return work.segments.damaged(changelog.folder, unlisted)
 
 
 def _later(work: Workplace, changelog: Listed, batch: int) -> bool:
-    """Whether files of somebody else's have rows of later batches, or nobody can tell."""
-    found = (batches_of(work, changelog.folder, path) for path in changelog.foreign)
-    return any(0 in batches or max(batches, default=0) > batch for batches in found)
+    """Return whether foreign files have rows of later batches, or cannot be read."""
+    contents = (batches_of(work, changelog.folder, path) for path in changelog.foreign)
+    return any(0 in batches or max(batches, default=0) > batch for batches in contents)
 
 
 def _app_id(work: Workplace, gathered: GatheredLake, listed: Listed) -> str:
     source = work.source.name
     if isinstance(listed.table, SourceTable):
         return source_table_id(source, listed.table)
-    mirrors = {one.table: one for one in gathered.facts.mirrors}
+    mirrors = {mirror.table: mirror for mirror in gathered.facts.mirrors}
     mirror = mirrors.get(listed.table)
     generation = 1 if mirror is None else mirror.generation + 1
     state = TableState(listed.table, TableCondition.FOLLOWING, generation, "", listed.folder)
@@ -361,10 +363,10 @@ def _app_id(work: Workplace, gathered: GatheredLake, listed: Listed) -> str:
 
 
 RULE = "recovered"
-"""The start decision of the batch that stands for all that the lake has."""
+"""The start rule of the batch that is recorded in place of everything the lake has."""
 
 KIND = "recovery"
-"""The kind of a decision that a ledger goes on as it is, or that the source starts over."""
+"""The kind of the decision that a ledger continues as it is, or that the source starts over."""
 
 
 def record_basis(
@@ -375,10 +377,11 @@ def record_basis(
     author: str,
     why: str,
 ) -> None:
-    """`adopted`: the tables that go on, with the Delta versions of their mirrors."""
+    """Record the batch that stands for everything captured before. `adopted`: the tables that
+    continue, with the Delta versions of their mirrors."""
     ledger, plan, placed = work.ledger, basis.plan, basis.placed
-    for left in ledger.unfinished(work.source.name):
-        ledger.abandon(lease, left.id, "its recovery did not finish")
+    for unfinished in ledger.unfinished(work.source.name):
+        ledger.abandon(lease, unfinished.id, "its recovery did not finish")
     ledger.number_above(
         lease,
         batch=plan.batch,
@@ -393,8 +396,8 @@ def record_basis(
         "read_again": [str(table) for table, _ in basis.structures.reloads],
         "doubts": list(plan.doubts),
     }
-    made = f"made from the lake, which shows batch {plan.told.batch} up to {plan.told.at}"
-    reason = f"{made}: {why}" if why else made
+    origin = f"made from the lake, which shows batch {plan.told.batch} up to {plan.told.at}"
+    reason = f"{origin}: {why}" if why else origin
     decision = ledger.decide(lease, Decision("start", RULE, reason, facts, author))
     start: Position = placed.position
     batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision.id)
@@ -423,7 +426,7 @@ def record_basis(
 
 
 def _handover(work: Workplace, adoption: Adopted, version: int, generation: int) -> Handover:
-    """`generation`: of the changelog."""
+    """Return the adoption of a mirror as it is recorded. `generation`: that of the changelog."""
     mirror = adoption.mirror
     changelog = changelog_path(work.source.name, mirror.table, generation)
     before = TableState(
@@ -438,8 +441,8 @@ def _handover(work: Workplace, adoption: Adopted, version: int, generation: int)
 
 
 def _end(work: Workplace, lease: Lease) -> None:
-    """The folder is this ledger's, and the batch that stands for the past is acknowledged: until
-    then it is known that the recovery did not end."""
+    """Claim the folder, then acknowledge the batch that stands for the past. As long as it is not
+    acknowledged, the recovery counts as unfinished."""
     work.ledger.mark_merged(lease)
     claim_folder(work)
     for batch in work.ledger.unfinished(work.source.name):
@@ -448,8 +451,8 @@ def _end(work: Workplace, lease: Lease) -> None:
 
 @dataclass(frozen=True, slots=True)
 class UndoneRun:
-    """`run`: its whole id. It captured batches from `first` on, and came behind batch `behind`;
-    `later`: batches that other runs captured after it, which are undone as well."""
+    """A run to undo. `run`: its full id. It captured batches from `first` on, after batch `behind`.
+    `later`: number of batches that other runs captured after it, which are undone as well."""
 
     run: str
     first: int
@@ -458,16 +461,17 @@ class UndoneRun:
 
 
 def undone_run(ledger: Ledger, source: str, run: str) -> UndoneRun:
-    """`run` may be shortened. `SpanRefused` where none is called so, nothing was before it, or
-    mirrors would show values again that are still to be cleared."""
+    """Return the batches of a run; its id may be shortened. Raise `SpanRefused` if there is no such
+    run, if nothing was captured before it, or if mirrors would again show values that are still to
+    be cleared."""
     batch = batch_of_run(ledger, source, run)
     newest = ledger.cursors(source).captured
     assert newest is not None, "a run captured a batch"
     pruned = ledger.pruned_through(source)
     chain = ledger.live_batches(source, pruned, newest.batch)
     name = batch.dagster_run or run
-    own = [one.id for one in chain if one.dagster_run == batch.dagster_run]
-    before = [one.id for one in chain if one.id < own[0]]
+    own = [other.id for other in chain if other.dagster_run == batch.dagster_run]
+    before = [other.id for other in chain if other.id < own[0]]
     if own[0] <= pruned:
         raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS)
     if not before:
@@ -480,7 +484,7 @@ def undone_run(ledger: Ledger, source: str, run: str) -> UndoneRun:
         if note.kept_because is None and before[-1] <= note.tightening.through:
             raise SpanRefused(
                 f"{note.table} would show more than its settings say: {note.sentence}",
-                hint=f"undo it once they are cleared: {note.until}",
+                hint=f"undo the run once these values are cleared: {note.until}",
             )
-    later = sum(one.id > own[-1] for one in chain)
+    later = sum(other.id > own[-1] for other in chain)
     return UndoneRun(name, own[0], before[-1], later)

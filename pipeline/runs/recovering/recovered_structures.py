@@ -1,17 +1,17 @@
-"""What a lake shows of a source, gathered for a ledger that is to be made from it; where in
-the server's log that ledger goes on, and the structures that tables have there.
+"""The facts that a ledger is made from: what the lake shows of a source, where in the server's log
+the ledger continues, and which structures tables have there.
 
 | the server | the place is proven by |
 |---|---|
 | is the one that was read, and lists the file | the event before it, its witness |
-| is another, or has purged the file | its GTIDs: all executed, none purged that is not among them |
+| is another, or has purged the file | its GTIDs: all executed, and none purged outside of them |
 
-| since then | the structure is |
+| after that place | the structure at the place is |
 |---|---|
-| no statement in the log changed the table | the server's |
-| one did | the one that the lake keeps for its newest version |
-| one did, and the lake keeps none | not known: the table is read from the source |
-| the table was made | that of the statement, which the next run reads |
+| no statement changed the table | the server's |
+| a statement changed it | the one that the lake keeps for its newest version |
+| a statement changed it, and the lake keeps none | unknown: the table is re-read from MySQL |
+| a statement created it | that of the statement, which the next run reads |
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ from pipeline.table import TableName
 from pipeline.upkeep.clearing import Tightening
 
 COMMITS: Final = 200
-"""So many of the newest commits of each table are read."""
+"""Most commits that are read of each table's Delta log, newest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A changelog, or a table of the source's own: the files it lists, with their sizes, and those
-    that it would list if nobody else had committed to it. `newest`: its Delta version."""
+    """A changelog, or one of the source's own tables. `files`: those that it lists, with their
+    sizes; `own`: those that it would list without foreign commits. `newest`: its Delta version."""
 
     folder: str
     table: TableName | SourceTable
@@ -74,33 +74,29 @@ class Listed:
 
     @property
     def batches(self) -> frozenset[int]:
-        found = (batch_of(file) for file in self.own)
-        return frozenset(one for one in found if one is not None)
+        numbers = (batch_of(file) for file in self.own)
+        return frozenset(number for number in numbers if number is not None)
 
     @property
     def foreign(self) -> tuple[str, ...]:
-        """Files that it lists for somebody else."""
+        """The listed files that somebody else wrote."""
         return tuple(sorted(self.files.keys() - self.own.keys()))
 
     def changes(self, batch: int) -> bool:
-        """Whether it is to list other files once that batch is its last."""
-        return self.above(batch) or self.files.keys() != self.own.keys()
-
-    def above(self, batch: int) -> bool:
-        """Whether it lists what is behind a batch."""
-        return max(self.batches, default=0) > batch
+        """Return whether its list of files must change so that this batch is its last."""
+        return max(self.batches, default=0) > batch or self.files.keys() != self.own.keys()
 
     @property
     def generation(self) -> int:
-        """Of a changelog, by its folder's name."""
+        """The generation of a changelog, from its folder's name."""
         _, mark, number = self.folder.rpartition("@")
         return int(number) if mark else 1
 
 
 @dataclass(frozen=True, slots=True)
 class GatheredLake:
-    """`folders`: of all Delta tables of the source, with their newest versions; `txn_version`:
-    the highest number that any write to a mirror had."""
+    """What the lake shows of a source. `folders`: all its Delta tables, with their newest versions.
+    `txn_version`: the highest number of any write to a mirror."""
 
     facts: LakeFacts
     listed: tuple[Listed, ...]
@@ -109,13 +105,13 @@ class GatheredLake:
 
 
 def gather(work: Workplace) -> GatheredLake:
-    """Reads logs; writes nothing."""
+    """Read the Delta logs of all tables of the source; nothing is written."""
     source = work.source.name
-    own = {source_table_path(source, one): one for one in SourceTable}
+    source_tables = {source_table_path(source, table): table for table in SourceTable}
     folders, mirrors, listed = dict[str, int](), list[MirrorFacts](), list[Listed]()
-    told, highest = list[Told](), 0
+    transactions, highest = list[Told](), 0
     claim = said_by(work, "")
-    named = [claim.batch or 0]
+    numbers = [claim.batch or 0]
     void = list(claim.void)
     tables = work.claims.tables(source)
     work.progress.note(f"the logs of {len(tables)} tables in the lake are read")
@@ -125,39 +121,42 @@ def gather(work: Workplace) -> GatheredLake:
             continue
         folders[folder] = commits[0].delta_version
         changelog = folder.startswith(f"{source}/_changes/")
-        table = own.get(folder) or (_table_of(commits) if changelog else None)
+        table = source_tables.get(folder) or (_table_of(commits) if changelog else None)
         if table is not None:
             files = work.changelog.listed(folder) or {}
-            there = {path: FileAction(path, None, True, size=size) for path, size in files.items()}
-            left = own_files(there, commits)
-            listed.append(Listed(folder, table, commits[0].delta_version, files, left))
-            named += [*listed[-1].batches, *_numbers(commits)]
+            actions = {
+                path: FileAction(path, None, True, size=size) for path, size in files.items()
+            }
+            own = own_files(actions, commits)
+            listed.append(Listed(folder, table, commits[0].delta_version, files, own))
+            numbers += [*listed[-1].batches, *_numbers(commits)]
             if table is SourceTable.TRANSACTIONS:
-                said = [one for commit in commits if (one := told_of(commit, whole=True))]
+                entries = (told_of(commit, whole=True) for commit in commits)
+                whole = [entry for entry in entries if entry is not None and entry.whole]
                 listed_batches = listed[-1].batches
-                told = [one for one in said if one.whole and one.batch in listed_batches]
-                behind = forgotten_of(commits)
-                gone = {one.batch for one in said if one.whole and one.batch > behind}
-                void += [BatchSpan(b - 1, b) for b in sorted(gone - listed_batches)]
-        elif not changelog and (found := mirror_facts(folder, commits)) is not None:
-            mirrors.append(found)
+                transactions = [entry for entry in whole if entry.batch in listed_batches]
+                # A batch that was committed, is not forgotten and is no longer listed is void.
+                forgotten = forgotten_of(commits)
+                committed = {entry.batch for entry in whole if entry.batch > forgotten}
+                void += [BatchSpan(b - 1, b) for b in sorted(committed - listed_batches)]
+        elif not changelog and (mirror := mirror_facts(folder, commits)) is not None:
+            mirrors.append(mirror)
             highest = max([highest, *_numbers(commits)])
+    completed = tuple(_completed(mirrors, listed))
     facts = LakeFacts(
         claim.ledger or None,
-        tuple(told),
-        (),
+        tuple(transactions),
+        completed,
         void=tuple(void),
         complete=claim.complete,
-        highest=max(named),
+        highest=max(numbers),
+        unmirrored=_unmirrored(listed, {mirror.table for mirror in completed}),
     )
-    each = tuple(_of_tables(mirrors, listed))
-    bare = _unmirrored(listed, {mirror.table for mirror in each})
-    facts = replace(facts, mirrors=each, unmirrored=bare)
     return GatheredLake(facts, tuple(listed), folders, highest)
 
 
 def _table_of(commits: Iterable[LakeCommit]) -> TableName | None:
-    """Whose changelog it is, by the newest commit that says so."""
+    """Return the table of a changelog, from the newest commit that names it."""
     for commit in commits:
         with suppress(KeyError, TypeError, ValueError):
             return table_named(commit.said or {})
@@ -165,7 +164,8 @@ def _table_of(commits: Iterable[LakeCommit]) -> TableName | None:
 
 
 def _numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
-    """The numbers of writes to a mirror; of batches in a changelog, or of a replay's revisions."""
+    """Yield the numbers in commits: of writes to a mirror, or of a changelog's batches and
+    revisions."""
     for commit in commits:
         yield from (n for name, n in commit.transactions.items() if name.startswith("lockstep/"))
         number = (commit.said or {}).get("txn_version")
@@ -176,6 +176,7 @@ def _numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
 def _unmirrored(
     listed: Iterable[Listed], mirrored: Collection[TableName]
 ) -> tuple[tuple[TableName, int], ...]:
+    """Return the tables that have a changelog and no mirror, with their first batches."""
     first: dict[TableName, int] = {}
     for changelog in listed:
         if (
@@ -188,10 +189,11 @@ def _unmirrored(
     return tuple(sorted(first.items()))
 
 
-def _of_tables(mirrors: Sequence[MirrorFacts], listed: Sequence[Listed]) -> Iterator[MirrorFacts]:
-    """With what all changelogs of their tables have, and all folders that their mirrors had: a
-    version shows the end of a batch only if no write to another folder began since, and the next
-    generation is new to all of them. The newest generation of a table is first."""
+def _completed(mirrors: Sequence[MirrorFacts], listed: Sequence[Listed]) -> Iterator[MirrorFacts]:
+    """Yield mirrors, each with the batches of all changelogs of its table and the writes to all
+    folders that the table's mirrors had: a version shows the end of a batch only if no write to
+    another folder began after it. The newest generation of a table comes first, and all have its
+    number, so that the next generation is new to all of them."""
     published, begins = dict[TableName, set[int]](), dict[TableName, set[int]]()
     generations = dict[TableName, int]()
     for changelog in listed:
@@ -199,7 +201,7 @@ def _of_tables(mirrors: Sequence[MirrorFacts], listed: Sequence[Listed]) -> Iter
             published.setdefault(changelog.table, set()).update(changelog.batches)
     for mirror in mirrors:
         begins.setdefault(mirror.table, set()).update(mirror.begins)
-    ordered = sorted(mirrors, key=lambda one: (one.table, -one.generation, one.folder))
+    ordered = sorted(mirrors, key=lambda facts: (facts.table, -facts.generation, facts.folder))
     for mirror in ordered:
         yield replace(
             mirror,
@@ -211,8 +213,8 @@ def _of_tables(mirrors: Sequence[MirrorFacts], listed: Sequence[Listed]) -> Iter
 
 @dataclass(frozen=True, slots=True)
 class PlacedRecovery:
-    """Where the ledger goes on. `run_start`: the same on this server, for what has to be asked of
-    its log."""
+    """The place where the ledger continues. `run_start`: the same place on this server, at which
+    its log can be read."""
 
     told: Told
     position: Position
@@ -223,8 +225,8 @@ class PlacedRecovery:
 
 @dataclass(slots=True)
 class Places:
-    """Batches that were looked for: those that were `found`, by number, and `why` others were
-    not."""
+    """The places of batches in the server's log: those that were `found`, by batch, and the reasons
+    (`why`) for those that were not."""
 
     work: Workplace
     found: dict[int, PlacedRecovery] = field(default_factory=dict)
@@ -232,7 +234,7 @@ class Places:
     _facts: ServerFacts | None = None
 
     def reaches(self, told: Told) -> bool:
-        """Whether the log has all that comes behind a batch."""
+        """Return whether the server still has the whole log after this batch."""
         if self._facts is None:
             self._facts = self.work.server.facts()
         try:
@@ -250,12 +252,12 @@ def _placed(work: Workplace, told: Told, facts: ServerFacts) -> PlacedRecovery:
         return _at_place(work, told, facts)
     if not cursor.by_gtid or not cursor.gtids or facts.gtid_mode != "ON":
         raise StartUnreachable(
-            "the server does not list that file, and no GTIDs tell where to go on",
+            "the server does not list that file, and no GTIDs name the place",
             hint="`lockstep check`",
         )
     if not GtidSet.parse(facts.gtid_executed).contains(cursor.gtids):
         raise StartUnreachable(
-            "the server lacks transactions that were read", hint="`lockstep check`"
+            "the server lacks transactions that were captured", hint="`lockstep check`"
         )
     proven = find_place(work, cursor.gtids, facts)
     position = Position(told.at, cursor.gtids, cursor.server)
@@ -269,7 +271,7 @@ def _at_place(work: Workplace, told: Told, facts: ServerFacts) -> PlacedRecovery
         raise StartUnreachable("no transaction ends there", hint="`lockstep check`")
     if compare_witness(cursor.witness, witness) is WitnessReading.DIFFERENT:
         raise HistoryRewritten(
-            "the log shows another event there than the one that was read",
+            "the log has another event there than the one that was captured",
             hint="`lockstep check`",
         )
     gtids = proven.gtid_set if cursor.gtids is None else cursor.gtids
@@ -286,88 +288,98 @@ def _begun(told: Told, proven: ProvenPosition, facts: ServerFacts) -> RunStart:
 
 @dataclass(frozen=True, slots=True)
 class Structures:
-    """What the ledger records. `adopted`: the tables that go on with their mirrors; `gone`: those
-    that the source had dropped before; `reloads`: those that are read from the source, and why;
-    `in_clear`: what the lake may show of tables in versions of before, although the settings
-    hide it, with the batch 0."""
+    """The structures that the ledger records. `adopted`: tables that continue with their mirrors;
+    `dropped`: tables that were dropped at the source before the place; `reloads`: tables that are
+    re-read from MySQL, and why. `in_clear`: what old versions of mirrors may show although the
+    settings hide it; their batch is 0 and is filled in when they are recorded."""
 
     versions: tuple[SchemaVersion, ...]
     databases: tuple[DatabaseVersion, ...]
     adopted: frozenset[TableName]
-    gone: frozenset[TableName]
+    dropped: frozenset[TableName]
     reloads: tuple[tuple[TableName, str], ...]
     in_clear: tuple[Tightening, ...] = ()
 
     def generation(self, table: TableName) -> int:
-        """Of the changelog that a table goes on with."""
+        """Return the generation of the changelog that a table continues with."""
         return next(version.generation for version in self.versions if version.table == table)
 
 
 def structures_of(
     work: Workplace, gathered: GatheredLake, plan: RecoveryPlan, placed: PlacedRecovery
 ) -> Structures:
-    """Asks the server for its structures, and its log for what changed them since."""
+    """Return the structures at the place: the server is asked for those of now, and its log for the
+    statements that changed them after the place."""
     baseline, between = quiet_baseline(work, placed.run_start)
     now = {table.name: table for table in baseline.tables}
     touched = touched_between(between, list(now))
-    there = {name for name in now if name not in touched or not touched[name].created}
-    there |= {name for name, found in touched.items() if not found.created}
-    wanted = {
+    # Tables that existed at the place: a statement after it did not create them.
+    existing = {name for name in now if name not in touched or not touched[name].created}
+    existing |= {name for name, statements in touched.items() if not statements.created}
+    adoptions = {
         adoption.mirror.table: adoption
         for adoption in plan.adopted
-        if adoption.mirror.table in there
+        if adoption.mirror.table in existing
     }
     versions, unknown = [], set[TableName]()
-    for name in sorted(there):
+    for name in sorted(existing):
         schema = now.get(name) if name not in touched else None
-        if schema is None and name in wanted:
-            schema = _kept(work, gathered, plan, wanted[name])
+        if schema is None and name in adoptions:
+            schema = _kept(work, gathered, plan, adoptions[name])
         unknown |= {name} if schema is None else set()
         version = _version(work, name, schema, placed.told.at)
         changelogs = [changelog for changelog in gathered.listed if changelog.table == name]
         generation = _generation(work, changelogs, version, plan.told.batch)
         versions.append(replace(version, generation=generation))
-    adopted = {name for name in wanted if name not in unknown}
-    adopted -= set(_unfit(work, {name: wanted[name] for name in adopted}, versions))
+    adopted = {name for name in adoptions if name not in unknown}
+    adopted -= set(_unfit(work, {name: adoptions[name] for name in adopted}, versions))
     why = dict(plan.reloads)
     shapes = {version.table: version.shape for version in versions}
     for name in sorted(adopted):
-        if wanted[name].shown.shape != shapes[name]:
+        if adoptions[name].shown.shape != shapes[name]:
             adopted.remove(name)
-            why[name] = "its settings show something else of it than its mirror does"
+            why[name] = "its mirror shows other columns or rows of it than its settings"
     mirrors = {mirror.table: mirror for mirror in gathered.facts.mirrors}
-    hiding = [one for one in versions if one.shown_as is not None and one.table in mirrors]
-    in_clear = [_less_shown(work, one) for one in hiding if _otherwise(work, one, mirrors)]
+    hiding = [
+        version for version in versions if version.shown_as is not None and version.table in mirrors
+    ]
+    in_clear = [
+        _less_shown(work, version) for version in hiding if _shown_otherwise(work, version, mirrors)
+    ]
     for less in in_clear:
-        # Only what is written from now on tells that the mirror itself shows no more.
+        # Nothing proves that the mirror itself shows no hidden values, so it is written again.
         adopted.discard(less.table)
-        why.setdefault(less.table, "versions of before show something else of it than its settings")
+        why.setdefault(
+            less.table, "earlier versions of its mirror show more of it than its settings"
+        )
     reloads = tuple(
-        (name, _why(name, why, unknown, wanted))
-        for name in sorted(there & now.keys())
+        (name, _why(name, why, unknown, adoptions))
+        for name in sorted(existing & now.keys())
         if work.source.patterns.matches(name) and name not in adopted
     )
     at = placed.told.at
     databases = tuple(
         DatabaseVersion(database.name, at, database) for database in baseline.databases
     )
-    gone = frozenset(adoption.mirror.table for adoption in plan.adopted) - there
+    dropped = frozenset(adoption.mirror.table for adoption in plan.adopted) - existing
     return Structures(
-        tuple(versions), databases, frozenset(adopted), gone, reloads, tuple(in_clear)
+        tuple(versions), databases, frozenset(adopted), dropped, reloads, tuple(in_clear)
     )
 
 
-def _otherwise(
+def _shown_otherwise(
     work: Workplace, version: SchemaVersion, mirrors: Mapping[TableName, MirrorFacts]
 ) -> bool:
     """Return whether some version of a mirror shows its table otherwise than the settings would
-    show the structure that it had then: the ledger that is lost may have known that values were
+    show it with the structure of that version. The lost ledger may have recorded that values were
     still to be cleared."""
-    for shown in mirrors[version.table].shown:
-        schemas = work.claims.structures(work.source.name, shown.structure or "") or ()
-        then = next((one for one in schemas if one.name == version.table), version.schema)
+    for mirror_version in mirrors[version.table].shown:
+        schemas = work.claims.structures(work.source.name, mirror_version.structure or "") or ()
+        schema = next(
+            (schema for schema in schemas if schema.name == version.table), version.schema
+        )
         with suppress(TableError):
-            if then is not None and work.shaping.fingerprint(then) == shown.shape:
+            if schema is not None and work.shaping.fingerprint(schema) == mirror_version.shape:
                 continue
         return True
     return False
@@ -379,7 +391,7 @@ def _less_shown(work: Workplace, version: SchemaVersion) -> Tightening:
     return Tightening(
         version.table,
         0,
-        tuple(one.name for one in version.schema.columns if one.name.lower() in hidden),
+        tuple(column.name for column in version.schema.columns if column.name.lower() in hidden),
         version.shown_as.rows is not None,
         kept_because=None if rules is None else rules.keep_clear,
     )
@@ -391,32 +403,32 @@ def _version(
     why = ""
     try:
         if schema is not None:
-            known, shown_as = work.shaping.recorded(schema)
-            version = SchemaVersion(name, 1, at, Knowledge.KNOWN, VersionOrigin.BASELINE, known)
+            recorded, shown_as = work.shaping.recorded(schema)
+            version = SchemaVersion(name, 1, at, Knowledge.KNOWN, VersionOrigin.BASELINE, recorded)
             return replace(version, shown_as=shown_as)
     except TableError as error:
         why = error.reason
-    why = why or "statements changed it since, and nothing tells what it was before them"
+    why = why or "statements changed it after this place, and its structure before is unknown"
     return SchemaVersion(name, 1, at, Knowledge.UNKNOWN, VersionOrigin.BASELINE, reason=why)
 
 
 def _generation(
     work: Workplace, changelogs: Sequence[Listed], version: SchemaVersion, batch: int
 ) -> int:
-    """Of the changelog that the table goes on with: the newest that has something up to the
-    batch, or one behind it, if that one's columns cannot take the structure's. A new one, where
-    the structure is not known."""
-    own = {changelog.generation: changelog for changelog in changelogs}
+    """Return the generation of the changelog that the table continues with: the newest that has
+    batches up to this one, or the next later one whose columns fit the structure. Return a new one
+    if none fits or the structure is unknown."""
+    existing = {changelog.generation: changelog for changelog in changelogs}
     if version.schema is None:
-        return max(own, default=0) + 1
+        return max(existing, default=0) + 1
     up_to = [
         changelog.generation
         for changelog in changelogs
         if min(changelog.batches, default=0) <= batch
     ]
-    number = max(up_to, default=min(own, default=1))
-    while number in own:
-        columns = work.mirrors.schema(own[number].folder, own[number].newest)
+    number = max(up_to, default=min(existing, default=1))
+    while number in existing:
+        columns = work.mirrors.schema(existing[number].folder, existing[number].newest)
         if fits(columns, version):
             break
         number += 1
@@ -426,7 +438,7 @@ def _generation(
 def _kept(
     work: Workplace, gathered: GatheredLake, plan: RecoveryPlan, adoption: Adopted
 ) -> TableSchema | None:
-    """The newest structure that the lake keeps of a table up to the batch."""
+    """Return the newest structure up to the batch that the lake keeps of a table."""
     keys = [(told.batch, told.structures) for told in gathered.facts.told if told.structures]
     keys += [(shown.last, shown.structure) for shown in adoption.mirror.shown if shown.structure]
     for batch, key in sorted(keys, reverse=True):
@@ -443,8 +455,8 @@ def _unfit(
     adopted: Mapping[TableName, Adopted],
     versions: list[SchemaVersion],
 ) -> Iterator[TableName]:
-    """Tables whose mirrors cannot be read as of that version, or lack a column of it."""
-    schemas = {one.table: one.shown for one in versions}
+    """Yield the tables whose mirrors cannot be read at that version, or lack one of its columns."""
+    schemas = {version.table: version.shown for version in versions}
     for name, adoption in adopted.items():
         schema = schemas[name]
         folder, version = adoption.mirror.folder, adoption.version
@@ -460,12 +472,12 @@ def _why(
     name: TableName,
     why: Mapping[TableName, str],
     unknown: set[TableName],
-    wanted: Mapping[TableName, Adopted],
+    adoptions: Mapping[TableName, Adopted],
 ) -> str:
     if name in why:
         return why[name]
-    if name in unknown and name in wanted:
-        return "it was altered since, and the lake does not keep what it was before"
-    if name in wanted:
-        return "its mirror is not whole as of there: files or columns are missing"
+    if name in unknown and name in adoptions:
+        return "it was altered after this place, and the lake does not keep its structure before"
+    if name in adoptions:
+        return "its mirror is incomplete at this place: files or columns are missing"
     return "its mirror is not in the lake"
