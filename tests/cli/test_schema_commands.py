@@ -150,7 +150,7 @@ def test_orders_from_the_command_line(mysql: MySqlStand, database: str, project:
     assert reloaded["order"] is not None
     assert f"the next run rewrites the mirror of {table}, from the " in reloaded["next"]
     assert reloaded["next"] == foreseen["next"]
-    assert f"{reloaded['next']}".endswith("; it goes on by this")
+    assert f"{reloaded['next']}".endswith("; this also resumes the table")
     said = project.run("reload", table, *by)
     assert said.startswith(f"shop: recorded: reload {table} (ann: a file is lost)\nshop: the next")
     (one,) = project.json("status", expect=3)["sources"]["shop"]["tables"]

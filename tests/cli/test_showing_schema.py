@@ -133,7 +133,7 @@ def test_a_moment_is_before_what_was_committed_then(shop: Shop) -> None:
         assert moment is not None
         assert shop.columns(moment.isoformat()) == columns
     later = datetime.now(UTC) + timedelta(days=1)
-    with pytest.raises(SchemaUnknownAt, match="was read"):
+    with pytest.raises(SchemaUnknownAt, match="was captured"):
         shop.columns(later.isoformat(), shop.follower.work)
     with pytest.raises(SchemaUnknownAt, match="begins at"):
         shop.columns("2001-01-01T00:00:00Z")
@@ -146,7 +146,7 @@ def test_a_moment_behind_the_last_transaction(mysql: MySqlStand, own_shop: Shop)
     moment = datetime.now(UTC).isoformat()
     assert own_shop.columns(moment, own_shop.follower.work) == ["id", "w"]
     mysql.execute("alter table orders add x int", database=own_shop.database)
-    with pytest.raises(SchemaUnknownAt, match="was read"):
+    with pytest.raises(SchemaUnknownAt, match="was captured"):
         own_shop.columns(datetime.now(UTC).isoformat(), own_shop.follower.work)
 
 
@@ -159,7 +159,7 @@ def test_earliest_asks_the_server(shop: Shop) -> None:
 
 def test_a_place_that_nobody_read_is_refused(shop: Shop) -> None:
     """Whether it is on the server or not."""
-    with pytest.raises(SchemaUnknownAt, match="no batch read"):
+    with pytest.raises(SchemaUnknownAt, match="no batch captured"):
         shop.columns("binlog.999999:4")
     with pytest.raises(SchemaUnknownAt, match="captured by a run nobody"):
         shop.columns("run:nobody")

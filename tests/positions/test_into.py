@@ -224,8 +224,8 @@ def tables_that_meet_are_told_apart(shop: Shop) -> Iterator[None]:
         assert f"that of {shop.name}.{other} is" in str(state.reason)
         assert f"`lockstep resume {shop.name}.{table} --reason …`" in str(state.hint)
         assert state.mirror not in shop.follower.lake.tables
-    told = f"no run takes {shop.name}.c up: its mirror would lie where that of {shop.name}.a does"
-    assert shop.resume("c") == told
+    reason = f"its mirror would be at the place of the mirror of {shop.name}.a"
+    assert shop.resume("c") == f"no run follows {shop.name}.c: {reason}"
     yield
     assert shop.state("c").has_stopped
     named(shop, a="z_{database}.t", c="z_{database}.u")

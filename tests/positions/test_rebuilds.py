@@ -38,7 +38,7 @@ TABLES = ("a", "b", "k")
 STEPS = ("record_capture", "intend", "settle", "mark_merged", "acknowledge", "note_looked")
 ACTIONS, MORE = 20, 50
 """In every run, and in the soak."""
-STOPPED = re.compile("it was stopped|it came back with a later batch|lacks batches")
+STOPPED = re.compile("it was stopped|it was brought back with a later batch|lacks batches")
 KEYED = {False: "", True: " primary key"}
 """Rows that are gone can be kept only where a key tells them apart."""
 

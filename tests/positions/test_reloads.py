@@ -162,7 +162,7 @@ def notes(shop: Shop, table: str) -> list[str]:
 
 def the_changelog_or_nothing(shop: Shop) -> Iterator[None]:
     """It is damaged between the order and the run: the table waits until MySQL is asked for."""
-    assert "; until then it stops" in reload(shop, "a", Supplier.CHANGELOG).next
+    assert "; until then the table stops" in reload(shop, "a", Supplier.CHANGELOG).next
     damage(shop, "a")
     yield
     (note,) = [note for note in notes(shop, "a") if " waits: " in note]
@@ -172,7 +172,7 @@ def the_changelog_or_nothing(shop: Shop) -> Iterator[None]:
     with pytest.raises(PastRefused, match="its changelog is damaged: "):
         reload(shop, "a", Supplier.CHANGELOG)
     found = reload(shop, "a", Supplier.SOURCE)
-    assert found.next.endswith(", from the source; it goes on by this")
+    assert found.next.endswith(", from the source; this also resumes the table")
     yield
     assert TableEventKind.REREAD in shop.events("a")
     shop.require_same("a")
@@ -278,7 +278,7 @@ def _a_reload_of_a_table_that_is_read(shop: Shop) -> Iterator[None]:
         load for load in shop.follower.ledger.open_loads(SOURCE) if load.table == shop.table("a")
     ]
     for supplier in (None, Supplier.SOURCE):
-        assert reload(shop, "a", supplier).next.endswith("the next run reads on")
+        assert reload(shop, "a", supplier).next.endswith("the next run continues")
     assert shop.orders() == []
     while shop.state("a").loading:
         yield

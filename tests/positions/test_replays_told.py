@@ -212,7 +212,7 @@ def test_captured_batches_that_wait(mysql: MySqlStand, database: str) -> None:
     follower.run()
     mysql.execute(f"insert into {database}.t values (1, 1)")
     follower.capture()
-    with pytest.raises(BatchesWait, match="captured and not merged"):
+    with pytest.raises(BatchesWait, match="captured but not merged"):
         replayed(follower)
     follower.run()
     assert not replayed(follower).differs

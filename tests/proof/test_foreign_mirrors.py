@@ -106,8 +106,8 @@ def test_a_person_has_them_replaced(shop: Shop) -> None:
     asked = [Asked(table, "somebody", "moved here") for table in shop.tables]
     foreseen = [foresee_reload(work, one, None) for one in asked]
     for table, one in zip(shop.tables, foreseen, strict=True):
-        made = f"what somebody else made in the lake at {SOURCE}/{shop.name}/{table.name}"
-        assert f"{made} is replaced" in one.next
+        mirror = f"{SOURCE}/{shop.name}/{table.name}"
+        assert f"it replaces what somebody else made in the lake at {mirror}" in one.next
         assert one.supplier is Supplier.SOURCE
     with shop.follower.leased() as lease:
         for one in foreseen:

@@ -1,1 +1,1 @@
-"""Looking, and a person's orders: nothing here captures or merges."""
+"""Reports on a source, and the orders that people give; nothing here captures or merges."""

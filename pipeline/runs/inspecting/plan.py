@@ -1,5 +1,5 @@
-"""What the next run would do, found out without writing anything; and a start that an operator
-chooses, looked at first, then recorded."""
+"""The plan of the next run, made without writing anything; and the start that an operator chooses,
+which is examined before it is recorded."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ from pipeline.table_state import Quarantine
 
 @dataclass(frozen=True, slots=True)
 class PlannedStart:
-    """`rule` and `reason` are the decision's; `position` is None for a refusal. `continuity`
-    and `gap_tables`: what lies between the last batch and a start elsewhere."""
+    """The start of the next run. `rule` and `reason` are those of its decision; `position` is None
+    for a refusal. `continuity`, `gap_tables`: if it does not continue the last batch, what lies
+    between them, and which tables that concerns."""
 
     rule: str
     reason: str
@@ -52,9 +53,9 @@ class PlannedStart:
 
 @dataclass(frozen=True, slots=True)
 class PlannedShape:
-    """A table that is to be shown otherwise than before. `refused`: what of its settings cannot be
-    done, which quarantines it; None where it is read again, of which the server estimates rows and
-    bytes. `remains`: what of it the lake goes on keeping although less is shown."""
+    """A table whose settings show something else of it than before. `refused`: the setting that
+    cannot be applied, for which the table is quarantined; None if it is re-read, with the server's
+    estimates of rows and bytes. `remains`: what the lake still keeps although it is hidden now."""
 
     reason: str
     refused: str | None
@@ -65,13 +66,13 @@ class PlannedShape:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """`abandoned`: what would be repaired, a sentence each. `waiting`: captured batches and
-    the tables that are still to be merged. `tables`: how tables are brought to where the log's end
-    is, each step with its price; `loads_take`: about how long it takes to read those of them that
-    are read from the source, and how long the log is kept. `seconds`: to capture it, if earlier
-    batches say how fast that goes. `quarantined`: tables that already are. `busy`: a run that is
-    going on now. `settings`: what blocks of lockstep.toml come to for the tables that have one.
-    `shapes`: tables whose settings show something else of them than the lake has."""
+    """What the next run would do. `abandoned`: a sentence for each batch that would be abandoned.
+    `waiting`: captured batches, with their tables that are not merged yet. `tables`: the steps that
+    bring tables to the log's end, each with its price; `loads_take`: forecasts for the rows that
+    are read from MySQL. `seconds`: estimate for the capture, if earlier batches allow one.
+    `quarantined`: tables that are already. `busy`: a run that is active now. `settings`: the
+    policies of tables that have a block in lockstep.toml. `shapes`: tables whose settings show
+    something else of them than the lake has."""
 
     abandoned: tuple[str, ...]
     waiting: Mapping[int, tuple[TableName, ...]]
@@ -88,10 +89,8 @@ class RunPlan:
 
 
 def make_plan(work: Workplace) -> RunPlan:
-    """What a run would do now, its refusals included; writes nothing.
-
-    Trouble that a retry may mend is raised.
-    """
+    """Return what a run would do now, including a refusal; nothing is written. Raise errors that a
+    retry may resolve."""
     abandoned: list[Abandonment] = []
     start: PlannedStart | None = None
     reading: PlannedReading | None = None
@@ -147,26 +146,26 @@ def _settings(work: Workplace) -> Mapping[TableName, str]:
 
 
 def _shapes(work: Workplace) -> dict[TableName, PlannedShape]:
-    found: dict[TableName, PlannedShape] = {}
+    shapes: dict[TableName, PlannedShape] = {}
     errors = {state.table: error for state, error in reshaped(work)}
     read = [table for table, error in errors.items() if error.by is StoppedBy.RUN]
     estimates = estimates_of(work, read)
     for table, error in errors.items():
         if table in read:
-            kept = remaining(work, table)
+            remains = remaining(work, table)
             price = estimates[table]
-            found[table] = PlannedShape(error.reason, None, price.rows, price.bytes, kept)
+            shapes[table] = PlannedShape(error.reason, None, price.rows, price.bytes, remains)
         else:
-            found[table] = PlannedShape(error.reason, error.hint)
-    return found
+            shapes[table] = PlannedShape(error.reason, error.hint)
+    return shapes
 
 
 SPACE: Final = "a table's rows are in the lake twice until its mirror is acknowledged"
 
 
 def loads_take(work: Workplace, facts: ServerFacts, rows: int) -> tuple[str, ...]:
-    """Return sentences about a reading of so many rows: how long it takes, how much space it needs,
-    and how much of that time the server keeps its log."""
+    """Return sentences on reading so many rows from MySQL: how long it takes, how much space it
+    needs, and whether the server keeps its log long enough."""
     plan = work.source.snapshot
     room = LogRoom(kept_for(facts.settings), plan.seconds)
     short = () if room.short is None else (f"{room.short}: {keep_longer(facts.settings)}",)
@@ -174,7 +173,7 @@ def loads_take(work: Workplace, facts: ServerFacts, rows: int) -> tuple[str, ...
 
 
 def next_start(work: Workplace) -> PlannedStart:
-    """Where the next run would begin; its refusal is raised."""
+    """Return where the next run would begin, or raise its refusal."""
     override = work.ledger.open_override(work.source.name)
     proposal = look(work, cursor_after(work, list(foreseen(work, override))), override)
     if isinstance(proposal.decision, Refusal):
@@ -193,20 +192,20 @@ def _looked(work: Workplace, abandoned: list[Abandonment]) -> StartProposal:
 
 
 def cursor_after(work: Workplace, abandoned: Sequence[Abandonment]) -> Cursor | None:
-    """The captured cursor once these batches are gone."""
+    """Return the captured cursor as it is once these batches are abandoned."""
     newest = work.ledger.cursors(work.source.name).captured
-    gone = {abandonment.batch.id for abandonment in abandoned}
-    if newest is None or newest.batch not in gone:
+    numbers = {abandonment.batch.id for abandonment in abandoned}
+    if newest is None or newest.batch not in numbers:
         return newest
-    left = [
+    batches = [
         batch
         for batch in work.ledger.batches(work.source.name, limit=BATCHES)
-        if batch.id not in gone and batch.state is not BatchState.ABANDONED
+        if batch.id not in numbers and batch.state is not BatchState.ABANDONED
     ]
     acknowledged = work.ledger.cursors(work.source.name).acknowledged
-    if not left or (acknowledged is not None and acknowledged.batch == left[0].id):
+    if not batches or (acknowledged is not None and acknowledged.batch == batches[0].id):
         return acknowledged
-    batch = left[0]
+    batch = batches[0]
     if batch.end is None or batch.witness is None:
         return None
     resumable = batch.by_gtid and newest.by_gtid
@@ -223,12 +222,12 @@ def _start(work: Workplace, proposal: StartProposal) -> PlannedStart:
 
 
 def _waiting(work: Workplace, abandoned: Sequence[Abandonment]) -> dict[int, tuple[TableName, ...]]:
-    gone = {abandonment.batch.id for abandonment in abandoned}
+    numbers = {abandonment.batch.id for abandonment in abandoned}
     pending = work.ledger.pending(work.source.name)
     return {
         batch.id: tuple(table for table, batches in pending.items() if batch.id in batches)
         for batch in work.ledger.unfinished(work.source.name)
-        if batch.id not in gone
+        if batch.id not in numbers
     }
 
 
@@ -241,9 +240,9 @@ _PROPOSED = 0
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A choice as it was recorded, and what the next run makes of it: where it starts, what
-    then lies between that and `follows`, the end of what was read. `trouble`: why the
-    server could not be asked, and then nothing else is known."""
+    """A chosen start as it is recorded, and what the next run makes of it. `position`: where it
+    starts; `follows`: the end of what was captured; `continuity`, `gap_tables`: what lies between
+    them. `trouble`: why the server could not be asked; then the rest is unknown."""
 
     override: Override
     abandoned: tuple[int, ...] = ()
@@ -255,24 +254,25 @@ class Choice:
 
 
 def choose_start(work: Workplace, lease: Lease, place: Place, reason: str, author: str) -> Choice:
-    """Record where the next run is to start, in place of an earlier choice.
+    """Record where the next run is to start; it replaces an earlier choice.
 
-    `StartBehindCursor` and `StartUnreachable`, and other refusals of the log's searches:
-    nothing is recorded. A server that cannot be asked keeps nobody from choosing.
+    Raise `StartBehindCursor`, `StartUnreachable` and other refusals of searches in the log; then
+    nothing is recorded. If the server does not answer, the choice is recorded unexamined.
     """
     if isinstance(place, Snapshot):
         raise snapshot_not_chosen()
     proposed = Override(_PROPOSED, str(place), reason, author, work.clock())
     try:
-        found = _foreseen(work, proposed)
+        choice = _foreseen(work, proposed)
     except LockstepError as error:
         if error.recovery is not Recovery.RETRY:
             raise
-        found = Choice(proposed, trouble=error)
-    if isinstance(place, Latest) and found.position is not None:
-        place = AtCoordinates(found.position.at)  # the end as it is now, not as a run finds it
+        choice = Choice(proposed, trouble=error)
+    if isinstance(place, Latest) and choice.position is not None:
+        # The log's end as it is now, and not as it will be when the run starts.
+        place = AtCoordinates(choice.position.at)
     override = work.ledger.choose_start(lease, place=str(place), reason=reason, author=author)
-    return replace(found, override=override)
+    return replace(choice, override=override)
 
 
 def _foreseen(work: Workplace, proposed: Override) -> Choice:

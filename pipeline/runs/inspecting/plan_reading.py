@@ -1,6 +1,6 @@
-"""The log that the next run would read, without keeping anything of it: how much it holds, how long
-that would take, and how each table's changes would be merged. How many bytes the images have,
-and whether the mirror is small, is known once they are captured."""
+"""A reading of the log that the next run would capture, which keeps nothing of it: how much it
+holds, how long that would take, and how each table's changes would be merged. The images' size in
+bytes, and whether a mirror is small, is known only after a capture."""
 
 from __future__ import annotations
 
@@ -49,19 +49,23 @@ from pipeline.table import TableName
 from pipeline.table_state import Quarantine, TableState
 
 BATCHES: Final = 1_000
+"""Newest batches that a plan looks at."""
 _RATED: Final = 10
+"""Newest batches by which the speed of a capture is estimated."""
 _LEAST_BYTES: Final = 1 << 20
-"""A batch of fewer bytes says nothing about how fast bytes are read."""
+"""Smallest batch that counts for this speed."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedReading:
-    """What the run would read. `why` it ends at `end`; `runs`: so many like this one reach
-    the end it is aimed at. `foreign`: transactions that change no captured table. `refusal`:
-    what would end it before anything is recorded. `merges`: how each table's changes would be
-    merged, and why. `passed`: what is said of statements that stand in the log instead of rows and
-    change no captured table. `end_is_behind`: nothing is read because the end that a person fixed
-    is not behind the start."""
+    """What the next run would read. `why`: why it ends at `end`; `runs`: the number of such runs
+    until the log's end is reached. `foreign`: transactions that change no captured table.
+    `statements`: the first statements in the log; `more_statements`: the number of others.
+    `refusal`: the error that would end the run before anything is recorded. `rereads`: tables that
+    would be re-read from MySQL, and why. `merges`: how each table's changes would be merged, and
+    why. `passed`: sentences on statements that are logged instead of rows and change no captured
+    table. `end_is_behind`: nothing is read, because the end that a person chose is not after the
+    start."""
 
     end: Position
     why: str
@@ -83,6 +87,8 @@ class PlannedReading:
 
 
 def read_ahead(work: Workplace, run_start: RunStart, returns: TablePlans) -> PlannedReading:
+    """Read what the next run would read, without its limit of time. Raise errors that a retry may
+    resolve; others are the plan's `refusal`."""
     bounds = bounds_of(work, run_start)
     bounds = replace(bounds, budget=replace(bounds.budget, max_seconds=None))
     newest = work.ledger.batches(work.source.name, limit=1)
@@ -92,7 +98,7 @@ def read_ahead(work: Workplace, run_start: RunStart, returns: TablePlans) -> Pla
     asked = [table for table, plan in returns.plans.items() if plan.asks_server]
     tally = LogTally(basis, asked)
     stops: list[LockstepError] = []
-    # Transactions are counted where they do not fit.
+    # A transaction that does not fit in memory is counted here, instead of being spilled.
     spool = UnkeptSpool(work.spool, tally.spilled, tally.out.append)
     counted = replace(basis, work=replace(basis.work, spool=spool))
     reading = LogReading(counted, tally, stops=stops.append)
@@ -105,12 +111,12 @@ def read_ahead(work: Workplace, run_start: RunStart, returns: TablePlans) -> Pla
         if error.recovery is Recovery.RETRY:
             raise
         stops.append(error)
-    left = log_between(reading.end.at, bounds.end, run_start.facts.binlogs)
-    whole = not reading.spent or left <= 0
+    remaining = log_between(reading.end.at, bounds.end, run_start.facts.binlogs)
+    last_run = not reading.spent or remaining <= 0
     return PlannedReading(
         end=reading.end,
         why=_why(work, reading.spent, bounds.end, run_start.facts.head),
-        runs=1 if whole else 1 + -(-left // max(reading.log_bytes, 1)),
+        runs=1 if last_run else 1 + -(-remaining // max(reading.log_bytes, 1)),
         transactions=reading.transactions,
         log_bytes=reading.log_bytes,
         tables=dict(sorted(tally.tables.items())),
@@ -144,14 +150,14 @@ def seconds_of(work: Workplace, reading: PlannedReading | None) -> float | None:
 
 
 def bytes_per_second(batches: Sequence[Batch]) -> float | None:
-    """How fast the newest batches of some size were captured; None if there is none."""
-    taken = [
+    """Return how fast the newest large batches were captured; None if there is none."""
+    timed = [
         (batch.log_bytes, batch.captured_at - batch.created_at)
         for batch in batches
         if batch.captured_at is not None and batch.log_bytes >= _LEAST_BYTES
     ][:_RATED]
-    spent = sum((seconds for _, seconds in taken), timedelta()).total_seconds()
-    return sum(size for size, _ in taken) / spent if spent > 0 else None
+    spent = sum((seconds for _, seconds in timed), timedelta()).total_seconds()
+    return sum(size for size, _ in timed) / spent if spent > 0 else None
 
 
 def foreseen_merges(
@@ -161,12 +167,12 @@ def foreseen_merges(
     tables: Mapping[TableName, TableTally],
     replaced: Collection[TableName],
 ) -> dict[TableName, str]:
-    """A sentence for each table with changes. `replaced`: those that are emptied, made or read
-    anew meanwhile."""
+    """Return for each table with changes how they would be merged. `replaced`: tables whose earlier
+    rows do not count, because they are truncated, created or re-read."""
     continues = run_start.decision.continuity not in (Continuity.GAP, Continuity.OVERLAP)
     all_new = continues and not work.ledger.gaps(work.source.name)
     states = work.ledger.table_states(work.source.name)
-    found = {}
+    merges = {}
     for table, tally in tables.items():
         policies = work.source.policies_of(table)
         schema = structures.last_known(table)
@@ -184,19 +190,21 @@ def foreseen_merges(
         try:
             strategy = choose(facts)
         except TableError as error:
-            found[table] = f"cannot be merged: {error.reason}"
+            merges[table] = f"cannot be merged: {error.reason}"
         else:
-            told = [strategy.reason]
+            reasons = [strategy.reason]
             if schema is not None:
-                told += _of_its_columns(work, states.get(table), mirror_columns(schema), policies)
-            found[table] = f"{strategy.way}: {'; '.join(told)}"
-    return found
+                columns = mirror_columns(schema)
+                reasons += _column_sentences(work, states.get(table), columns, policies)
+            merges[table] = f"{strategy.way}: {'; '.join(reasons)}"
+    return merges
 
 
-def _of_its_columns(
+def _column_sentences(
     work: Workplace, state: TableState | None, table_columns: pa.Schema, policies: LakePolicies
 ) -> Iterator[str]:
-    """What the settings come to for a mirror's own columns and for its files, a sentence each."""
+    """Yield sentences on what the settings mean for the columns that a mirror has besides the
+    table's, and for its files."""
     for name, why, _ in taken_names(table_columns.names, policies):
         yield f"it would be quarantined, since column {name!r} has the name of {why}"
     for name, why in unclusterable(policies.cluster_by, table_columns):
@@ -205,26 +213,28 @@ def _of_its_columns(
     if state is None or version is None:
         return
     shown = work.mirrors.schema(state.mirror, version)
-    have = [one.name for one in shown if is_stamp(one) and one.name not in table_columns.names]
+    have = [
+        field.name for field in shown if is_stamp(field) and field.name not in table_columns.names
+    ]
     added = [name for name in policies.stamps if name not in have]
     if added:
         yield (
             f"{', '.join(added)} are added, NULL in each row until it changes: `lockstep reload "
-            f"{state.table} --reason …` writes all of them"
+            f"{state.table} --reason …` fills them in all rows"
         )
     unasked = [name for name in have if name not in policies.stamps]
     if unasked:
         drops = policies.dropped_columns is DroppedColumns.DROP
-        yield f"{', '.join(unasked)} {'go' if drops else 'are NULL in rows that change'}"
+        yield f"{', '.join(unasked)} {'are dropped' if drops else 'are NULL in rows that change'}"
 
 
 STATEMENTS: Final = 200
-"""So many are kept; more are counted."""
+"""Most statements of the log that are listed; further ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableTally:
-    """Rows by operation, row events, and the bytes of those (before any compression)."""
+    """Rows by operation, the number of row events, and their bytes before any compression."""
 
     counts: RowCounts = field(default_factory=RowCounts)
     events: int = 0
@@ -238,8 +248,9 @@ class TableTally:
 
 @dataclass(frozen=True, slots=True)
 class StatementSeen:
-    """A statement in the log: where its transaction begins, how it begins without its
-    literals, and what a run does there. `stops_the_run`: it ends the run with a refusal."""
+    """A statement in the log. `position`: where its transaction begins; `text`: its first words,
+    without literals; `effect`: what a run does with it. `stops_the_run`: it ends the run with a
+    refusal."""
 
     position: Coordinates
     text: str
@@ -249,21 +260,20 @@ class StatementSeen:
 
 @dataclass(frozen=True, slots=True)
 class Largest:
-    """The transaction with the most bytes of log; `rows` of captured tables."""
+    """The transaction with the most bytes of log. `rows`: those of captured tables."""
 
     position: Coordinates
     bytes: int
     rows: int
 
 
-_Seen = tuple[dict[TableName, TableTally], Integers]
-"""What a block holds: per table, and rows per transaction of its run."""
+_Tallies = tuple[dict[TableName, TableTally], Integers]
+"""The tallies of a block: per table, and captured rows per transaction of its group."""
 
 
 class LogTally:
-    """Takes the runs of one buffer as a segmenter does. The basis says what a capture would
-    quarantine, and by which structures its rows would be read; `asked`: tables that it would read
-    from the source."""
+    """A `log_reader.Taker` that counts rows instead of capturing them. It follows structures and
+    quarantines tables as a capture would. `asked`: tables that the run would read from MySQL."""
 
     def __init__(self, basis: Basis, asked: Collection[TableName] = ()) -> None:
         self._basis, self._asked = basis, asked
@@ -274,21 +284,22 @@ class LogTally:
         self._renames = Renames(basis)
         self._decoding = Decoding(basis.structures, basis.work.shaping)
         self.rereads: dict[TableName, str] = {}
-        """Tables that would be read from the source, and why."""
+        """Tables that would be re-read from MySQL, and why."""
         self.replaced: set[TableName] = set()
-        """Tables whose rows of before would not count any more."""
-        self.out: list[_Seen] = []
+        """Tables whose earlier rows would not count any more."""
+        self.out: list[_Tallies] = []
+        """Tallies of blocks that came back from the spool."""
         self.tables: dict[TableName, TableTally] = {}
         self.quarantined: list[Quarantine] = []
         self.statements: list[StatementSeen] = []
         self.more_statements = 0
         self.largest: Largest | None = None
         self.foreign = 0
-        """Transactions that change no captured table …"""
+        """Transactions that change no captured table."""
         self.foreign_bytes = 0
-        """… and their bytes of log."""
+        """Bytes of log of these transactions."""
         self.changes = 0
-        """Images to be merged; none, whatever was read."""
+        """Always 0: nothing is captured, and so nothing will be merged."""
 
     @property
     def rows(self) -> int:
@@ -301,27 +312,27 @@ class LogTally:
         return self._captured.wanted(table)
 
     def watches(self, table: TableName) -> bool:
-        """Nothing is counted of a table that is not captured."""
+        """Return False: changes of parent tables that are not captured are not counted."""
         return False
 
     def reach(self, at: Coordinates | None) -> None:
-        """Nothing that is read from the source is part of a plan."""
+        """Do nothing: a plan reads no rows from MySQL."""
 
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
-        found = with_supplies(
+        by_table = with_supplies(
             consequences(followed, self._policies_of, logged, self._treated),
             self._renames(followed.effects, self._asked),
         )
-        told = []
-        for table, consequence in found.items():
+        effects = []
+        for table, consequence in by_table.items():
             if not self._patterns.matches(table) or not self._captured.wanted(table):
                 continue
-            told.append(f"{table}: {consequence.action}, {consequence.reason}")
-            self._tell(table, consequence, logged)
+            effects.append(f"{table}: {consequence.action}, {consequence.reason}")
+            self._apply(table, consequence, logged)
         why = followed.not_understood
         stops = why is not None and why.may_touch is None
         if len(self.statements) < STATEMENTS:
-            effect = "; ".join(told) or ("passed: no captured table" if found else "passed")
+            effect = "; ".join(effects) or ("passed: no captured table" if by_table else "passed")
             if stops:
                 effect = "stops a run: it is not understood and may change any table"
             text = first_words(logged.text)
@@ -329,7 +340,7 @@ class LogTally:
         else:
             self.more_statements += 1
 
-    def _tell(self, table: TableName, consequence: Consequence, logged: LoggedStatement) -> None:
+    def _apply(self, table: TableName, consequence: Consequence, logged: LoggedStatement) -> None:
         if consequence.action is Action.QUARANTINED:
             self._quarantine(
                 table, logged.begin, TableError(consequence.reason, hint=resume_hint(table))
@@ -346,7 +357,7 @@ class LogTally:
         self._decoding.buffer.maps.drop(table)
 
     def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
-        """A table that a statement may have changed whose rows are not in the log."""
+        """Quarantine a table that a statement may have changed without logging rows."""
         if self._patterns.matches(table):
             self._quarantine(table, at, error)
 
@@ -356,43 +367,47 @@ class LogTally:
 
     def put(self, group: TransactionGroup) -> None:
         rows = np.zeros(len(group.transactions), np.int64)
-        ours = np.zeros(len(group.transactions), np.bool_)
+        captured = np.zeros(len(group.transactions), np.bool_)
         for block in group.blocks:
-            ours[block.events[:, columns.TRANSACTION]] = True
-            self._add(self._seen(block, len(rows), group.begin), rows)
-        for seen in self.out:
-            ours[0] = True  # what comes out of a file is a run of its own
-            self._add(seen, rows)
+            captured[block.events[:, columns.TRANSACTION]] = True
+            self._add(self._counted(block, len(rows), group.begin), rows)
+        for tallies in self.out:
+            captured[0] = True  # A transaction that was spilled is a group of its own.
+            self._add(tallies, rows)
         self.out.clear()
-        self._take_transactions(group, rows, ours)
+        self._take_transactions(group, rows, captured)
 
     # -- rows -----------------------------------------------------------------------
 
-    def spilled(self, block: Block) -> _Seen:
-        """A block on its way into a file: all of one transaction, which begins where the
-        last one handed out ends."""
-        return self._seen(block, 1, lambda _: self._decoding.buffer.at)
+    def spilled(self, block: Block) -> _Tallies:
+        """Count a block that would be spilled: it is of one transaction, which begins where the
+        last one that was passed on ends."""
+        return self._counted(block, 1, lambda _: self._decoding.buffer.at)
 
-    def _seen(self, block: Block, count: int, begin: Callable[[int], Coordinates]) -> _Seen:
-        """`begin`: where the transaction of a number begins."""
+    def _counted(self, block: Block, count: int, begin: Callable[[int], Coordinates]) -> _Tallies:
+        """Count the captured rows of a block. `begin` returns where a transaction begins, by its
+        number."""
         tables: dict[TableName, TableTally] = {}
         rows = np.zeros(count, np.int64)
         for name, _, part in by_table(block, self._decoding.buffer.maps.known):
             if not self._captured.wanted(name):
                 continue
-            of = np.minimum(part.events[:, columns.TRANSACTION], count - 1)
-            at = begin(int(of[0]))
+            transactions = np.minimum(part.events[:, columns.TRANSACTION], count - 1)
+            at = begin(int(transactions[0]))
             try:
                 counted = [
-                    (which, self._decoder(number, at).count(events))
-                    for number, which, events in by_map(part)
+                    (indices, self._decoder(number, at).count(events))
+                    for number, indices, events in by_map(part)
                 ]
             except TableError as error:
                 self._quarantine(name, at, error)
                 continue
-            for which, one in counted:
-                np.add.at(rows, of[which], one.rows)
-            kinds = sum((one.kinds for _, one in counted), np.zeros(len(CHANGE_TYPES), np.int64))
+            for indices, event_counts in counted:
+                np.add.at(rows, transactions[indices], event_counts.rows)
+            kinds = sum(
+                (event_counts.kinds for _, event_counts in counted),
+                np.zeros(len(CHANGE_TYPES), np.int64),
+            )
             counts = RowCounts(int(kinds[INSERT]), int(kinds[AFTER]), int(kinds[DELETE]))
             size = int(part.events[:, columns.SIZE].sum())
             tables[name] = TableTally(counts, len(part.events), size)
@@ -407,18 +422,18 @@ class LogTally:
         self.quarantined.append(self._captured.quarantine(table, at, error))
         self._decoding.buffer.maps.drop(table)
 
-    def _add(self, seen: _Seen, rows: Integers) -> None:
-        tables, seen_rows = seen
-        rows += seen_rows
+    def _add(self, tallies: _Tallies, rows: Integers) -> None:
+        tables, counted_rows = tallies
+        rows += counted_rows
         for table, tally in tables.items():
             self.tables[table] = self.tables.get(table, TableTally()) + tally
 
     def _take_transactions(
-        self, group: TransactionGroup, rows: Integers, ours: npt.NDArray[np.bool_]
+        self, group: TransactionGroup, rows: Integers, captured: npt.NDArray[np.bool_]
     ) -> None:
         sizes = group.transactions[:, columns.LOG_BYTES]
-        self.foreign += int((~ours).sum())
-        self.foreign_bytes += int(sizes[~ours].sum())
+        self.foreign += int((~captured).sum())
+        self.foreign_bytes += int(sizes[~captured].sum())
         most = int(np.argmax(sizes))
         if self.largest is None or sizes[most] > self.largest.bytes:
             self.largest = Largest(group.begin(most), int(sizes[most]), int(rows[most]))

@@ -1,4 +1,4 @@
-"""Whether a mirror has each key once: counts the keys of the rows that it shows."""
+"""The count of rows in a mirror that have the key of another row."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pipeline.table import TableName
 from pipeline.table_state import TableState
 
 MOST: Final = 5_000_000
-"""Rows whose keys are held in memory."""
+"""Most rows of a mirror whose keys are counted, since all keys are in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyCount:
-    """`repeated`: rows that have the key of another one; None where nothing was counted, and `why`
-    says why. `key`: columns."""
+    """The count for one table. `repeated`: rows that have the key of another one; None if nothing
+    was counted, for the reason `why`. `key`: the key's columns."""
 
     table: TableName
     key: tuple[str, ...]
@@ -28,7 +28,7 @@ class KeyCount:
 
 
 def count_keys(work: Workplace, state: TableState) -> KeyCount:
-    """Of the mirror's newest version, by the source's primary key; reads the key alone."""
+    """Count repeated values of the primary key in the mirror's newest version."""
     table, mirrors = state.table, work.mirrors
     version = mirrors.version(state.mirror)
     if version is None or state.mirror_version is None:

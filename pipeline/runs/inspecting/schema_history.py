@@ -1,7 +1,7 @@
-"""What a table looked like at a place of the log, and how it came to that.
+"""A table's structure at a place of the log, and the changes that led to it.
 
-A place is answered from the ledger; the server is asked for `earliest` and for a moment in
-one file alone, which the ledger has no index of.
+The ledger answers for most places. The server is asked for `earliest`, for a moment in one file,
+of which the ledger has no index, and for a moment after the last captured transaction.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class ShownSchema:
-    """`shown`: the version in force at the place; `versions`: all of them, in order."""
+    """The versions of a table's structure, in order. `shown`: the one in force at the place."""
 
     table: TableName
     shown: ToldVersion
@@ -58,34 +58,33 @@ def show_schema(
     place: Place | None,
     work: Callable[[], Workplace],
 ) -> ShownSchema:
-    """The table's structure now (None), or at a place.
+    """Return the table's structure at a place, or the newest (None).
 
-    `NothingMatches` for a table that the history has nothing of, with the names nearest to
-    it; `SchemaUnknownAt` for a place that no batch read. `work` is called where the server
-    has to be asked.
+    Raise `NothingMatches` for a table that the history does not have, and `SchemaUnknownAt` for a
+    place that no batch captured. `work` is called only if the server has to be asked.
     """
     versions = ledger.schema_versions(source, table)
     if not versions:
         raise unknown_table(table, ledger.last_versions(source), f"the history of {source}")
-    told = tuple(told_versions(ledger, source, versions))
-    found = versions[-1] if place is None else _at(ledger, source, told, place, work)
-    if found is None:
+    history = tuple(told_versions(ledger, source, versions))
+    version = versions[-1] if place is None else _at(ledger, source, history, place, work)
+    if version is None:
         raise SchemaUnknownAt(
-            f"how {table} was built at {place} is not in the history, which begins at "
+            f"the structure of {table} at {place} is not in the history, which begins at "
             f"{versions[0].since}",
-            hint=f"`lockstep schema {table}` lists the versions there are",
+            hint=f"`lockstep schema {table}` lists all versions",
         )
-    return ShownSchema(table, next(version for version in told if version.version == found), told)
+    return ShownSchema(table, next(item for item in history if item.version == version), history)
 
 
-def unknown_table(table: TableName, known: Iterable[TableName], where: str) -> NothingMatches:
-    """The refusal of a name that nobody knows, with those nearest to it."""
-    names = sorted(map(str, known))
+def unknown_table(table: TableName, tables: Iterable[TableName], where: str) -> NothingMatches:
+    """Return the refusal of an unknown name, with the most similar names as its hint."""
+    names = sorted(map(str, tables))
     folded = {name.lower(): name for name in names}
     near = [
         folded[name] for name in get_close_matches(str(table).lower(), folded, n=_NEAR, cutoff=0.7)
     ]
-    hint = f"did you mean {' or '.join(near)}?" if near else "`lockstep tables` lists what there is"
+    hint = f"did you mean {' or '.join(near)}?" if near else "`lockstep tables` lists all tables"
     return NothingMatches(f"{where} has no table {table}", hint=hint)
 
 
@@ -126,7 +125,7 @@ def _at(
 
 
 def _servers(ledger: Ledger, source: str) -> list[str]:
-    """Those the source was read from, the last one first."""
+    """Return the UUIDs of the servers that the source was read from, the newest first."""
     return list(dict.fromkeys(reign.server_uuid for reign in reversed(ledger.lineage(source))))
 
 
@@ -137,7 +136,7 @@ def _at_coordinates(
         batch = ledger.captured_batch(source, server_uuid=server, at=at)
         if batch is not None:
             return ledger.schema_at(source, table, batch=batch.id, place=at)
-    raise _never_read(source, f"no batch read {at}{but_known(ledger, source)}")
+    raise _never_read(source, f"no batch captured {at}{but_known(ledger, source)}")
 
 
 def _at_moment(
@@ -147,46 +146,53 @@ def _at_moment(
     moment: datetime,
     work: Callable[[], Workplace],
 ) -> SchemaVersion | None:
-    """What the statements before it made, in the order they were read: those of earlier batches,
-    and of the batch that the moment lies in as far as their commit times tell. Behind the last
-    transaction that was read the server is asked whether there are more."""
+    """Return the version that the statements before a moment made: those of earlier batches, and
+    those of the moment's batch that committed before it. After the last captured transaction, the
+    server is asked whether there are later ones."""
     began = _began(ledger, source, versions)
     if began is not None and moment < began:
         raise SchemaUnknownAt(
             f"{source}: the history of {versions[0].version.table} begins at {began.isoformat()}, "
             f"after {moment.isoformat()}",
-            hint=f"`lockstep schema {versions[0].version.table}` lists the versions there are",
+            hint=f"`lockstep schema {versions[0].version.table}` lists all versions",
         )
     times = ledger.batch_times(source)
-    found = [_reaching(times, server, moment) for server in _servers(ledger, source)]
-    numbers = [number for number in found if number is not None]
+    reaching = [_reaching(times, server, moment) for server in _servers(ledger, source)]
+    numbers = [number for number in reaching if number is not None]
     if not numbers:
         if _quiet(ledger, source, moment, work()):
             return versions[-1].version
-        raise _never_read(source, f"nothing committed at or after {moment.isoformat()} was read")
+        raise _never_read(
+            source, f"nothing committed at or after {moment.isoformat()} was captured"
+        )
 
     first = last = min(numbers)
     begin = times[0].begin
-    later = begin is not None and begin >= moment
-    if ledger.pruned_through(source) and last == times[0].id and later:
-        # It lies in one of the batches that the ledger has forgotten.
+    if (
+        ledger.pruned_through(source)
+        and last == times[0].id
+        and begin is not None
+        and begin >= moment
+    ):
+        # The moment is in one of the batches that the ledger has pruned.
         first, last = 0, last - 1
     before = [version for version in versions if version.version.batch < first]
     within = [version for version in versions if first <= version.version.batch <= last]
-    made = [version.statement and version.statement.committed_at for version in within]
-    return _last([*before, *within[: divided([at or _EARLIEST for at in made], moment).place]])
+    commits = [version.statement and version.statement.committed_at for version in within]
+    count = divided([committed_at or _EARLIEST for committed_at in commits], moment).place
+    return _last([*before, *within[:count]])
 
 
 def _reaching(times: Sequence[BatchTimes], server: str, moment: datetime) -> int | None:
-    """The batch from that server in which a moment lies; None if it comes after them all."""
-    known = [(one.id, one.end) for one in times if one.server_uuid == server and one.end]
-    place = divided([end for _, end in known], moment).place
-    return known[place][0] if place < len(known) else None
+    """Return the server's batch in which a moment is; None if it is after all of them."""
+    ends = [(batch.id, batch.end) for batch in times if batch.server_uuid == server and batch.end]
+    place = divided([end for _, end in ends], moment).place
+    return ends[place][0] if place < len(ends) else None
 
 
 def _began(ledger: Ledger, source: str, versions: Sequence[ToldVersion]) -> datetime | None:
-    """The first moment that the history is known to reach back to; None where a statement
-    made the table, and nothing was known of it before."""
+    """Return the moment at which a table's history begins: the commit of the statement that created
+    it, or the start of the batch that first read its structure. None if that is unknown."""
     if versions[0].statement is not None:
         return versions[0].statement.committed_at
     batches = ledger.batches(source, limit=_BATCHES)
@@ -195,15 +201,15 @@ def _began(ledger: Ledger, source: str, versions: Sequence[ToldVersion]) -> date
         return None
     if first.start.committed_at is not None:
         return first.start.committed_at
-    known = [first.created_at, None if first.end is None else first.end.committed_at]
-    known += [
+    moments = [first.created_at, None if first.end is None else first.end.committed_at]
+    moments += [
         version.statement.committed_at for version in versions if version.statement is not None
     ]
-    return min(one for one in known if one is not None)
+    return min(moment for moment in moments if moment is not None)
 
 
 def _quiet(ledger: Ledger, source: str, moment: datetime, work: Workplace) -> bool:
-    """Whether the moment is past, and all that was committed before it was read."""
+    """Return whether the moment is past, and everything committed before it was captured."""
     cursor, facts = ledger.cursors(source).captured, work.server.facts()
     if cursor is None or moment > work.clock() or cursor.position.server_uuid != facts.server_uuid:
         return False
@@ -215,11 +221,11 @@ def _quiet(ledger: Ledger, source: str, moment: datetime, work: Workplace) -> bo
 def _after(
     ledger: Ledger, source: str, versions: Sequence[ToldVersion], gtids: GtidSet
 ) -> SchemaVersion | None:
-    """What the statements of the set made; and what was found where a batch began that
-    begins inside the set."""
+    """Return the last version that a statement of the GTID set made, or that a batch read whose
+    start is inside the set."""
     cursor = ledger.cursors(source).captured
     if cursor is None or not cursor.position.gtid_set.contains(gtids):
-        raise _never_read(source, f"transactions of {gtids.shortened()} were not read")
+        raise _never_read(source, f"transactions of {gtids.shortened()} were not captured")
 
     batches = {batch.id: batch for batch in ledger.batches(source, limit=_BATCHES)}
 
@@ -234,26 +240,26 @@ def _after(
     return _last(takewhile(before, versions))
 
 
-def _last(told: Iterable[ToldVersion]) -> SchemaVersion | None:
-    versions = list(told)
-    return versions[-1].version if versions else None
+def _last(versions: Iterable[ToldVersion]) -> SchemaVersion | None:
+    ordered = list(versions)
+    return ordered[-1].version if ordered else None
 
 
 def _never_read(source: str, why: str) -> LockstepError:
     return SchemaUnknownAt(
         f"{source}: {why}",
-        hint=f"`lockstep status --source {source}` shows what was read; without --at the newest "
-        "version is shown",
+        hint=f"`lockstep status --source {source}` shows what was captured; without --at the "
+        "newest version is shown",
     )
 
 
-# -- what each version is otherwise than the one before -----------------------------------------
+# -- the changes from version to version --------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ToldVersion:
-    """A version, the statement that made it if one did, and what is otherwise than in the
-    version before: "what: before, now"."""
+    """A version of a structure, the statement that made it (None if it was read from the server),
+    and its differences from the version before, each as "what: before, now"."""
 
     version: SchemaVersion
     statement: SchemaStatement | None
@@ -274,8 +280,8 @@ def told_versions(
 
 
 def _changes(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:
-    """What is otherwise in the later one: columns by where they come from, then each part
-    as "what: before, now"."""
+    """Yield the differences of two versions, each as "what: before, now". Columns are compared by
+    their origins, if these are known."""
     if now.schema is None or before.schema is None:
         return
     parts = differences(before.schema, now.schema)
@@ -290,8 +296,8 @@ def _changes(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:
 
 
 def _columns(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:
-    """Columns that are new, renamed or gone; none where the rows of before are not this
-    table's, or nothing of that happened."""
+    """Yield the columns that were added, renamed or dropped; none if their origins are unknown,
+    because the earlier rows are not those of this table."""
     if now.schema is None or before.schema is None or now.columns_from is None:
         return
     for column, origin in zip(now.schema.columns, now.columns_from, strict=True):

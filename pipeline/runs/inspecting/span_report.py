@@ -1,5 +1,4 @@
-"""What a run, or a span of the past, brought: everything a page about it shows. The ledger alone is
-asked."""
+"""The facts for the page about a run or a span of the past, all from the ledger."""
 
 from __future__ import annotations
 
@@ -30,10 +29,10 @@ from pipeline.table import TableName
 from pipeline.table_state import Quarantine, TableEvent, TableEventKind
 
 _BESIDE: Final = 40
-"""Batches that are plotted together with a run: its own, and those before it."""
+"""Most batches that are plotted for a run: its own, and those before it."""
 
 _WORDS: Final = 40
-"""Words and symbols of a statement."""
+"""Most words and symbols of a statement that are shown."""
 
 _BY_STATEMENT: Final = (
     TableEventKind.CREATED,
@@ -45,8 +44,8 @@ _BY_STATEMENT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class StructureChange:
-    """Something that happened to a table between its changes. `statement`: without its literals;
-    None where no statement did it. `effects`: a sentence each."""
+    """An event of a table, such as an ALTER or a re-read. `statement`: its text without literals;
+    None if no statement caused the event. `effects`: a sentence each."""
 
     event: TableEvent
     committed_at: datetime | None
@@ -56,7 +55,7 @@ class StructureChange:
 
 @dataclass(frozen=True, slots=True)
 class TableTotal:
-    """What all batches together have of one table. `written`: the last write of its mirror."""
+    """The totals of one table over all batches. `written`: the last write of its mirror."""
 
     table: TableName
     counts: RowCounts
@@ -68,9 +67,9 @@ class TableTotal:
 
 @dataclass(frozen=True, slots=True)
 class SpanReport:
-    """`about`: the run or the span, as a person names it. `batches`, oldest first, never empty;
-    `rows` of them, and `before` of those that are plotted beside a run. `shown`: the version set
-    of the last of them that is acknowledged. `stopped` and the tables' proofs are those of now."""
+    """The report on a run or a span. `about`: its name for people. `batches`: oldest first, never
+    empty; `before`: earlier batches that are plotted with them; `rows`: those of both. `shown`: the
+    version set of the last acknowledged batch. `stopped` and `proofs` are those of now."""
 
     source: str
     about: str
@@ -86,7 +85,7 @@ class SpanReport:
 
     @property
     def totals(self) -> tuple[TableTotal, ...]:
-        """By name; the rows of `before` are not among them."""
+        """The totals by table, without the rows of `before`."""
         numbers = {batch.id for batch in self.batches}
         rows: dict[TableName, list[CapturedRows]] = {}
         for row in self.rows:
@@ -99,13 +98,13 @@ class SpanReport:
         return tuple(
             TableTotal(
                 table,
-                sum((one.counts for one in those), RowCounts()),
-                sum(one.read for one in those),
-                sum(one.size for one in those),
+                sum((row.counts for row in captured), RowCounts()),
+                sum(row.read for row in captured),
+                sum(row.size for row in captured),
                 written.get(table),
                 proofs.get(table),
             )
-            for table, those in sorted(rows.items())
+            for table, captured in sorted(rows.items())
         )
 
     @property
@@ -114,14 +113,14 @@ class SpanReport:
 
     @property
     def requests(self) -> Requests | None:
-        """To an object store; None where nothing is known of it."""
-        told = [batch.requests for batch in self.batches if batch.requests is not None]
-        return sum(told[1:], told[0]) if told else None
+        """Requests to an object store; None if they were not counted."""
+        requests = [batch.requests for batch in self.batches if batch.requests is not None]
+        return sum(requests[1:], requests[0]) if requests else None
 
 
 def report_of_run(ledger: Ledger, source: str, run: str | None, now: datetime) -> SpanReport:
-    """What one run captured; the last one that captured anything, for None. `SpanRefused` where
-    there is none."""
+    """Return the report on a run, or on the last one that captured anything (None). Raise
+    `SpanRefused` if there is no such run."""
     newest = ledger.cursors(source).captured
     if newest is None:
         raise SpanRefused(
@@ -135,22 +134,23 @@ def report_of_run(ledger: Ledger, source: str, run: str | None, now: datetime) -
     if run is not None and batch.id <= pruned:
         raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS)
     near = ledger.live_batches(source, max(batch.id - 10 * _BESIDE, pruned + 1), batch.id)
-    own = tuple(one for one in near if one.token == batch.token)
-    before = tuple(one for one in near if one.token != batch.token and one.end is not None)
+    own = tuple(other for other in near if other.token == batch.token)
+    before = tuple(other for other in near if other.token != batch.token and other.end is not None)
     about = f"run {batch.dagster_run}" if batch.dagster_run else f"batch {batch.id}"
     return _report(ledger, source, about, own, before[-(_BESIDE - len(own)) :], now)
 
 
 def report_of_span(ledger: Ledger, source: str, span: Span, now: datetime) -> SpanReport:
-    """What was captured between two places, in whole batches. `SpanRefused` where nothing was."""
+    """Return the report on all batches between two places. Raise `SpanRefused` if there are
+    none."""
     runs = {run: batch_of_run(ledger, source, run).id for run in runs_named(span)}
     chain, pruned = known_batches(ledger, source), ledger.pruned_through(source)
     batches = batches_of(span, chain, runs)
     end = chain[0].end
     if pruned and end is not None and begins_before(span, batches, pruned, end):
         raise SpanRefused(
-            f"{span.since} lies before what is known{but_known(ledger, source)}",
-            hint=f"`--from {end.at}` or `--from earliest` begins with the first that is",
+            f"{span.since} is before the first batch on record{but_known(ledger, source)}",
+            hint=f"`--from {end.at}` or `--from earliest` begins with the first batch on record",
         )
     batches = tuple(batch for batch in batches if batch.id > pruned)
     if not batches:
@@ -174,9 +174,9 @@ def _report(
     done = [batch for batch in batches if batch.state is BatchState.ACKNOWLEDGED]
     contents = ledger.contents(source, plotted, last)
     rows = [row for content in contents for row in content.rows()]
-    events = (event for one in contents if one.batch >= first for event in one.events)
+    events = (event for content in contents if content.batch >= first for event in content.events)
     tables = {row.table for row in rows}
-    # A table that came back was written for batches of long ago.
+    # A table that was resumed may have been written for much earlier batches.
     writes = ledger.writes_within(source, first, last)
     return SpanReport(
         source=source,
@@ -204,7 +204,7 @@ def _changes(
             yield StructureChange(event, None, None, ())
             continue
         statement = ledger.statements(source, [number])[number]
-        own = tuple(one for one in statement.effects if one.startswith(f"{event.table}:"))
+        own = tuple(effect for effect in statement.effects if effect.startswith(f"{event.table}:"))
         yield StructureChange(
             event,
             statement.committed_at,

@@ -1,5 +1,5 @@
-"""Gathering how a source stands: from the ledger first, from the server if it answers. What the
-answers mean says `pipeline.standing`."""
+"""The facts on how a source stands: from the ledger, and from the server if it answers.
+`pipeline.standing` judges them."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def stand(
     work: Workplace | LockstepError,
     now: datetime,
 ) -> Standing:
-    """How a source stands; writes nothing, and answers without its server too. `work`: the
-    workplace, or why there is none."""
+    """Return how a source stands, also if its server does not answer; nothing is written. `work`:
+    the workplace, or the error for which there is none."""
     acknowledged = ledger.cursors(source).acknowledged
     captured = ledger.cursors(source).captured
     override = ledger.open_override(source)
@@ -83,7 +83,9 @@ def stand(
         lag=lag(facts, position, now, _since(attempts, batches, position)),
         headroom=room,
         waiting=tuple(
-            WaitingBatch(batch, tuple(t for t, those in pending.items() if batch.id in those))
+            WaitingBatch(
+                batch, tuple(table for table, numbers in pending.items() if batch.id in numbers)
+            )
             for batch in unfinished
         ),
         failures=failures(attempts, batches, waiting=bool(unfinished)),
@@ -97,8 +99,8 @@ def stand(
         batches=tuple(batches),
         lake=None if isinstance(work, LockstepError) else lake_trouble(work),
         loading=tuple(load.progress for load in ledger.open_loads(source)),
-        astray=() if isinstance(work, LockstepError) else _told(astray(work)),
-        moved=() if isinstance(work, LockstepError) else _told(moved_changelogs(work)),
+        astray=() if isinstance(work, LockstepError) else _quarantines(astray(work)),
+        moved=() if isinstance(work, LockstepError) else _quarantines(moved_changelogs(work)),
         proofs=tuple(ledger.proofs(source)),
         unproven=ledger.unproven(source),
         in_clear=tuple(ledger.in_clear(source)),
@@ -107,8 +109,8 @@ def stand(
 
 
 def log_seen(work: Workplace, now: datetime) -> tuple[ServerFacts | None, Lag, Headroom | None]:
-    """The server now, how far the lake is behind it, and how long the log behind it is kept, as far
-    as that is known. No server where it does not answer, and where nothing was acknowledged yet."""
+    """Return the server's facts, the lake's lag, and how long the server keeps the log that is not
+    captured yet. The facts are None if the server does not answer or nothing was acknowledged."""
     source, ledger = work.source.name, work.ledger
     cursor = ledger.cursors(source).acknowledged
     if cursor is None:
@@ -123,22 +125,23 @@ def log_seen(work: Workplace, now: datetime) -> tuple[ServerFacts | None, Lag, H
     return facts, lag(facts, cursor.position, now, since), room
 
 
-def _told(tables: Sequence[Parted]) -> tuple[Quarantine, ...]:
+def _quarantines(tables: Sequence[Parted]) -> tuple[Quarantine, ...]:
     return tuple(Quarantine(table.table, table.why, table.hint, "") for table in tables)
 
 
 def _since(
     attempts: Sequence[Attempt], batches: Sequence[Batch], position: Position | None
 ) -> datetime | None:
-    """When nothing was behind the position, as far as that is known: a run looked and found
-    nothing; or a start was taken and no commit was read, whose moment would tell."""
-    begun = next((batch.created_at for batch in batches if batch.end == position), None)
-    first = begun if position is not None and position.committed_at is None else None
+    """Return the last moment at which the position is known to have been the log's end: a run found
+    nothing after it, or it is a start after which no commit was captured."""
+    created_at = next((batch.created_at for batch in batches if batch.end == position), None)
+    first = created_at if position is not None and position.committed_at is None else None
     return looked(attempts, position) or first
 
 
 def _headroom(server: SourceServer, facts: ServerFacts, position: Position) -> Headroom | None:
-    """Heads of two files at the most are read."""
+    """Return how long the log from the position on is kept; the heads of at most two log files are
+    read. None if another server answers."""
     files = [log.file for log in facts.binlogs]
     if facts.server_uuid != position.server_uuid or not files:
         return None

@@ -1,8 +1,7 @@
-"""What people order about one table: stop it, bring it back, write its mirror again. Carried out by
-runs.
+"""The orders that people give for one table: pause, resume, reload. Runs carry them out.
 
-Before a table is resumed it is told what happens next: the plan of the next run,
-and what the statement that the table stopped at comes to today.
+Before a resume is recorded, its outcome is shown: the plan of the next run, and what today's
+settings make of the statement at which the table stopped.
 """
 
 from __future__ import annotations
@@ -74,22 +73,22 @@ from pipeline.table_state import (
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """An order as it is recorded, and what happens next, in a sentence."""
+    """An order as it is recorded, and a sentence on what happens next."""
 
     order: TableOrder
     next: str
 
 
 def require_known(states: Mapping[TableName, TableState], source: str, table: TableName) -> None:
-    """`NothingMatches` for a table that no run has captured."""
+    """Raise `NothingMatches` for a table that no run has captured."""
     if table not in states:
         raise unknown_table(table, states, f"the lake of {source}")
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a person says. `statement`: a CREATE TABLE that says how the table is built from
-    where it stopped; `renames`: which of its columns were called what before."""
+    """A person's request for an order. `statement`: a CREATE TABLE with the table's structure from
+    where it stopped on; `renames`: pairs of an old and a new column name."""
 
     table: TableName
     author: str
@@ -103,13 +102,12 @@ def give_order(
     lease: Lease,
     kind: OrderKind,
     asked: Asked,
-    tell: Callable[[str], None] = lambda told: None,
+    tell: Callable[[str], None] = lambda sentence: None,
 ) -> Ordered:
-    """Record it. `tell` is given what the next run does for a table that is resumed, before that is
-    ordered.
+    """Record an order. For a resume, `tell` is called first with what the next run will do.
 
-    `NothingMatches`, `ConfigurationError` for a statement that cannot be taken, and
-    `LedgerRefused` for an order that does not fit the table's state: nothing is recorded.
+    Raise `NothingMatches`, `ConfigurationError` for a statement that cannot be used, and
+    `LedgerRefused` for an order that does not fit the table's state; then nothing is recorded.
     """
     ledger, table = work.ledger, asked.table
     states = ledger.table_states(work.source.name)
@@ -131,22 +129,22 @@ def give_order(
     if resumed is not None:
         return replace(resumed, order=order)
     for load in loads:
-        if load.table == table:  # it is void by the pause
+        if load.table == table:  # the pause made it void
             work.segments.discard_load(snapshot_path(work.source.name, table), load.id)
-    at = f" at {order.stopped.at}" if order.stopped is not None else ""
+    place = f" at {order.stopped.at}" if order.stopped is not None else ""
     back = f"`lockstep resume {table}` brings it back"
-    return Ordered(order, f"{table} stops{at}; the other tables go on. {back}")
+    return Ordered(order, f"{table} stops{place}; the other tables go on. {back}")
 
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """A mirror that is to be written again. `said`: from where, if a person says so; `supplier`:
-    what that comes to today, and `why`, where that is MySQL and nobody said so. `next`: what the
-    next run does, a sentence; `rows`: how many it reads from MySQL, as the server estimates, None
-    for none. `stopped`: the table has stopped, and goes on by this; `reading`: its rows are being
-    read already, and nothing has to be recorded; `origin`: what it is written from without MySQL,
-    None where its rows are read. Once it is recorded: the `order` of a table that
-    stops for it, or the number of the `load` of one that does not."""
+    """A mirror that is to be written again. `said`: the supplier that the person named, if any;
+    `supplier`: the one that is used, and `why`, if it is MySQL without being named. `next`: a
+    sentence on what the next run does; `rows`: the server's estimate of the rows to read, None if
+    none are read. `stopped`: the table has stopped, and the reload resumes it; `reading`: its rows
+    are already being read, and nothing has to be recorded; `origin`: the changelog that it is
+    written from, None if rows are read. Once recorded: the `order`, if the table stops for the
+    reload, or else the number of its `load`."""
 
     asked: Asked
     said: Supplier | None
@@ -166,7 +164,7 @@ class Reload:
 
 
 class Reloading:
-    """What is known of tables that are to be reloaded, asked once for all of them."""
+    """The facts about tables that are to be reloaded, each read once for all of them."""
 
     def __init__(self, work: Workplace, tables: Collection[TableName]) -> None:
         self.work, self.tables = work, tables
@@ -175,7 +173,7 @@ class Reloading:
 
     @cached_property
     def pasts(self) -> Pasts:
-        """What the log has of those that are not in the lake yet."""
+        """What the log has of the tables that are not in the lake yet."""
         return find_pasts(self.work, [table for table in self.tables if table not in self.states])
 
     @cached_property
@@ -184,38 +182,39 @@ class Reloading:
 
     @cached_property
     def foreign(self) -> Collection[TableName]:
-        """Tables that no run has captured, at whose places somebody else made something."""
+        """Tables that no run has captured, and whose mirrors' places somebody else has taken."""
         new = [table for table in self.tables if table not in self.states]
         return foreign_mirrors(self.work, new).keys() if new else ()
 
     @cached_property
     def _contents(self) -> Mapping[TableName, list[TableContent]]:
-        found: dict[TableName, list[TableContent]] = {table: [] for table in self.tables}
+        contents: dict[TableName, list[TableContent]] = {table: [] for table in self.tables}
         ledger, source = self.work.ledger, self.work.source.name
         newest = ledger.cursors(source).captured
         if newest is not None:
             for batch in ledger.contents(source, 1, newest.batch, self.tables):
                 for table, content in batch.by_table().items():
-                    found[table].append(content)
-        return found
+                    contents[table].append(content)
+        return contents
 
     def reads(self, table: TableName) -> bool:
-        """Whether its rows are being read from MySQL already, and it has not stopped since."""
+        """Return whether its rows are being read from MySQL, and it has not stopped since."""
         load, state = self.loads.get(table), self.states.get(table)
         if state is not None and (state.has_stopped or state.loading):
             return state.loading
         return load is not None and load.reading is not None
 
     def origin(self, asked: Asked, supplier: Supplier | None) -> Origin:
-        """What the mirror would be written from; a sentence where that is MySQL."""
+        """Return the changelog that the mirror would be written from, or a sentence that says why
+        it is written from MySQL."""
         state = self.states.get(asked.table)
         if state is None:
             return "it is not in the lake yet"
         if state.has_stopped:
             return _on_return(self.work, asked, state, supplier)
         if needs_of(state) - {Need.MIRROR}:
-            return "rows of it are missing that only MySQL has"
-        # The run looks at its files.
+            return "it lacks rows that only MySQL has"
+        # The run examines the files: that takes too long here.
         contents = self._contents[asked.table]
         origin = origin_of(self.work, state, files=False, contents=contents)
         if not isinstance(origin, str) or supplier is not Supplier.CHANGELOG:
@@ -227,7 +226,7 @@ class Reloading:
 def _on_return(
     work: Workplace, asked: Asked, state: TableState, supplier: Supplier | None
 ) -> Origin:
-    """What the mirror of a table that stopped is written from, by the plan of the next run."""
+    """Return what the mirror of a stopped table is written from, by the plan of the next run."""
     order = TableOrder(
         0,
         asked.table,
@@ -239,20 +238,21 @@ def _on_return(
         supplier=supplier,
     )
     plans = plan_returns(replace(work, source=replace(work.source, until=None)), [order])
-    way = plans.plans[asked.table]
-    if way.waits is not None:
-        return way.waits
-    assert way.besides is not None, "a mirror that is written again has a supply besides the log"
-    supply = way.besides.supply
-    return supply.origin if isinstance(supply, Rewritten) else way.besides.reason
+    plan = plans.plans[asked.table]
+    if plan.waits is not None:
+        return plan.waits
+    assert plan.besides is not None, "a mirror that is written again has a supply besides the log"
+    supply = plan.besides.supply
+    return supply.origin if isinstance(supply, Rewritten) else plan.besides.reason
 
 
 def foresee_reload(
     work: Workplace, asked: Asked, supplier: Supplier | None, known: Reloading | None = None
 ) -> Reload:
-    """Return what is done, and recorded by `give_reload`. `supplier`: None for the changelog if it
-    is complete, else MySQL; `known`: of several tables. `PastRefused` if it is to be the changelog
-    or the log and cannot, `LedgerRefused` if a person has to consent to what it would show."""
+    """Return a reload, which `give_reload` records. `supplier`: None for the changelog if it is
+    complete, else MySQL; `known`: the facts, if several tables are reloaded. Raise `PastRefused` if
+    the named changelog or log cannot supply the table, and `LedgerRefused` if a person has to
+    consent to what it would show."""
     known = known or Reloading(work, [asked.table])
     table, state = asked.table, known.states.get(asked.table)
     if supplier is Supplier.LOG:
@@ -270,29 +270,30 @@ def foresee_reload(
         )
     stopped = state is not None and state.has_stopped
     if reads:
-        told = f"{table} is being read from the source already; the next run reads on"
+        sentence = f"{table} is being read from the source already; the next run continues"
         load = known.loads[table].id if table in known.loads else None
-        return Reload(asked, supplier, Supplier.SOURCE, told, reading=True, load=load)
-    goes_on = "; it goes on by this" if stopped else ""
-    told = f"the next run rewrites the mirror of {table}"
+        return Reload(asked, supplier, Supplier.SOURCE, sentence, reading=True, load=load)
+    resumes = "; this also resumes the table" if stopped else ""
+    sentence = f"the next run rewrites the mirror of {table}"
     if supplier is not Supplier.SOURCE and isinstance(origin, FromChangelog):
-        told += f", {origin.told}: {origin.size}; no row is read from the source"
-        told += goes_on or "; until then it stops"
-        return Reload(asked, supplier, Supplier.CHANGELOG, told, stopped=stopped, origin=origin)
+        sentence += f", {origin.told}: {origin.size}; no row is read from the source"
+        sentence += resumes or "; until then the table stops"
+        return Reload(asked, supplier, Supplier.CHANGELOG, sentence, stopped=stopped, origin=origin)
     why = "" if supplier is Supplier.SOURCE else str(origin)
-    told += f", from the source{why and f': {why}'}{goes_on}"
+    sentence += f", from the source{why and f': {why}'}{resumes}"
     if table in known.foreign:
         mirror = mirror_path(work.source.name, work.source.mirror_name(table))
-        told += f"; what somebody else made in the lake at {mirror} is replaced"
+        sentence += f"; it replaces what somebody else made in the lake at {mirror}"
     rows = known.rows.get(table)
-    return Reload(asked, supplier, Supplier.SOURCE, told, why, rows, stopped)
+    return Reload(asked, supplier, Supplier.SOURCE, sentence, why, rows, stopped)
 
 
 def _foresee_past(asked: Asked, known: Reloading) -> Reload:
-    """Return how a table is followed from where the log still tells all of it."""
+    """Return the reload of a new table from the oldest place from which the log has all its
+    changes."""
     table = asked.table
     if table in known.states:
-        past: Past | str = "it is in the lake, and nothing can be put before its changelog"
+        past: Past | str = "it is in the lake, and its changelog cannot begin earlier"
     elif table in known.loads and known.loads[table].reading is not None:
         past = "its rows are being read from MySQL already"
     else:
@@ -302,34 +303,36 @@ def _foresee_past(asked: Asked, known: Reloading) -> Reload:
             f"{table} cannot be followed from the log's past: {past}",
             hint=f"`lockstep reload {table} --from source --reason …` reads it from MySQL as it is",
         )
-    told = (
+    sentence = (
         f"the next run follows {table} from {past.begins} on, and not earlier, because {past.why}; "
         f"{known.pasts.log_bytes(past):,} bytes of log are read again"
     )
     if past.whole:
-        return Reload(asked, Supplier.LOG, Supplier.LOG, f"{told}, which has all of its rows")
+        sentence += ", which has all of its rows"
+        return Reload(asked, Supplier.LOG, Supplier.LOG, sentence)
+    sentence += ", then its rows from MySQL"
     rows = known.rows.get(table)
-    return Reload(asked, Supplier.LOG, Supplier.LOG, f"{told}, then its rows from MySQL", rows=rows)
+    return Reload(asked, Supplier.LOG, Supplier.LOG, sentence, rows=rows)
 
 
 def _require_consent(work: Workplace, state: TableState) -> None:
-    """Refuse what would show more than the settings of its former columns or name show: that is a
-    person's word (`resume`), and no side effect."""
+    """Refuse a reload that would show more than the settings of the table's former columns or name
+    show: a person must consent to that explicitly (`resume`)."""
     why = state.reason if state.need is Need.CONSENT else None
     if work.shaping.hides:
         newest = work.ledger.schema_versions(work.source.name, state.table)[-1:]
-        unknown = [one.reason for one in newest if one.knowledge is Knowledge.UNKNOWN]
+        unknown = [version.reason for version in newest if version.knowledge is Knowledge.UNKNOWN]
         why = next(iter(unknown), why)
     if why is not None:
         raise LedgerRefused(
-            f"{state.table} is not reloaded, because it may show more then: {why}.",
+            f"{state.table} is not reloaded, because it might show more than before: {why}.",
             hint=consent_hint(state.table),
         )
 
 
 def give_reload(work: Workplace, lease: Lease, reload: Reload) -> Reload:
-    """Record it. A table that is read from MySQL is followed meanwhile, unless it has stopped; one
-    whose mirror is written from its changelog stops until the next run."""
+    """Record a reload. A table that is read from MySQL is followed meanwhile, unless it has
+    stopped; one whose mirror is written from its changelog stops until the next run."""
     asked, table = reload.asked, reload.table
     if reload.reading:
         return reload
@@ -353,17 +356,17 @@ def give_reload(work: Workplace, lease: Lease, reload: Reload) -> Reload:
 
 
 def foresee_resume(work: Workplace, asked: Asked) -> Ordered:
-    """The order as it would be recorded, under no number, and what would happen by it.
-    Refused as `give_order` is; nothing is recorded."""
+    """Return a resume as it would be recorded, without a number, and what it would do. Raise as
+    `give_order`; nothing is recorded."""
     states = work.ledger.table_states(work.source.name)
     require_known(states, work.source.name, asked.table)
     state = states[asked.table]
     schema: TableSchema | None = None
     if asked.statement is not None:
         facts = facts_of_server(work.server.facts())
-        known = _known_now(work.ledger, work.source.name, facts.lower_case_table_names)
-        # The order is kept for good: without values of columns that the settings hide.
-        given = read_definition(asked.statement, asked.table, known, facts)
+        history = _newest_schema(work.ledger, work.source.name, facts.lower_case_table_names)
+        # The order is kept for good, so values of columns that the settings hide are removed.
+        given = read_definition(asked.statement, asked.table, history, facts)
         schema = work.shaping.redacted(given)
     order = TableOrder(
         0,
@@ -402,8 +405,8 @@ def _require_renames(asked: Asked, before: TableSchema | None, given: TableSchem
 
 
 def _require_no_more(work: Workplace, asked: Asked, place: StoppedAt, given: TableSchema) -> None:
-    """A structure that is given tells which columns have which values; it is no consent to show
-    values that were hidden."""
+    """Refuse a given structure by which hidden values would be shown: it says where columns come
+    from, and is no consent to show more."""
     if place.version is None or place.before is None:
         return
     origins = columns_from(place.before, given, asked.renames)
@@ -411,16 +414,16 @@ def _require_no_more(work: Workplace, asked: Asked, place: StoppedAt, given: Tab
         work.shaping.recorded(given, place.version, origins)
     except TableError as error:
         raise ConfigurationError(
-            f"The structure given for {asked.table} cannot be taken: {error.reason}.",
+            f"The structure given for {asked.table} cannot be used: {error.reason}.",
             hint=error.hint,
         ) from error
 
 
 @dataclass(frozen=True, slots=True)
 class StoppedAt:
-    """What a table's history has of the place it stopped at. `version`: its structure there, None
-    where nobody knew it; `statement`: the one that begins there; `consequence` and `after`: what it
-    comes to today, and the structure it leaves."""
+    """The history at the place where a table stopped. `version`: its structure there, None if it is
+    unknown. `statement`: the one that begins there; `consequence`: what today's settings make of
+    it; `after`: the structure that it yields."""
 
     version: SchemaVersion | None = None
     statement: LoggedStatement | None = None
@@ -437,15 +440,15 @@ class StoppedAt:
 
     @property
     def why_read(self) -> str | None:
-        """Why the table is read from the source whatever structure is given: a statement that
-        is followed does to rows what no structure tells."""
+        """Why the table is re-read from MySQL whatever structure is given: the statement is
+        followed, and changes rows in a way that no structure describes."""
         if self.consequence is None or not self.followed or self.consequence.action in GOES_ON:
             return None
         return self.consequence.reason
 
     def doubt(self, order: TableOrder) -> str | None:
-        """Why the log alone does not bring the rows of before: it stops there again, or they
-        cannot go on under the structure given."""
+        """Return why the log alone is not enough: the table would stop here again, or its earlier
+        rows do not fit the given structure."""
         if self.why_read is not None:
             return self.why_read
         if order.schema is None:
@@ -464,15 +467,19 @@ class StoppedAt:
 
 
 def stopped_at(work: Workplace, order: TableOrder) -> StoppedAt:
+    """Return the history at the place where the order's table stopped."""
     ledger, source, stopped = work.ledger, work.source.name, order.stopped
     if stopped is None:
         return StoppedAt()
-    held = ledger.schema_at(source, order.table, batch=stopped.batch, place=stopped.at)
-    before = held
-    if held is not None and held.schema is None:
-        earlier = ledger.schema_versions(source, order.table)
-        known = [one for one in earlier if one.version < held.version and one.schema is not None]
-        before = known[-1] if known else None
+    before = ledger.schema_at(source, order.table, batch=stopped.batch, place=stopped.at)
+    if before is not None and before.schema is None:
+        number = before.version
+        earlier = [
+            version
+            for version in ledger.schema_versions(source, order.table)
+            if version.version < number and version.schema is not None
+        ]
+        before = earlier[-1] if earlier else None
     statements = [
         statement
         for statement in recorded_statements(ledger, source)
@@ -485,14 +492,15 @@ def stopped_at(work: Workplace, order: TableOrder) -> StoppedAt:
     for database in ledger.databases_at(source, batch=stopped.batch, place=stopped.at):
         if database.schema is not None:
             schema = schema.with_database(database.schema)
-    for one in ledger.schemas_at(source, batch=stopped.batch, place=stopped.at):
+    for version in ledger.schemas_at(source, batch=stopped.batch, place=stopped.at):
         schema = (
-            schema.with_unknown(one.table) if one.schema is None else schema.with_table(one.schema)
+            schema.with_unknown(version.table)
+            if version.schema is None
+            else schema.with_table(version.schema)
         )
     followed, after = _followed(schema, logged)
-    found = consequences(followed, work.source.policies_of, logged, work.shaping.treated)
-    consequence = found.get(order.table)
-    return StoppedAt(before, logged, consequence, after.table(order.table))
+    by_table = consequences(followed, work.source.policies_of, logged, work.shaping.treated)
+    return StoppedAt(before, logged, by_table.get(order.table), after.table(order.table))
 
 
 def _followed(
@@ -511,48 +519,48 @@ def _followed(
 
 
 def foretold(work: Workplace, order: TableOrder, place: StoppedAt) -> str:
-    """What happens by a resume that is not yet given, in a sentence or two; writes nothing."""
+    """Return what a resume would do, in a sentence or two; nothing is written."""
     table = order.table
     if not work.source.patterns.matches(table):
-        return f"no run takes {table} up: the source's patterns leave it out"
+        return f"no run follows {table}: the source's patterns do not match it"
     states = work.ledger.table_states(work.source.name)
     if (other := meetings(work, states).get(table)) is not None:
-        return f"no run takes {table} up: its mirror would lie where that of {other} does"
+        return f"no run follows {table}: its mirror would be at the place of the mirror of {other}"
     returns: TablePlans | None = None
     try:
-        if (again := _refused_again(work, table)) is not None:
-            return f"it would be quarantined again: {again.reason}. First {again.hint}"
+        if (error := _refused_again(work, table)) is not None:
+            return f"it would be quarantined again: {error.reason}. First {error.hint}"
         returns = plan_returns(replace(work, source=replace(work.source, until=None)), [order])
     except (AccessDenied, HostUnknown, SourceRefused):
-        pass  # an order needs no server: the run that carries it out tells of this
+        pass  # An order needs no server: the run that carries it out reports the problem.
     except LockstepError as error:
         if error.recovery is not Recovery.RETRY:
             raise
     doubt = place.doubt(order)
-    if returns is None:  # the server tells what its log still has
+    if returns is None:  # Only the server knows what its log still has.
         if doubt is None:
             return f"the next run {_either_way(order)}{_by_the_given_structure(order, doubt)}"
         return f"the next run reads {table} from the source: {doubt}; {_GOES_ON}"
-    way = returns.plans[table]
-    step = way.besides
+    plan = returns.plans[table]
+    step = plan.besides
     read = step is not None and isinstance(step.supply, RowsRead)
-    if step is not None and read and way.span is None:
+    if step is not None and read and plan.span is None:
         return f"the next run reads {table} from the source: {step.reason}; {_GOES_ON}"
-    if way.span is not None:
+    if plan.span is not None:
         end = "the others" if returns.cursor is None else returns.cursor.position.at
-        told = f"catches {table} up through the log, from {way.span.low} to {end}"
+        sentence = f"catches {table} up through the log, from {plan.span.low} to {end}"
     else:
-        told = f"takes {table} up as it is, because the log has nothing that it lacks"
+        sentence = f"follows {table} as it is, because the log has nothing that it lacks"
     why = step.reason if step is not None and read else doubt
     if why is not None:
-        told += f", and reads it from the source: {why}"
+        sentence += f", and reads it from the source: {why}"
     elif step is not None and isinstance(step.supply, ColumnsRead):
-        told += f", and reads its new columns from the source: {step.reason}"
-    return f"the next run {told}; {_GOES_ON}{_by_the_given_structure(order, why)}"
+        sentence += f", and reads its new columns from the source: {step.reason}"
+    return f"the next run {sentence}; {_GOES_ON}{_by_the_given_structure(order, why)}"
 
 
 def _refused_again(work: Workplace, table: TableName) -> TableError | None:
-    """Why the table, as the server has it now, is not captured."""
+    """Return why the table cannot be captured as the server has it now, or None."""
     try:
         schemas = work.server.current_schemas([table]).tables
     except TableError:
@@ -564,54 +572,60 @@ _GOES_ON: Final = "then it goes on with the others"
 
 
 def _either_way(order: TableOrder) -> str:
-    """What becomes of a table where nobody knows what the log still has."""
-    at = f" at {order.stopped.at}" if order.stopped is not None else ""
+    """Return both outcomes for a table, if it is unknown what the log still has."""
+    place = f" at {order.stopped.at}" if order.stopped is not None else ""
     return (
-        f"catches {order.table} up through the log, from where it stopped{at}, or reads it from "
-        f"the source where the log cannot bring it; {_GOES_ON}"
+        f"catches {order.table} up through the log, from where it stopped{place}, or reads it from "
+        f"the source if the log is not complete; {_GOES_ON}"
     )
 
 
 def _by_the_given_structure(order: TableOrder, why: str | None) -> str:
     if order.schema is None or order.stopped is None:
         return ""
-    told = f". From {order.stopped.at} on it has the given structure"
+    sentence = f". From {order.stopped.at} on it has the given structure"
     if why is not None:
-        return told
+        return sentence
     renamed = "".join(f", {old} becomes {new}" for old, new in order.renames)
-    return f"{told}: no row is read from the source{renamed}, the other columns keep their names"
+    return (
+        f"{sentence}: no row is read from the source{renamed}, the other columns keep their names"
+    )
 
 
 # -- a structure given by a person ----------------------------------------------------------
 
 
-def _known_now(ledger: Ledger, source: str, folding: int) -> ServerSchema:
-    """What the history knows of the server: what a definition refers to."""
+def _newest_schema(ledger: Ledger, source: str, folding: int) -> ServerSchema:
+    """Return the newest structures in the history, to which a definition may refer."""
     schema = ServerSchema(lower_case_table_names=folding)
     for database in ledger.databases_at(source):
         if database.schema is not None:
             schema = schema.with_database(database.schema)
-    known = (version.schema for version in ledger.schemas_at(source))
-    tables = {schema.fold(table.name): table for table in known if table is not None}
+    newest = (version.schema for version in ledger.schemas_at(source))
+    tables = {schema.fold(table.name): table for table in newest if table is not None}
     return replace(schema, tables=tables)
 
 
 def read_definition(
     statement: str, table: TableName, schema: ServerSchema, facts: ServerDialect
 ) -> TableSchema:
-    """One CREATE TABLE of that table, as `show create table` prints it → its structure;
-    what it leaves open is the database's. `ConfigurationError` for anything else."""
+    """Return the structure that one CREATE TABLE of this table gives, as `show create table` prints
+    it; defaults that it omits are the database's. Raise `ConfigurationError` for anything else."""
     text = statement.strip().removesuffix(";")
-    # SHOW CREATE TABLE writes out what TIMESTAMP columns have, and leaves default collations out.
+    # SHOW CREATE TABLE prints the defaults of TIMESTAMP columns, and omits default collations.
     context = replace(read_context(b"", facts, table.database), explicit_timestamps=True)
-    found = read_change(text, context)
-    if isinstance(found, NotUnderstood):
-        raise _refused(f"it is not understood: {found.reason}", table)
-    if isinstance(found, Irrelevant) or len(found) != 1 or not isinstance(found[0], CreateTable):
+    changes = read_change(text, context)
+    if isinstance(changes, NotUnderstood):
+        raise _refused(f"it is not understood: {changes.reason}", table)
+    if (
+        isinstance(changes, Irrelevant)
+        or len(changes) != 1
+        or not isinstance(changes[0], CreateTable)
+    ):
         raise _refused("it is not one CREATE TABLE with columns", table)
-    if schema.fold(found[0].table) != schema.fold(table):
-        raise _refused(f"it creates {found[0].table}", table)
-    done = evolve(schema.without_table(table), found, context)
+    if schema.fold(changes[0].table) != schema.fold(table):
+        raise _refused(f"it creates {changes[0].table}", table)
+    done = evolve(schema.without_table(table), changes, context)
     for effect in done.effects:
         if isinstance(effect, Created):
             columns = tuple(map(believed, effect.after.columns))
@@ -623,6 +637,6 @@ def read_definition(
 
 def _refused(why: str, table: TableName) -> ConfigurationError:
     return ConfigurationError(
-        f"The structure given for {table} cannot be taken: {why}.",
+        f"The structure given for {table} cannot be used: {why}.",
         hint=f"give what `show create table` prints for {table}",
     )

@@ -1,4 +1,4 @@
-"""What a run did, table by table, for whoever keeps a graph of tables beside Lockstep."""
+"""The tables that a run read or wrote, for lineage events and other catalogs of tables."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from pipeline.table import TableName
 from pipeline.table_state import TableEvent, TableState
 
 NAMED: Final = 250
-"""Tables that are told of; of more, those whose structure changed first."""
+"""Most tables that are reported; those whose structure changed come first."""
 
 DESCRIBED: Final = 1_000
-"""Columns, in all, that are told of; the tables behind them are told of without. Both keep what is
-sent below a megabyte, which is what brokers take."""
+"""Most columns that are reported in total; further tables are reported without columns. Both limits
+keep a message below one megabyte, which brokers accept."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableNews:
-    """One table that a run read or wrote. `merge`: the last write of its mirror, None where there
-    was none; `changed`: whether the changelog has changes of it. `schema` and `comments`: the
-    source's, None and empty for tables beyond the limit of columns."""
+    """One table that a run read or wrote. `merge`: the last write of its mirror, if any; `changed`:
+    rows of it changed. `schema`, `comments`: the source's; None and empty beyond the limit of
+    columns."""
 
     state: TableState
     merge: TableMerge | None
@@ -43,7 +43,7 @@ class TableNews:
 
 @dataclass(frozen=True, slots=True)
 class RunNews:
-    """`unnamed`: how many more tables there are than are told of."""
+    """The reported tables of a run. `unnamed`: the number of further tables."""
 
     tables: tuple[TableNews, ...]
     unnamed: int = 0
@@ -52,49 +52,51 @@ class RunNews:
 def run_news(
     work: Workplace, captured: CaptureReport | None, merged: MergeReport | None
 ) -> RunNews:
-    """The tables that changed, by name; empty where none did."""
+    """Return the tables that changed, those with events first, then by name."""
     ledger, source = work.ledger, work.source.name
     events = _events(ledger, source, captured, merged)
     merges: dict[TableName, list[TableMerge]] = {}
-    for done in merged.merged if merged is not None else ():
-        merges.setdefault(done.table, []).append(done)
-    every = sorted({*merges, *events}, key=lambda table: (table not in events, table))
-    chosen, states = every[:NAMED], ledger.table_states(source)
+    for merge in merged.merged if merged is not None else ():
+        merges.setdefault(merge.table, []).append(merge)
+    tables = sorted({*merges, *events}, key=lambda table: (table not in events, table))
+    chosen, states = tables[:NAMED], ledger.table_states(source)
     news = []
     for table in chosen:
         if table in states:
-            of = merges.get(table, [])
-            changed = any(merge.counts.total for merge in of)
-            news.append(TableNews(states[table], of[-1] if of else None, changed))
-    return RunNews(tuple(_described(work, news, events)), len(every) - len(chosen))
+            writes = merges.get(table, [])
+            changed = any(write.counts.total for write in writes)
+            news.append(TableNews(states[table], writes[-1] if writes else None, changed))
+    return RunNews(tuple(_described(work, news, events)), len(tables) - len(chosen))
 
 
 def comments_of(
     work: Workplace, tables: Collection[TableName]
 ) -> Mapping[TableName, Mapping[str, str]]:
-    """Comments on columns, as the source has them now, or none where it does not answer; and what
-    the columns are that mirrors have besides."""
-    found: Mapping[TableName, Mapping[str, str]] = {}
+    """Return the source's comments on columns, none if it does not answer; and comments on the
+    columns that mirrors have besides."""
+    comments: Mapping[TableName, Mapping[str, str]] = {}
     with suppress(LockstepError):
-        found = work.server.comments(tables) if tables else {}
-    policies_of = work.source.policies_of
-    return {table: own_comments(policies_of(table)) | {**found.get(table, {})} for table in tables}
+        comments = work.server.comments(tables) if tables else {}
+    return {
+        table: {**own_comments(work.source.policies_of(table)), **comments.get(table, {})}
+        for table in tables
+    }
 
 
 def _described(
     work: Workplace, news: Sequence[TableNews], events: Mapping[TableName, TableEvent]
 ) -> Iterator[TableNews]:
-    """With structures, as far as the columns go."""
-    comments = comments_of(work, [one.table for one in news])
-    left = DESCRIBED
-    for one in news:
-        event = events.get(one.table)
-        number = one.merge.shows if one.merge is not None else event.version if event else None
+    """Yield the tables with their structures and comments, up to the limit of columns."""
+    comments = comments_of(work, [item.table for item in news])
+    remaining = DESCRIBED
+    for item in news:
+        event = events.get(item.table)
+        number = item.merge.shows if item.merge is not None else event.version if event else None
         schema: TableSchema | None = None
-        if left > 0 and number is not None:
-            schema = work.ledger.schema_version(work.source.name, one.table, number).shown
-        left -= len(schema.columns) if schema is not None else 0
-        yield replace(one, schema=schema, comments=comments.get(one.table, {}))
+        if remaining > 0 and number is not None:
+            schema = work.ledger.schema_version(work.source.name, item.table, number).shown
+        remaining -= len(schema.columns) if schema is not None else 0
+        yield replace(item, schema=schema, comments=comments.get(item.table, {}))
 
 
 def _events(

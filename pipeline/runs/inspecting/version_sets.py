@@ -1,7 +1,8 @@
-"""Which versions of a source's mirrors show it as of one place, and which tables lack one.
+"""Version sets: the versions of a source's mirrors that together show one place of its log, and the
+tables that have none. Only the ledger is read.
 
-A set is as of a batch's end. The one chosen is the newest that shows nothing behind the place;
-for `gtid:<set>`, the first that has all of it. The ledger alone is asked.
+A set shows the end of a batch. For a place, the newest set that shows nothing after it is chosen;
+for `gtid:<set>`, the first that has the whole set.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from pipeline.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class MissingVersion:
-    """A table that cannot be read as of the batch: one sentence, and what to type or do."""
+    """A table that has no version for the batch: the reason, and what to do."""
 
     json_keys: ClassVar = ("reason", "hint")
 
@@ -45,10 +46,8 @@ class MissingVersion:
 
 @dataclass(frozen=True, slots=True)
 class ShownVersions:
-    """The set of a batch: what to read together, and the tables it lacks, both by name.
-
-    `position`: the place in the log that all of `entries` show.
-    """
+    """The version set of a batch: the versions to read together, and the tables that are missing,
+    both by name. `position`: the place in the log that all `entries` show."""
 
     source: str
     batch: Batch
@@ -58,11 +57,11 @@ class ShownVersions:
 
 
 def version_set_at(ledger: Ledger, source: str, place: Place | None) -> ShownVersions:
-    """The set as of a place, or the newest; `VersionSetUnknown` where no batch shows it."""
+    """Return the set for a place, or the newest. Raise `VersionSetUnknown` if no batch shows it."""
     newest = place is None or isinstance(place, Latest)
     cursor = ledger.cursors(source).acknowledged if newest else None
-    known = known_batches(ledger, source, 0 if cursor is None else cursor.batch)
-    return version_set_of(ledger, source, chosen(source, known, place))
+    batches = known_batches(ledger, source, 0 if cursor is None else cursor.batch)
+    return version_set_of(ledger, source, chosen(source, batches, place))
 
 
 def newest_sets(ledger: Ledger, source: str, limit: int) -> list[ShownVersions]:
@@ -78,13 +77,13 @@ def version_set_of(ledger: Ledger, source: str, batch: Batch) -> ShownVersions:
         batch,
         _end(batch),
         tuple(versions.shown),
-        tuple(_explained(lack, ends) for lack in versions.missing),
+        tuple(_explained(table, ends) for table in versions.missing),
     )
 
 
-def _ends_of(ledger: Ledger, source: str, lacks: Sequence[MissingTable]) -> dict[int, Position]:
-    """Where the batches end that have what is missing."""
-    numbers = [lack.together for lack in lacks if lack.together is not None]
+def _ends_of(ledger: Ledger, source: str, missing: Sequence[MissingTable]) -> dict[int, Position]:
+    """Return the ends of the batches that the missing tables were merged together with."""
+    numbers = [table.together for table in missing if table.together is not None]
     if not numbers:
         return {}
     batches = ledger.live_batches(source, min(numbers), max(numbers))
@@ -100,7 +99,8 @@ def _end(batch: Batch) -> Position:
 
 
 def chosen(source: str, batches: Sequence[Batch], place: Place | None) -> Batch:
-    """Of a source's acknowledged batches, oldest first, the one whose end is shown."""
+    """Return the batch whose end is shown for a place. `batches`: those that are acknowledged,
+    oldest first."""
     if not batches:
         raise VersionSetUnknown(
             f"{source}: nothing was acknowledged yet", hint=f"`lockstep run --source {source}`"
@@ -109,14 +109,14 @@ def chosen(source: str, batches: Sequence[Batch], place: Place | None) -> Batch:
     if batch is None:
         first, last = _end(batches[0]), _end(batches[-1])
         raise VersionSetUnknown(
-            f"{source}: no versions show {place}; they begin at {_told(first)} and end at "
-            f"{_told(last)}",
+            f"{source}: no versions show {place}; they begin at {_in_words(first)} and end at "
+            f"{_in_words(last)}",
             hint=f"`lockstep versions --list --source {source}` lists the newest",
         )
     return batch
 
 
-def _told(position: Position) -> str:
+def _in_words(position: Position) -> str:
     moment = position.committed_at
     return str(position) if moment is None else f"{position} ({moment.isoformat()})"
 
@@ -145,10 +145,14 @@ def _chosen(batches: Sequence[Batch], place: Place | None) -> Batch | None:
 
 
 def _ended_by(batches: Sequence[Batch], moment: datetime) -> Sequence[Batch]:
-    """Those that end before the end of a moment."""
-    known = [(at, batch) for batch in batches if (at := _end(batch).committed_at) is not None]
-    place = divided_after([at for at, _ in known], moment).place
-    return [batch for _, batch in known[:place]]
+    """Return the batches that end before the end of a moment."""
+    ends = [
+        (committed_at, batch)
+        for batch in batches
+        if (committed_at := _end(batch).committed_at) is not None
+    ]
+    count = divided_after([committed_at for committed_at, _ in ends], moment).place
+    return [batch for _, batch in ends[:count]]
 
 
 def _last(batches: Sequence[Batch]) -> Batch | None:
@@ -156,8 +160,9 @@ def _last(batches: Sequence[Batch]) -> Batch | None:
 
 
 def _at(batches: Sequence[Batch], at: Coordinates) -> Batch | None:
-    """Files of several servers may have one name: the batch that read the place tells which is
-    meant, the newest of them. None where none did."""
+    """Return the last batch that shows nothing after coordinates. Log files of several servers may
+    have one name: the newest batch that captured the place decides which server is meant. None if
+    no batch captured it."""
     covering = [batch for batch in batches if _covers(batch, at)]
     if not covering:
         return None
@@ -170,23 +175,24 @@ def _at(batches: Sequence[Batch], at: Coordinates) -> Batch | None:
 
 def _covers(batch: Batch, at: Coordinates) -> bool:
     start, end = batch.start.at, _end(batch).at
-    same = start.file.base == at.file.base == end.file.base
-    return batch.kind is not BatchKind.CATCHING_UP and same and start <= at <= end
+    same_base = start.file.base == at.file.base == end.file.base
+    return batch.kind is not BatchKind.CATCHING_UP and same_base and start <= at <= end
 
 
 def _in_file(batches: Sequence[Batch], file: LogFile, moment: datetime) -> Batch | None:
-    """On the server that the file was read from last."""
+    """Return the last batch that shows nothing after a moment in a log file, of the server from
+    which the file was last captured."""
     through = [batch for batch in batches if _touches(batch, file)]
     if not through:
         return None
     server = _end(through[-1]).server_uuid
-    there = [
+    of_server = [
         batch
         for batch in batches
         if _end(batch).server_uuid == server and _end(batch).at.file.base == file.base
     ]
-    before = [batch for batch in there if _end(batch).at.file.number < file.number]
-    within = [batch for batch in there if _end(batch).at.file == file]
+    before = [batch for batch in of_server if _end(batch).at.file.number < file.number]
+    within = [batch for batch in of_server if _end(batch).at.file == file]
     return _last([*before, *_ended_by(within, moment)])
 
 
@@ -199,15 +205,15 @@ def _touches(batch: Batch, file: LogFile) -> bool:
 
 
 def explained(ledger: Ledger, source: str, missing: MissingTable) -> MissingVersion:
-    """Why a table has no version as of a batch, in words."""
+    """Return why a table has no version for a batch."""
     return _explained(missing, _ends_of(ledger, source, [missing]))
 
 
 def _explained(missing: MissingTable, ends: dict[int, Position]) -> MissingVersion:
     reason, hint = _WORDS[missing.why]
     end = ends.get(missing.together or 0)
-    told = {"table": missing.table, "batch": missing.together, "place": end}
-    return MissingVersion(missing.table, reason.format(**told), hint.format(**told))
+    values = {"table": missing.table, "batch": missing.together, "place": end}
+    return MissingVersion(missing.table, reason.format(**values), hint.format(**values))
 
 
 _WORDS: Final = {
@@ -216,12 +222,12 @@ _WORDS: Final = {
         "`lockstep versions --at {place}` has it",
     ),
     Missing.LATER: (
-        "it came back with a later batch",
-        "`lockstep versions` has it, or says more",
+        "it was brought back with a later batch",
+        "`lockstep versions` shows its version, or says why there is none",
     ),
     Missing.READING: (
         "it was being read from the source",
-        "it has a version once all its rows are read: `lockstep run` reads on",
+        "it has a version once all its rows are read: `lockstep run` continues",
     ),
     Missing.STOPPED: (
         "it was stopped",
@@ -229,7 +235,7 @@ _WORDS: Final = {
     ),
     Missing.BEHIND: (
         "its mirror lacks batches that the others have",
-        "the next run merges them; `lockstep status` says what keeps it",
+        "the next run merges them; `lockstep status` says why they were not merged",
     ),
     Missing.UNWRITTEN: (
         "nothing of it was merged yet",
