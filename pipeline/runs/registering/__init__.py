@@ -1,1 +1,1 @@
-"""Mirrors registered in a catalog, and kept registered."""
+"""The registration of mirrors in a catalog."""

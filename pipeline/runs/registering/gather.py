@@ -1,7 +1,7 @@
-"""Which tables of a source may have to be registered anew, and what their entries say.
+"""The choice of tables whose catalog entries may have to change, and the content of the entries.
 
-Comments are no part of structures, so no version of a structure tells that one changed: a table is
-looked at again when a statement of the log has its name in it.
+A changed comment makes no new version of a structure. Therefore a table is examined again when a
+statement in the log contains its name.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
 
 _STATEMENTS = 500
-"""Read at a time."""
+"""Statements that are read from the ledger at a time."""
 
 _WORD = re.compile(r"[\w$]+")
 
 
 @dataclass(frozen=True, slots=True)
 class GatheredEntries:
-    """`wanted`: tables to look at; `gone`: registered ones that the source has no more; `left`:
-    those that can have no name. `statement`: up to which comments were looked at; `seen`: what
-    the ledger had of that before."""
+    """The entries to examine. `wanted`: their content; `gone`: registered tables that the lake no
+    longer shows; `left`: tables that cannot be registered. `statement`: the newest statement whose
+    comments are taken into account; `seen`: that of the last registration."""
 
     registered: Mapping[TableName, Registered]
     wanted: tuple[Entry, ...] = ()
@@ -43,8 +43,8 @@ class GatheredEntries:
 
 
 def gather(work: Workplace, registry: Registry, *, every: bool = False) -> GatheredEntries:
-    """`every`: all tables, not only those whose registration may have changed. The source is asked
-    for comments of the tables that are looked at, and for nothing where there are none."""
+    """Gather the entries of tables whose registration may have changed, or of all tables (`every`).
+    The source is asked for the comments of these tables only."""
     ledger, source = work.ledger, work.source.name
     seen = ledger.registrations(source, registry.catalog.identity).statement
     statement, texts = _statements(work, seen)
@@ -54,7 +54,8 @@ def gather(work: Workplace, registry: Registry, *, every: bool = False) -> Gathe
     stays = {
         table
         for table, state in states.items()
-        if table in names or (state.condition is not TableCondition.DROPPED and not _there(state))
+        if table in names
+        or (state.condition is not TableCondition.DROPPED and not _is_shown(state))
     }
     gone = [table for table in registered if table not in stays]
     due = [
@@ -71,8 +72,9 @@ def gather(work: Workplace, registry: Registry, *, every: bool = False) -> Gathe
 
 @dataclass(frozen=True, slots=True)
 class CatalogStanding:
-    """What the ledger knows of a source's entries. `waiting`: tables that a run will register, or
-    change the entry of; `left`: those that can have no name."""
+    """The state of a source's registrations by the ledger. `registered`: the number of entries;
+    `waiting`: tables whose entries the next run creates or changes; `left`: tables that can have no
+    name in the catalog."""
 
     catalog: str
     registered: int
@@ -81,12 +83,12 @@ class CatalogStanding:
 
 
 def stand(ledger: Ledger, mirrors: MirrorNames, registry: Registry) -> CatalogStanding:
-    """Asks neither source nor catalog."""
+    """Return the state of a source's registrations; only the ledger is read."""
     states = ledger.table_states(mirrors.source)
     registered, _, left, differing = _compared(ledger, mirrors, registry, states)
-    made = sum(1 for entry in registered.values() if entry.content is not None)
+    count = sum(1 for entry in registered.values() if entry.content is not None)
     unnamed = tuple(entry.table for entry in left)
-    return CatalogStanding(registry.catalog.identity, made, tuple(sorted(differing)), unnamed)
+    return CatalogStanding(registry.catalog.identity, count, tuple(sorted(differing)), unnamed)
 
 
 def _compared(
@@ -94,16 +96,16 @@ def _compared(
 ) -> tuple[
     Mapping[TableName, Registered], dict[TableName, EntryName], list[Left], frozenset[TableName]
 ]:
-    """The entries that the ledger knows of; the names of all tables that have a mirror, and those
-    that can have none; the tables whose entry is not known to be as it should be."""
+    """Return the registered entries, the names for all tables with a mirror, the tables that can
+    have no name, and the tables whose registered entry is not as it should be."""
     catalog, source = registry.catalog, mirrors.source
     registered = ledger.registrations(source, catalog.identity).entries
-    there = [table for table, state in states.items() if _there(state)]
+    shown = [table for table, state in states.items() if _is_shown(state)]
 
     def named(table: TableName) -> EntryName:
         return entry_name(registry.schema, source, mirrors.of(table))
 
-    names, left = entry_names(there, named, catalog.refuses, registered)
+    names, left = entry_names(shown, named, catalog.refuses, registered)
     differing = frozenset(
         table
         for table, name in names.items()
@@ -113,7 +115,7 @@ def _compared(
 
 
 def _statements(work: Workplace, seen: int) -> tuple[int, list[str]]:
-    """The newest statement, and the texts of those behind `seen`, in small letters."""
+    """Return the id of the newest statement, and the lower-case texts of those after `seen`."""
     texts: list[str] = []
     while True:
         statements = work.ledger.schema_statements(work.source.name, limit=_STATEMENTS, after=seen)
@@ -124,15 +126,15 @@ def _statements(work: Workplace, seen: int) -> tuple[int, list[str]]:
 
 
 def _named_in(name: str, words: Collection[str], texts: Collection[str]) -> bool:
-    """Whether a statement may be about a table of that name."""
+    """Return whether a statement may concern a table of this name."""
     if _WORD.fullmatch(name):
         return name in words
     return any(name in text for text in texts)
 
 
-def _there(state: TableState) -> bool:
-    """Whether the lake has a mirror that shows the table; one that is written anew at another
-    place keeps its entry until then."""
+def _is_shown(state: TableState) -> bool:
+    """Return whether the lake has a mirror that shows the table. A mirror that is being written
+    again at another place has none yet, and keeps its entry until then."""
     return state.mirror_version is not None and state.condition is not TableCondition.DROPPED
 
 
@@ -150,15 +152,15 @@ def _wanted(
     states: Collection[TableState],
     names: Mapping[TableName, EntryName],
 ) -> tuple[tuple[Entry, ...], list[Left]]:
-    """Their entries; mirrors that cannot be read are left."""
+    """Return the entries of tables, and the tables whose mirrors cannot be read."""
     tables = frozenset(state.table for state in states)
-    of_tables = work.server.table_comments(tables)
-    of_columns = work.server.comments(tables) if registry.catalog.columns else {}
-    found, left = [], []
+    table_comments = work.server.table_comments(tables)
+    column_comments = work.server.comments(tables) if registry.catalog.columns else {}
+    entries, left = [], []
     for state in states:
         try:
             comments = own_comments(work.source.policies_of(state.table))
-            comments |= of_columns.get(state.table, {})
+            comments |= column_comments.get(state.table, {})
             columns = _columns(work, registry, state, comments)
         except TableError as error:
             left.append(Left(state.table, names[state.table], error.reason, error.hint))
@@ -168,12 +170,12 @@ def _wanted(
             table=state.table,
             name=names[state.table],
             location=registry.catalog.location(state.mirror),
-            comment=of_tables.get(state.table, ""),
+            comment=table_comments.get(state.table, ""),
             columns=columns,
             shows=state.mirror_version,
         )
-        found.append(entry)
-    return tuple(found), left
+        entries.append(entry)
+    return tuple(entries), left
 
 
 def _columns(
@@ -182,8 +184,8 @@ def _columns(
     version = work.mirrors.version(state.mirror) if registry.catalog.columns else None
     if version is None:
         return ()
-    told = {name.lower(): comment for name, comment in comments.items()}
+    folded = {name.lower(): comment for name, comment in comments.items()}
     return tuple(
-        EntryColumn(field.name, sql_type(field.type), told.get(field.name.lower(), ""))
+        EntryColumn(field.name, sql_type(field.type), folded.get(field.name.lower(), ""))
         for field in work.mirrors.schema(state.mirror, version)
     )

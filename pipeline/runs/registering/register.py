@@ -1,12 +1,8 @@
-"""Registering mirrors in a catalog, step by step.
+"""The registration of mirrors in a catalog, step by step (`pipeline.catalog.plan` lists the steps).
 
-Belongs here: asking the catalog what is there, deciding by that, the order in which ledger and
-catalog are told, and the report. Does not: which steps there are (`pipeline.catalog.plan`), when
-this is done.
-
-An entry is noted before it is made and again once it was, so that whatever a killed run left is
-known, and the next run goes on with it. What is under a name and is not Lockstep's is left alone,
-whatever that name. No row of a mirror depends on any of this.
+The ledger records an entry before it is made in the catalog and again afterwards, so that the next
+run can finish what a killed run left. An entry that is not Lockstep's is left alone, whatever its
+name. No row of a mirror depends on any of this.
 """
 
 from __future__ import annotations
@@ -26,18 +22,18 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.registering.gather import gather
 from pipeline.table import TableName
 
-_TAKEN = "rename that table, or have mirrors go elsewhere with schemas under [catalog]"
+_TAKEN = "rename that table, or choose other schemas for mirrors under [catalog]"
 _OF_LOCKSTEP = "`lockstep catalog --yes` takes it over"
 
-_TELL_SECONDS = 10.0
-"""So often it is said how far it is."""
+_REPORT_SECONDS = 10.0
+"""Time between two progress messages."""
 
 _RUN_SECONDS = 60.0
-"""So long a run takes for it; the next one goes on."""
+"""Longest time that a run spends on registrations; the next run continues."""
 
 
 class Deed(StrEnum):
-    """What became of an entry."""
+    """The change of a catalog entry."""
 
     REGISTERED = "registered"
     CHANGED = "changed"
@@ -47,7 +43,7 @@ class Deed(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Something that was done, or would be."""
+    """A change of an entry that was made, or would be."""
 
     deed: Deed
     table: TableName
@@ -56,10 +52,10 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class CatalogReport:
-    """`done`: what was changed in the catalog; `left`: tables that are not registered, or not as
-    they should be; `fine`: how many are as they should be, of those that were looked at;
-    `waiting`: what a run had no time for; `trouble`: what ended it too early. The next run goes on
-    with both."""
+    """The outcome of a registration. `done`: the changes in the catalog; `left`: tables that could
+    not be registered or changed; `fine`: number of examined entries that needed no change;
+    `waiting`: number of entries for which there was no time; `trouble`: the error that ended it
+    early. The next run continues after the last two."""
 
     catalog: str
     done: tuple[Done, ...] = ()
@@ -70,8 +66,8 @@ class CatalogReport:
     seconds: float = 0.0
 
     def told(self) -> Iterator[str]:
-        """What a run did in the catalog; of what it could not do, how to see why."""
-        deeds = Counter(one.deed.value for one in self.done)
+        """Yield lines on what was changed and on what could not be."""
+        deeds = Counter(change.deed.value for change in self.done)
         if deeds:
             yield ", ".join(f"{count:,} {deed}" for deed, count in sorted(deeds.items()))
         if self.left:
@@ -86,14 +82,15 @@ class CatalogReport:
 def register(
     work: Workplace, lease: Lease, registry: Registry, *, every: bool = False
 ) -> CatalogReport:
-    """Bring the catalog up to date. `every`: a person asks: all entries are looked at, and those
-    of before that point at our mirrors are taken over. Errors are in the report, never raised."""
+    """Bring the catalog up to date. `every`: examine all entries, and take over those that point at
+    our mirrors and were made by somebody else; a person orders this. Errors are reported and not
+    raised."""
     return _Registering(work, registry, lease, every).all()
 
 
 def register_after(work: Workplace, lease: Lease) -> CatalogReport | None:
-    """What a run does at its end; None where mirrors are not registered. Trouble with it is told,
-    and ends no run."""
+    """Register mirrors at the end of a run, if a catalog is configured. An error is reported and
+    does not end the run."""
     try:
         registry = work.registry()
     except LockstepError as error:
@@ -108,15 +105,15 @@ def register_after(work: Workplace, lease: Lease) -> CatalogReport | None:
 
 
 def differences(work: Workplace, registry: Registry) -> CatalogReport:
-    """What `register` would do with every entry; the catalog is asked, and nothing is changed."""
+    """Return what `register` would do with every entry; nothing is changed."""
     return _Registering(work, registry, None, every=True).all()
 
 
 @dataclass(slots=True)
 class _Registering:
-    """`lease` None: nothing is changed anywhere. `every`: entries that point at our mirrors and
-    were not made by this ledger become ours; `freed`: names that were let go;
-    `refused`: the catalog said no about an entry, which is tried again."""
+    """One registration. `lease`: None if nothing may be changed. `every`: as in `register`.
+    `freed`: names that were dropped. `refused`: the catalog refused an entry, which the next run
+    tries again."""
 
     work: Workplace
     registry: Registry
@@ -133,13 +130,13 @@ class _Registering:
         clock = perf_counter()
         trouble: LockstepError | None = None
         try:
-            found = gather(self.work, self.registry, every=self.every)
-            self.left += found.left
-            self._carry_all_out(plan(found.wanted, found.registered, found.gone), clock)
-            whole = not self.waiting and not self.refused
-            if self.lease is not None and whole and found.statement != found.seen:
+            entries = gather(self.work, self.registry, every=self.every)
+            self.left += entries.left
+            self._carry_all_out(plan(entries.wanted, entries.registered, entries.gone), clock)
+            complete = not self.waiting and not self.refused
+            if self.lease is not None and complete and entries.statement != entries.seen:
                 catalog = self.registry.catalog.identity
-                self.work.ledger.note_registered_up_to(self.lease, catalog, found.statement)
+                self.work.ledger.note_registered_up_to(self.lease, catalog, entries.statement)
         except LockstepError as error:
             trouble = error
         return CatalogReport(
@@ -153,113 +150,120 @@ class _Registering:
         )
 
     def _carry_all_out(self, steps: list[Step], clock: float) -> None:
-        told = clock
+        reported = clock
         for number, step in enumerate(steps):
-            if perf_counter() - told > _TELL_SECONDS:
-                told = perf_counter()
+            if perf_counter() - reported > _REPORT_SECONDS:
+                reported = perf_counter()
                 self.work.progress.note(f"catalog: {number:,} of {len(steps):,} entries")
             if not self.every and perf_counter() - clock > _RUN_SECONDS:
                 self.waiting = len(steps) - number
                 return
             try:
                 self._carry_out(step.known, step.wanted)
-            except CatalogRefused as error:  # the others go on
+            except CatalogRefused as error:  # The other entries are still examined.
                 self.refused = True
-                about = step.wanted or step.known
-                assert about is not None, "a step has one or the other"
-                self.left.append(Left(about.table, about.name, error.message, error.hint))
+                entry = step.wanted or step.known
+                assert entry is not None, "a step has one or the other"
+                self.left.append(Left(entry.table, entry.name, error.message, error.hint))
 
-    def _carry_out(self, known: Registered | None, wanted: Entry | None) -> None:
+    def _carry_out(self, registered: Registered | None, wanted: Entry | None) -> None:
         if wanted is None:
-            assert known is not None, "what is not wanted is known"
-            self._drop(known)
-        elif known is not None and known.name != wanted.name:
-            self._rename(known, wanted)
-        elif known is not None and not self.every and known.content == wanted.content:
-            self._made(wanted)
+            assert registered is not None, "a step has one or the other"
+            self._drop(registered)
+        elif registered is not None and registered.name != wanted.name:
+            self._rename(registered, wanted)
+        elif registered is not None and not self.every and registered.content == wanted.content:
+            self._record(wanted)
         else:
-            self._put(wanted, known)
+            self._put(wanted, registered)
 
-    def _drop(self, known: Registered) -> None:
-        found = self._find(known.name)
-        if found is not None and self._ours(found, known):
-            self._announce(known, known.location)
+    def _drop(self, registered: Registered) -> None:
+        found = self._find(registered.name)
+        if found is not None and self._ours(found, registered):
+            self._announce(registered, registered.location)
             if self.lease is not None:
-                self.registry.catalog.drop(known.name)
-            self.freed.add(known.name)
-            self.done.append(Done(Deed.DROPPED, known.table, known.name))
-        self._note(known.table, None)
+                self.registry.catalog.drop(registered.name)
+            self.freed.add(registered.name)
+            self.done.append(Done(Deed.DROPPED, registered.table, registered.name))
+        self._note(registered.table, None)
 
-    def _rename(self, known: Registered, entry: Entry) -> None:
-        """Where either name is not as it was left, the entry of the new one is made as any other,
-        and the old one is let go. So it is with a table's own entry that has no marks: the ledger
-        knows one name of a table, and a killed run would leave the other."""
-        own = known.table == entry.table
-        found = self._find(known.name)
-        as_left = found is not None and self._ours(found, known)
+    def _rename(self, registered: Registered, entry: Entry) -> None:
+        """Rename an entry. If either name is not as the ledger recorded it, drop the old entry and
+        make the new one instead. The same holds for a table's own entry in a catalog without marks:
+        the ledger records one name per table, so a killed run would leave an entry under the other
+        name that nobody recognizes."""
+        own = registered.table == entry.table
+        found = self._find(registered.name)
+        as_recorded = found is not None and self._ours(found, registered)
         unmarked = own and not self.registry.catalog.marks
-        if not as_left or unmarked or self._find(entry.name) is not None:
-            self._drop(known)
+        if not as_recorded or unmarked or self._find(entry.name) is not None:
+            self._drop(registered)
             self._put(entry, None)
             return
-        self._announce(known if own else entry, known.location)
-        self._tell(entry, known.name, Deed.RENAMED)
+        self._announce(registered if own else entry, registered.location)
+        self._write(entry, registered.name, Deed.RENAMED)
         if not own:
-            self._note(known.table, None)
-        self._made(entry)
+            self._note(registered.table, None)
+        self._record(entry)
 
-    def _put(self, entry: Entry, known: Registered | None) -> None:
+    def _put(self, entry: Entry, registered: Registered | None) -> None:
         found = self._find(entry.name)
-        here = found is not None and at_one_of(found, (entry.location,))
-        if found is not None and not self._ours(found, known, entry) and not (here and self.every):
-            self._leave(entry, found, known)
+        in_place = found is not None and at_one_of(found, (entry.location,))
+        may_take = in_place and self.every
+        if found is not None and not may_take and not self._ours(found, registered, entry):
+            self._leave(entry, found, registered)
             return
         content = found.content if found is not None else None
-        if not content and known is not None:
-            content = known.content  # an entry without marks: the ledger knows
-        if here and content == entry.content:
+        if not content and registered is not None:
+            content = registered.content  # An entry without marks: the ledger has its content.
+        if in_place and content == entry.content:
             self.fine += 1
         else:
-            self._announce(entry, entry.location if known is None else known.location)
+            self._announce(entry, entry.location if registered is None else registered.location)
             if found is None:
-                self._tell(entry, None, Deed.REGISTERED)
+                self._write(entry, None, Deed.REGISTERED)
             else:
-                self._tell(entry, entry.name, Deed.CHANGED)
-        self._made(entry)
+                self._write(entry, entry.name, Deed.CHANGED)
+        self._record(entry)
 
     def _find(self, name: EntryName) -> Found | None:
         return None if name in self.freed else self.registry.catalog.find(name)
 
-    def _ours(self, found: Found, known: Registered | None, entry: Entry | None = None) -> bool:
+    def _ours(
+        self, found: Found, registered: Registered | None, entry: Entry | None = None
+    ) -> bool:
+        """Return whether Lockstep made an entry. A catalog without marks shows it only by the
+        location, for a table that the ledger has registered."""
         catalog, source = self.registry.catalog, self.work.source.name
         if catalog.marks:
-            return marked(found, source, catalog.location(""), known)
-        places = (*((known.location,) if known else ()), *((entry.location,) if entry else ()))
-        return known is not None and at_one_of(found, places)
+            return marked(found, source, catalog.location(""), registered)
+        locations = [known.location for known in (registered, entry) if known is not None]
+        return registered is not None and at_one_of(found, locations)
 
-    def _leave(self, entry: Entry, found: Found, known: Registered | None) -> None:
+    def _leave(self, entry: Entry, found: Found, registered: Registered | None) -> None:
         if at_one_of(found, (entry.location,)):
             why, hint = "somebody else registered the mirror under that name", _OF_LOCKSTEP
         else:
             whose = f"one of {found.source}" if found.source else "not Lockstep's"
             why, hint = f"another table has that name in the catalog, {whose}", _TAKEN
         self.left.append(Left(entry.table, entry.name, why, hint))
-        if known is not None:
-            self._note(known.table, None)
+        if registered is not None:
+            self._note(registered.table, None)
 
-    def _tell(self, entry: Entry, known: EntryName | None, deed: Deed) -> None:
+    def _write(self, entry: Entry, name: EntryName | None, deed: Deed) -> None:
         if self.lease is not None:
-            self.registry.catalog.put(entry, known)
+            self.registry.catalog.put(entry, name)
         self.done.append(Done(deed, entry.table, entry.name))
 
     def _announce(self, entry: Entry | Registered, location: str) -> None:
-        """From here on it may be there or not, at `location` or where it shall be: whoever wants it
-        has to look."""
+        """Record that the catalog may have the entry from now on, at `location` or at its new
+        place: without content, so that the next run looks."""
         self._note(entry.table, Registered(entry.table, entry.name, location))
 
-    def _made(self, entry: Entry) -> None:
-        made = Registered(entry.table, entry.name, entry.location, entry.content, entry.shows)
-        self._note(entry.table, made)
+    def _record(self, entry: Entry) -> None:
+        """Record that the catalog has the entry."""
+        registered = Registered(entry.table, entry.name, entry.location, entry.content, entry.shows)
+        self._note(entry.table, registered)
 
     def _note(self, table: TableName, entry: Registered | None) -> None:
         if self.lease is not None:

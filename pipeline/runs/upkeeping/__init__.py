@@ -1,1 +1,1 @@
-"""Upkeep: mirrors' files made fewer, and what nothing needs any more deleted."""
+"""Upkeep: compaction of mirrors' files, and deletion of files and rows that nothing needs."""

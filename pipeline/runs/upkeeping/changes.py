@@ -1,16 +1,16 @@
-"""Changes kept as long as they are to be: what goes, and letting it go.
+"""The deletion of changes whose retention has ended.
 
-1. The ledger notes up to which batch changes go: from then on nobody is given them.
-2. The changelogs list them no more, one commit each, `_transactions` first: a ledger that is made
-   from the lake goes on behind a batch that it lists, and then all tables list what lies behind.
-3. Once versions of that time are promised no longer, the files are deleted.
+1. The ledger records up to which batch changes are forgotten: no reader is given them any more.
+2. The changelogs stop listing them, in one commit each, `_transactions` first: a ledger that is
+   made from the lake continues after a batch that `_transactions` lists, and all changelogs must
+   then list what came after it.
+3. Once no version of that time is promised any more, the files are deleted.
+4. The ledger deletes the rows about these files and about what newer rows replace, then the
+   decisions of runs that captured nothing, then batches that nothing refers to, a limited number in
+   each transaction.
 
-4. The ledger deletes rows that tell of these files and of what newer rows replace, then what was
-   decided by runs that brought nothing, then batches that nothing refers to, so many in a
-   transaction.
-
-What was cut off goes on with the next upkeep, where it stopped. The source's lock is held only
-while the ledger notes something; a run that publishes meanwhile commits behind us or before us.
+An interrupted upkeep is continued by the next one. The source's lock is held only while the ledger
+records something; a run that publishes meanwhile commits before or after us.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from pipeline.upkeep.decide import Pile, doubt_of
 _NOTHING: Final = pa.schema([])
 Where = tuple[TableName | SourceTable, int]
 _SLICE: Final = 1000
-"""Batches, or leases, whose rows go in one transaction."""
+"""Batches, or leases, whose rows are deleted in one transaction."""
 _LATER: Final = "a run has the source: the next upkeep does it"
 
 
 def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -> ChangesPlan:
-    """`keep`: how long changes are kept, None for good; `promised`: how long files stay that no
-    changelog lists any more. Asks the ledger alone; writes nothing."""
+    """Plan the deletion; only the ledger is read, and nothing is written. `keep`: how long changes
+    are kept (None: for ever); `promised`: how long files stay after no changelog lists them."""
     ledger, source = work.ledger, work.source.name
     notes = ledger.forgotten(source).unfinished
     if keep is None and not notes:
@@ -80,12 +80,12 @@ def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -
 
 
 def _unlisted_later(notes: Iterable[Forgotten]) -> list[Forgotten]:
-    """Those whose files changelogs still list."""
+    """Return the notes whose files changelogs still list."""
     return [note for note in notes if note.unlisted_at is None]
 
 
 def _further(work: Workplace, plan: ChangesPlan, before: datetime) -> ChangesPlan:
-    """The plan with the changes that were acknowledged before a moment."""
+    """Extend the plan by the changes that were acknowledged before a moment."""
     ledger, source = work.ledger, work.source.name
     forgettable, above = ledger.forgettable(source, before), ledger.forgotten(source).through
     if forgettable.aged <= above:
@@ -105,7 +105,8 @@ def _files(work: Workplace, note: Forgotten) -> list[ChangeFile]:
 
 
 def let_go(work: Workplace, plan: ChangesPlan, holder: str) -> ChangesPlan:
-    """Do it; what was done. `LakeUnavailable` where the lake does not answer."""
+    """Carry out the plan, and return what was done. Raise `LakeUnavailable` if the lake does not
+    answer."""
     if plan.idle:
         return plan
     unlist = plan.unlist
@@ -117,19 +118,20 @@ def let_go(work: Workplace, plan: ChangesPlan, holder: str) -> ChangesPlan:
             unlist = _unlisted_later(work.ledger.forgotten(work.source.name).unfinished)
     for note in unlist:
         _unlisted(work, note)
-        work.progress.note(f"changelogs list what was captured behind {note.place}")
+        work.progress.note(f"changelogs list only what was captured after {note.place}")
     for note in plan.delete:
         _deleted(work, note)
         work.progress.note(f"files of changes up to {note.place} are deleted")
     if unlist or plan.delete:
-        left = _noted(work, holder, unlisted=unlist, deleted=plan.delete)
-        if left is not None:
-            return replace(plan, left=left)
+        reason = _noted(work, holder, unlisted=unlist, deleted=plan.delete)
+        if reason is not None:
+            return replace(plan, left=reason)
     return replace(plan, rows=sum(_pruned(work, holder, note) for note in plan.prune))
 
 
 def _pruned(work: Workplace, holder: str, note: Forgotten) -> int:
-    """Rows that went. A run that has the source goes first: the next upkeep does the rest."""
+    """Delete rows of the ledger, and return their number. If a run takes the source meanwhile, the
+    next upkeep does the rest."""
     rows, ledger = 0, work.ledger
     with suppress(SourceBusy):
         for kind in Prunable:
@@ -151,34 +153,37 @@ def _noted(
     unlisted: Sequence[Forgotten] = (),
     deleted: Sequence[Forgotten] = (),
 ) -> str | None:
-    """Note it, once changelogs list the captured files; or, in a sentence, why not. Otherwise a
-    file into which somebody else put changes of several batches would keep old ones listed."""
+    """Record steps in the ledger, and return None; or return why that is impossible. First the
+    changelogs must list the captured files: a foreign file with changes of several batches would
+    keep old changes listed."""
     ledger = work.ledger
-    left: list[str] = []
+    reasons: list[str] = []
 
     def note(lease: Lease) -> None:
-        left.extend(one.left for one in agree(work, lease) if one.left is not None)
-        if left:
+        reasons.extend(
+            agreement.left for agreement in agree(work, lease) if agreement.left is not None
+        )
+        if reasons:
             return
         if forget is not None:
             ledger.forget(lease, forget)
-        for one in unlisted:
-            ledger.note_forgotten(lease, ForgottenStep.UNLISTED, one.through)
-        for one in deleted:
-            ledger.note_forgotten(lease, ForgottenStep.DELETED, one.through)
+        for span in unlisted:
+            ledger.note_forgotten(lease, ForgottenStep.UNLISTED, span.through)
+        for span in deleted:
+            ledger.note_forgotten(lease, ForgottenStep.DELETED, span.through)
 
     try:
         noted = under_lock(work, holder, note)
     except LockstepError as error:
-        # Somebody came to need them since it was planned.
+        # A consumer may need these changes since they were planned.
         return error.message
     if not noted:
         return _LATER
-    return left[0] if left else None
+    return reasons[0] if reasons else None
 
 
 def _unlisted(work: Workplace, note: Forgotten) -> None:
-    """One commit for each table of the lake that has files of these batches."""
+    """Stop listing the files of these batches, in one commit for each table of the lake."""
     states = work.ledger.table_states(work.source.name)
     for (table, generation), files in _by_folder(work, note):
         if isinstance(table, SourceTable):
@@ -204,20 +209,23 @@ def _unlisted(work: Workplace, note: Forgotten) -> None:
 
 
 def _deleted(work: Workplace, note: Forgotten) -> None:
-    """But none that a changelog lists again, as one does that was restored from a backup."""
+    """Delete the files of these batches, except those that a changelog lists again, because it was
+    restored from a backup."""
     for (table, generation), files in _by_folder(work, note):
         folder = _folder(work, table, generation)
         listed = work.changelog.listed(folder) or {}
-        gone = [SegmentFile(file.path, 0, file.size, "") for file in files]
-        work.segments.remove(folder, [file for file in gone if file.path not in listed])
+        unlisted = [
+            SegmentFile(file.path, 0, file.size, "") for file in files if file.path not in listed
+        ]
+        work.segments.remove(folder, unlisted)
 
 
 def _by_folder(work: Workplace, note: Forgotten) -> list[tuple[Where, list[ChangeFile]]]:
-    """The source's own tables first, `_transactions` before all others."""
-    found: dict[Where, list[ChangeFile]] = {}
+    """Return the files by table and generation, `_transactions` first."""
+    folders: dict[Where, list[ChangeFile]] = {}
     for file in _files(work, note):
-        found.setdefault((file.table, file.generation), []).append(file)
-    return sorted(found.items(), key=lambda one: one[0][0] is not SourceTable.TRANSACTIONS)
+        folders.setdefault((file.table, file.generation), []).append(file)
+    return sorted(folders.items(), key=lambda item: item[0][0] is not SourceTable.TRANSACTIONS)
 
 
 def _folder(work: Workplace, table: TableName | SourceTable, generation: int) -> str:

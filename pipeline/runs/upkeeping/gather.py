@@ -1,4 +1,4 @@
-"""What is known of a source's mirrors before their upkeep."""
+"""The facts about a source's mirrors, and the plan of their upkeep."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from pipeline.upkeep.decide import (
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A mirror that upkeep may write to. `version`: its newest; `shows`: that of the write whose
-    rows it shows; `said`: what a commit of upkeep says; `unnoted`: whether `version` is upkeep's,
-    and the ledger does not know it yet."""
+    """A mirror that upkeep may write to. `version`: its newest version; `shows`: the version of the
+    write whose rows it shows; `said`: the metadata of upkeep's commits; `unnoted`: `version` is
+    upkeep's, and the ledger has not recorded it yet."""
 
     table: TableName
     mirror: str
@@ -44,7 +44,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class StepDone:
-    """A step that was carried out: the Delta version it made, or what it deleted."""
+    """A step that was carried out, with the Delta version it made or the files it deleted."""
 
     step: UpkeepStep
     seconds: float
@@ -54,8 +54,9 @@ class StepDone:
 
 @dataclass(slots=True)
 class TableUpkeep:
-    """A table's mirror, its files, the steps that are planned and those that were done; `left`:
-    what is not done, with the reason. `kept` None: it is left alone, `why` says for what reason."""
+    """The upkeep of one mirror: its files, the planned steps, and those that were done. `left`:
+    sentences on steps that are not done. `why`: the reason why the mirror is left alone, and then
+    `kept` is None."""
 
     table: TableName
     mirror: str
@@ -69,9 +70,9 @@ class TableUpkeep:
 
 @dataclass(frozen=True, slots=True)
 class UpkeepFacts:
-    """What the ledger has on the source's mirrors, asked once. `busy`: tables with changes or
-    writes that wait; `upkept`: the newest version of each mirror that upkeep made; `held`: when
-    somebody had the source last; `clock`: the ledger's."""
+    """What the ledger records about the source's mirrors. `busy`: tables with changes or writes
+    that wait; `upkept`: the newest version of each mirror that upkeep made; `held`: when a run last
+    had the source; `clock`: the ledger's time."""
 
     states: Mapping[TableName, TableState]
     busy: frozenset[TableName]
@@ -95,13 +96,14 @@ class UpkeepFacts:
 
 
 def last_held(work: Workplace) -> datetime | None:
-    """When somebody had the source last."""
+    """Return when a run last had the source."""
     lease = work.ledger.lease(work.source.name)
     return None if lease is None else lease.beat_at or lease.taken_at
 
 
 def under_lock(work: Workplace, holder: str, act: Callable[[Lease], None]) -> bool:
-    """Take the source's lock for `act`; False where a run has it, which is waited for a little."""
+    """Take the source's lock and call `act`. Return False if a run keeps the lock for longer than
+    a short wait."""
     for _ in UPKEEP_TURN.tries(work.pause):
         with suppress(SourceBusy), work.ledger.lock(work.source.name, holder, None) as lease:
             act(lease)
@@ -115,29 +117,30 @@ def plan_upkeep(
     policy: UpkeepPolicy,
     only: Collection[TableName] | None = None,
 ) -> list[TableUpkeep]:
-    """For each table that has a mirror, or each of `only`; reads logs, writes nothing."""
-    books = UpkeepFacts.read(work)
-    mirrored = {t: state for t, state in books.states.items() if state.mirror_version is not None}
-    wanted = mirrored if only is None else only
+    """Plan upkeep for each table with a mirror, or for each of `only`; nothing is written."""
+    facts = UpkeepFacts.read(work)
+    mirrored = {
+        table: state for table, state in facts.states.items() if state.mirror_version is not None
+    }
     return [
-        _planned(work, lake, policy, books, mirrored[table])
+        _planned(work, lake, policy, facts, mirrored[table])
         if table in mirrored
         else TableUpkeep(table, "", "it has no mirror in the lake")
-        for table in sorted(wanted)
+        for table in sorted(mirrored if only is None else only)
     ]
 
 
 def _planned(
-    work: Workplace, lake: MirrorUpkeep, policy: UpkeepPolicy, books: UpkeepFacts, state: TableState
+    work: Workplace, lake: MirrorUpkeep, policy: UpkeepPolicy, facts: UpkeepFacts, state: TableState
 ) -> TableUpkeep:
     try:
-        kept = kept_of(work, lake, books, state)
+        kept = kept_of(work, lake, facts, state)
         if isinstance(kept, str):
             return TableUpkeep(state.table, state.mirror, kept)
         files = lake.files(state.mirror)
         newest = lake.commit(kept.mirror, kept.version)
         moment = None if newest is None else newest.committed_at
-        doubt = doubt_of(work.clock(), books.clock, moment, books.held, lake.keep)
+        doubt = doubt_of(work.clock(), facts.clock, moment, facts.held, lake.keep)
         plan = decide(files, policy, doubt)
         return TableUpkeep(state.table, state.mirror, None, plan.steps, [*plan.left], files, kept)
     except TableError as error:
@@ -145,19 +148,19 @@ def _planned(
 
 
 def kept_of(
-    work: Workplace, lake: MirrorUpkeep, books: UpkeepFacts, state: TableState
+    work: Workplace, lake: MirrorUpkeep, facts: UpkeepFacts, state: TableState
 ) -> Kept | str:
-    """The mirror as it stands; or, in a sentence, why upkeep leaves it alone."""
+    """Return the mirror as it is now, or a sentence on why upkeep leaves it alone."""
     mirror = state.mirror
     if not state.complete:
         return f"the table is {state.in_words}"
-    if state.table in books.busy:
+    if state.table in facts.busy:
         return "captured changes wait for their merge"
     app_id = application_id(work.source.name, state, "mirror")
     settled = work.ledger.newest_writes(work.source.name, [app_id])[app_id].settled
     if settled is None or settled.delta_version < (state.adopted or 0):
-        return "nothing was written to it since it was taken over"
-    relation = judged(work, state, books.looked.get(mirror))
+        return "nothing was written to it since it was adopted"
+    relation = judged(work, state, facts.looked.get(mirror))
     if not isinstance(relation, Passed) or relation.newest is None:
         return "its log has a commit that is not Lockstep's; the next run reports it"
     newest, shows = relation.newest, settled.delta_version
@@ -165,7 +168,10 @@ def kept_of(
     repeated = head is not None and head.repeats == shows
     commit = head if repeated else lake.commit(mirror, shows)
     if commit is None or commit.user_metadata is None:
-        return f"the log no longer tells what made version {shows} of it; its next write will"
+        return (
+            f"its log no longer has the commit of version {shows}, whose metadata upkeep repeats: "
+            "upkeep is possible again after the next write"
+        )
     said = upkept_metadata(settled, commit.user_metadata)
-    unnoted = repeated and books.upkept.get(mirror, -1) < newest
+    unnoted = repeated and facts.upkept.get(mirror, -1) < newest
     return Kept(state.table, mirror, newest, shows, said, unnoted)

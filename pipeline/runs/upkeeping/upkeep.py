@@ -1,10 +1,10 @@
-"""Upkeep of a source's mirrors, carried out.
+"""The upkeep of a source's mirrors, carried out.
 
-No run waits for upkeep: a mirror's files are written anew without the source's lock, and only while
-no run has it. The commit is bound to the version that it was planned on, so if a run writes to the
-mirror meanwhile, the run's commit stands and upkeep's is never made; the next upkeep tries again.
-The lock is taken once, for as long as it takes the ledger to note what was made. Only then files
-are deleted: what an upkeep that died had made is noted first (`gather.Kept.unnoted`).
+No run waits for upkeep: files of mirrors are rewritten without the source's lock, and only while no
+run has it. A commit of upkeep is bound to the version that it was planned for. If a run writes to
+the mirror meanwhile, the run's commit stands and upkeep's is not made; the next upkeep tries again.
+The lock is taken once, while the ledger records the commits. Files are deleted only after that, and
+commits of an upkeep that died are recorded first (`gather.Kept.unnoted`).
 """
 
 from __future__ import annotations
@@ -41,10 +41,9 @@ from pipeline.upkeep.decide import Pile, StepKind, UpkeepPolicy
 
 @dataclass(frozen=True, slots=True)
 class UpkeepReport:
-    """Of all tables that were looked at. `changes`: what became of old ones; `logs`:
-    checkpoints that were deleted; `cleared`: tightenings of tables that stand in clear no more;
-    `former`: folders that mirrors had before.
-    Nothing of these where only some tables were asked for."""
+    """The outcome of an upkeep. `changes`: the deletion of old changes; `logs`: deleted
+    checkpoints; `cleared`: tightenings whose tables show no hidden values any more; `former`:
+    folders that mirrors had before. These are empty if the upkeep was for some tables only."""
 
     tables: tuple[TableUpkeep, ...]
     seconds: float
@@ -61,21 +60,22 @@ def upkeep(
     holder: str,
     only: Collection[TableName] | None = None,
 ) -> UpkeepReport:
-    """Whatever concerns one table is told of it, and the others go on. `holder`: who takes the
-    source's lock. Where there is nothing to do, Java is not started."""
-    begun = perf_counter()
+    """Carry out the upkeep of all tables, or of `only`. An error that concerns one table is
+    reported, and the others are handled. `holder`: who takes the source's lock. Java is not started
+    if nothing is planned."""
+    clock = perf_counter()
     tables = plan_upkeep(work, lake, policy, only)
-    made = {one.mirror: one.kept for one in tables if one.kept and one.kept.unnoted}
-    if any(one.planned for one in tables):
+    commits = {table.mirror: table.kept for table in tables if table.kept and table.kept.unnoted}
+    if any(table.planned for table in tables):
         work.mirrors.prepare()
     for table in tables:
-        kept = _commits(work, lake, table)
-        if kept is not None:
-            made[kept.mirror] = kept
-    noted = _noted(work, holder, list(made.values()))
+        newest = _commits(work, lake, table)
+        if newest is not None:
+            commits[newest.mirror] = newest
+    noted = _noted(work, holder, list(commits.values()))
     for table in tables:
-        if table.mirror in made and not noted:
-            table.left.append("a run has the source: the next upkeep notes what was made")
+        if table.mirror in commits and not noted:
+            table.left.append("a run has the source: the next upkeep records the new version")
         else:
             _deletes(work, lake, table)
     changes, logs, cleared = ChangesPlan(), Pile(), list[InClear]()
@@ -85,21 +85,22 @@ def upkeep(
         changes = let_go(work, plan_changes(work, policy.keep_changes, lake.keep), holder)
         under_lock(work, holder, lambda lease: cleared.extend(clear(work, lease)))
         former = let_former_go(work, plan_former(work, lake.keep), holder)
-    seconds = perf_counter() - begun
+    seconds = perf_counter() - clock
     return UpkeepReport(tuple(tables), seconds, changes, tuple(cleared), logs, former)
 
 
 def _commits(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> Kept | None:
-    """The steps that commit; the newest commit, None where there was none."""
-    made: Kept | None = None
+    """Carry out the steps that commit. Return the mirror after its last commit; None without a
+    commit."""
+    newest: Kept | None = None
     for step in table.planned:
         if not step.kind.commits:
             continue
         clock, version = perf_counter(), None
         kept: Kept | str = "a run has the source; the next upkeep does it"
         try:
-            if _free(work):
-                kept = made or _still(work, lake, table)
+            if _is_free(work):
+                kept = newest or _current(work, lake, table)
             if isinstance(kept, Kept):
                 version = lake.carry_out(kept.mirror, step, kept.said, kept.version)
         except CommitConflict:
@@ -109,35 +110,37 @@ def _commits(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> Kept | 
         if isinstance(kept, str):
             table.left.append(f"{step.kind.value}: {kept}")
         elif version is not None:
-            made = replace(kept, version=version)
+            newest = replace(kept, version=version)
             table.done.append(StepDone(step, perf_counter() - clock, version))
             work.progress.note(f"{kept.table}: {step.kind.value}, {step.reason}")
-    return made
+    return newest
 
 
-def _still(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> Kept | str:
-    """The mirror as it stands now, for what was planned may be minutes old."""
-    books = UpkeepFacts.read(work)
-    state = books.states[table.table]
+def _current(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> Kept | str:
+    """Return the mirror as it is now: the plan may be minutes old."""
+    facts = UpkeepFacts.read(work)
+    state = facts.states[table.table]
     if state.mirror != table.mirror:
         return "it got another mirror meanwhile"
-    return kept_of(work, lake, books, state)
+    return kept_of(work, lake, facts, state)
 
 
-def _free(work: Workplace) -> bool:
-    """Whether no run has the source; it is waited for a little."""
+def _is_free(work: Workplace) -> bool:
+    """Return whether no run has the source, after a short wait at most."""
     leases = (work.ledger.lease(work.source.name) for _ in UPKEEP_TURN.tries(work.pause))
     return any(lease is None or not lease.live for lease in leases)
 
 
-def _noted(work: Workplace, holder: str, made: Sequence[Kept]) -> bool:
-    """Version sets name the commits from here on. False where a run has the source."""
+def _noted(work: Workplace, holder: str, commits: Sequence[Kept]) -> bool:
+    """Record commits, so that version sets name them. Return False if a run has the source."""
 
     def note(lease: Lease) -> None:
-        for one in made:
-            work.ledger.note_upkept(lease, one.mirror, shows=one.shows, delta_version=one.version)
+        for kept in commits:
+            work.ledger.note_upkept(
+                lease, kept.mirror, shows=kept.shows, delta_version=kept.version
+            )
 
-    return not made or under_lock(work, holder, note)
+    return not commits or under_lock(work, holder, note)
 
 
 def _deletes(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> None:
@@ -146,21 +149,21 @@ def _deletes(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> None:
             continue
         clock = perf_counter()
         try:
-            gone = lake.vacuum(table.mirror)
+            deleted = lake.vacuum(table.mirror)
         except LakeUnavailable:
             raise
         except (LockstepError, TableError) as error:
             table.left.append(f"{step.kind.value}: {error}")
             continue
-        table.done.append(StepDone(step, perf_counter() - clock, gone=gone))
+        table.done.append(StepDone(step, perf_counter() - clock, gone=deleted))
         work.progress.note(f"{table.table}: {step.kind.value}, {step.reason}")
 
 
 def thin_logs(work: Workplace, lake: MirrorUpkeep, *, delete: bool) -> Pile:
-    """Checkpoints that others replace: those that were deleted, or would be."""
+    """Delete checkpoints that newer ones replace. Return those that were deleted, or would be."""
     now = work.clock()
     piles = [lake.thin_log(folder, now, delete=delete) for folder in _folders(work)]
-    return Pile(sum(one.files for one in piles), sum(one.bytes for one in piles))
+    return Pile(sum(pile.files for pile in piles), sum(pile.bytes for pile in piles))
 
 
 def _folders(work: Workplace) -> Iterator[str]:
