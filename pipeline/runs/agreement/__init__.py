@@ -1,1 +1,1 @@
-"""Whether a ledger and its lake tell the same."""
+"""The agreement of a ledger with its lake: claims on folders, Delta logs, and changelogs' files."""

@@ -1,8 +1,8 @@
-"""A changelog must list exactly the files that the ledger recorded: checked, and set right.
+"""The check that changelogs list exactly the files that the ledger recorded, and its correction.
 
-The recorded files stay in the folder until a VACUUM deletes them, so setting a changelog right is
-one commit of metadata, whatever was done to the table. If files are gone for good, their rows may
-be in files that were never recorded: then nothing is changed, since listing the remaining ones
+Recorded files stay in the folder until a VACUUM deletes them, so a changelog is corrected by one
+commit of metadata, whatever was done to the table. If recorded files are lost, their rows may be in
+files that were not recorded. Then nothing is changed, because listing the remaining recorded files
 would duplicate rows or lose them.
 """
 
@@ -37,7 +37,7 @@ _ALL = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class ChangelogTable:
-    """One generation of a table's changelog, or a table of the source's own."""
+    """One generation of a table's changelog, or one of the source's own tables."""
 
     folder: str
     app_id: str
@@ -62,7 +62,7 @@ def changelogs_of(source: str, states: Iterable[TableState]) -> Iterator[Changel
 
 
 def all_changelogs(work: Workplace) -> Iterator[ChangelogTable]:
-    """Yield those of the source's tables, and the tables of its own."""
+    """Yield the changelogs of all tables, and the source's own tables."""
     source = work.source.name
     yield from changelogs_of(source, work.ledger.table_states(source).values())
     yield from (source_table(source, table) for table in SourceTable)
@@ -76,25 +76,28 @@ def recorded_batches(
 ) -> dict[int, tuple[SegmentFile, ...]]:
     """Return the files of each batch that was captured and not given up, oldest first."""
     source, table = work.source.name, changelog.table
-    found: dict[int, tuple[SegmentFile, ...]] = {}
+    files: dict[int, tuple[SegmentFile, ...]] = {}
     if isinstance(table, SourceTable):
         for batch in work.ledger.live_batches(source, 0, _ALL):
             for part in content_of(work.ledger, source, batch.id).source_parts:
                 if part.table is table:
-                    found[batch.id] = part.files
-        return found
-    versions = work.ledger.schema_versions(source, table)
-    own = {one.version for one in versions if one.generation == changelog.generation}
+                    files[batch.id] = part.files
+        return files
+    numbers = {
+        version.version
+        for version in work.ledger.schema_versions(source, table)
+        if version.generation == changelog.generation
+    }
     for content in work.ledger.contents(source, 0, _ALL, [table]):
         for segment in content.segments:
-            if segment.schema_version in own:
-                found[content.batch] = (*found.get(content.batch, ()), *segment.files)
-    return found
+            if segment.schema_version in numbers:
+                files[content.batch] = (*files.get(content.batch, ()), *segment.files)
+    return files
 
 
 def recorded_files(work: Workplace, changelog: ChangelogTable) -> RecordedFiles:
-    """Return the files that the changelog should list. Of batches that wait for their merge, these
-    are the files that are published already."""
+    """Return the files that the changelog should list. Files of a captured batch count once it is
+    published."""
     source = work.source.name
     table = changelog.table if isinstance(changelog.table, TableName) else None
     forgotten = work.ledger.forgotten(source, table).through
@@ -104,11 +107,11 @@ def recorded_files(work: Workplace, changelog: ChangelogTable) -> RecordedFiles:
     published = work.changelog.recorded(changelog.folder, changelog.app_id) if captured else None
     files: dict[str, SegmentFile] = {}
     waiting = set[str]()
-    for batch, some in recorded_batches(work, changelog).items():
+    for batch, batch_files in recorded_batches(work, changelog).items():
         if batch in captured and batch > (published or 0):
-            waiting.update(file.path for file in some)
+            waiting.update(file.path for file in batch_files)
         elif batch > forgotten:
-            files.update((file.path, file) for file in some)
+            files.update((file.path, file) for file in batch_files)
     return RecordedFiles(files, frozenset(waiting), forgotten)
 
 
@@ -118,7 +121,8 @@ def found_in(
     recorded: RecordedFiles,
     foreign: ForeignFiles | None = None,
 ) -> Difference:
-    """Return how what the changelog lists differs; nothing if there is no table."""
+    """Return how the changelog's list differs from the recorded files; an empty difference if the
+    changelog does not exist."""
     listed = work.changelog.listed(changelog.folder)
     if listed is None:
         return Difference()
@@ -130,37 +134,37 @@ def found_in(
 
 
 def batches_of(work: Workplace, folder: str, path: str) -> frozenset[int]:
-    """Return the batches of a file's rows, read from the rows; 0 if the file cannot be read."""
-    found = set[int]()
+    """Return the batches that a file has rows of; {0} if the file cannot be read."""
+    batches = set[int]()
     try:
         for piece in work.segments.pieces(folder, [SegmentFile(path, 0, 0, "")], ["_batch"]):
-            found.update(pc.unique(piece.column("_batch").drop_null()).to_pylist())
+            batches.update(pc.unique(piece.column("_batch").drop_null()).to_pylist())
     except (LakeUnavailable, KeyError, ValueError, pa.ArrowException):
         return frozenset({0})
-    return frozenset(found)
+    return frozenset(batches)
 
 
 def lost_files(
     work: Workplace, changelog: ChangelogTable, files: Iterable[SegmentFile]
 ) -> dict[str, str]:
-    """Return the files that are missing or not as they were recorded, each with what is wrong."""
-    found: dict[str, str] = {}
-    for file in files:
-        for why in work.segments.damaged(changelog.folder, [file]):
-            found[file.path] = why
-    return found
+    """Return the files that are missing or differ from what was recorded, each with the reason."""
+    return {
+        file.path: reason
+        for file in files
+        for reason in work.segments.damaged(changelog.folder, [file])
+    }
 
 
-# -- set right ---------------------------------------------------------------------------------
+# -- the correction ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What was found in a changelog, and what became of it. `error`: what somebody else did to it;
-    `left`: why it still does not list the ledger's files, as a sentence; `commits`: the versions
-    that set it right; `revised`: whether a replay's revision did; `version`: the newest version of
-    its log that was examined, None if the log ends before the last one examined, or if there was
-    none."""
+    """The result for one changelog. `found`: how its list differed from the recorded files;
+    `error`: what somebody else did to it; `left`: a sentence on why it still does not list the
+    recorded files; `commits`: the versions that corrected it; `revised`: a replay's revision
+    corrected it; `version`: the newest version of its log that was examined, None if there is none
+    or if the log ends before the version of the last look."""
 
     changelog: ChangelogTable
     found: Difference = field(default_factory=Difference)
@@ -172,27 +176,27 @@ class Agreement:
 
     @property
     def righted(self) -> bool:
-        """Whether it lists the recorded files now and did not before."""
+        """It lists the recorded files now, and did not before."""
         return self.left is None and (bool(self.commits) or self.revised)
 
     @property
     def told(self) -> str:
-        """The same as a sentence."""
-        said = [] if self.error is None else [self.error.reason]
+        """The result in words."""
+        sentences = [] if self.error is None else [self.error.reason]
         if self.left is not None:
-            said.append(f"its changelog was not set right: {self.left}")
+            sentences.append(f"its changelog was not set right: {self.left}")
         elif self.found:
             lists = f"its changelog lists {len(self.found.surplus)} files that were not recorded"
             lacks = f"does not list {len(self.found.lacking)} that were captured"
-            said.append(f"{lists} and {lacks}")
+            sentences.append(f"{lists} and {lacks}")
         if self.righted:
-            said.append("the captured files are listed again")
-        return "; ".join(said)
+            sentences.append("the captured files are listed again")
+        return "; ".join(sentences)
 
 
 def told_of(agreement: Agreement) -> TableError | None:
-    """Return the error that a run quarantines the table for; None if rows had only moved to other
-    files and the recorded ones are listed again."""
+    """Return the error for which a run quarantines the table. None if rows had only been moved to
+    other files and the recorded files are listed again."""
     error, left, table = agreement.error, agreement.left, agreement.changelog.table
     if left is not None:
         reason = left if error is None else f"{error.reason}: {left}"
@@ -208,15 +212,15 @@ def told_of(agreement: Agreement) -> TableError | None:
 def set_right(
     work: Workplace, lease: Lease | None, changelog: ChangelogTable, looked: int | None
 ) -> Agreement:
-    """Judge what was committed since version `looked`, and make the changelog list what was
-    recorded. If somebody changed its columns, properties or single rows, version `looked` is
-    restored first. Without a lease nothing is written. `ForeignCommit` for what concerns the whole
+    """Judge the commits after version `looked`, and let the changelog list what was recorded. If
+    somebody changed its columns, properties or single rows, version `looked` is restored first.
+    Without a lease nothing is written. Raise `ForeignCommit` for an error that concerns the whole
     source, `CommitConflict` if somebody keeps committing."""
     agreement = Agreement(changelog)
     for _ in PUBLISH.tries():
         before = agreement.commits
         agreement = _once(work, lease, changelog, looked, agreement)
-        # Somebody may have committed between our reading of the log and our commit.
+        # After a commit of ours, look again: somebody may have committed just before it.
         if agreement.commits == before or agreement.left is not None:
             return agreement
     raise CommitConflict(
@@ -237,40 +241,46 @@ def _once(
     error = so_far.error
     if looked is not None and error is None:
         relation = judged_changelog(work, look, looked)
-        told = changelog_error(work, folder, relation, changelog.table)
-        if isinstance(told, ForeignCommit):
-            raise told
-        error = told
+        trouble = changelog_error(work, folder, relation, changelog.table)
+        if isinstance(trouble, ForeignCommit):
+            raise trouble
+        error = trouble
         if isinstance(relation, Behind):
             return replace(so_far, error=error)
     agreement = replace(so_far, error=error, version=look.newest)
-    # What was committed before a version was restored no longer counts.
-    again = (one.delta_version for one in look.commits if one.ours and one.operation == RESTORED)
-    since = max(again, default=-1)
-    others = [one for one in look.commits if one.delta_version > since]
+    # Commits before a restore of ours no longer count.
+    restores = (
+        commit.delta_version
+        for commit in look.commits
+        if commit.ours and commit.operation == RESTORED
+    )
+    since = max(restores, default=-1)
+    counting = [commit for commit in look.commits if commit.delta_version > since]
     try:
-        if lease is not None and looked is not None and any(map(reshaped, others)):
-            made = _restored(work, lease, changelog, looked)
-            return replace(agreement, commits=(*commits, made))
-        found = found_in(work, changelog, recorded_files(work, changelog), foreign_files(others))
-        lost = lost_files(work, changelog, found.lacking)
-        back = [file for file in found.lacking if file.path not in lost]
-        if not back and not found.surplus:
+        if lease is not None and looked is not None and any(map(reshaped, counting)):
+            version = _restored(work, lease, changelog, looked)
+            return replace(agreement, commits=(*commits, version))
+        mismatch = found_in(
+            work, changelog, recorded_files(work, changelog), foreign_files(counting)
+        )
+        lost = lost_files(work, changelog, mismatch.lacking)
+        back = [file for file in mismatch.lacking if file.path not in lost]
+        if not back and not mismatch.surplus:
             return agreement
-        left = why_left(work, changelog, found.surplus, lost)
-        agreement = replace(agreement, found=so_far.found or found, left=left)
-        if lease is not None and left is None:
-            made = _listed_again(work, lease, changelog, found.surplus, back)
-            agreement = replace(agreement, commits=(*commits, made))
+        reason = why_left(work, changelog, mismatch.surplus, lost)
+        agreement = replace(agreement, found=so_far.found or mismatch, left=reason)
+        if lease is not None and reason is None:
+            version = _listed_again(work, lease, changelog, mismatch.surplus, back)
+            agreement = replace(agreement, commits=(*commits, version))
     except TableError as refused:
         agreement = replace(agreement, left=refused.reason)
     return agreement
 
 
 def agree(work: Workplace, lease: Lease) -> Iterator[Agreement]:
-    """Set right the changelogs that somebody else committed to since they were last examined, and
-    those that list files without a captured file's name. The versions examined are not recorded, so
-    that the next run reports the commits."""
+    """Correct the changelogs to which somebody else committed since the last look, and those that
+    list files whose names are not those of captured files. The examined versions are not recorded,
+    so that the next run reports the commits."""
     looked = work.ledger.looked(work.source.name)
     for changelog in all_changelogs(work):
         folder = changelog.folder
@@ -288,17 +298,17 @@ def _is_in_doubt(work: Workplace, folder: str, looked: int) -> bool:
 def why_left(
     work: Workplace, changelog: ChangelogTable, surplus: Sequence[str], lost: Mapping[str, str]
 ) -> str | None:
-    """Return why a commit cannot set a changelog right: surplus files may hold the only copy of
-    some changes."""
+    """Return why a commit cannot correct a changelog, or None: surplus files may hold the only copy
+    of some changes."""
     if not lost or not surplus:
         return None
-    inside = {batch for path in surplus for batch in batches_of(work, changelog.folder, path)}
-    only = [why for path, why in lost.items() if 0 in inside or batch_of(path) in inside]
-    if not only:
+    batches = {batch for path in surplus for batch in batches_of(work, changelog.folder, path)}
+    reasons = [why for path, why in lost.items() if 0 in batches or batch_of(path) in batches]
+    if not reasons:
         return None
     return (
-        f"{changelog.folder} lists {surplus[0]}, which was not recorded, and may have changes "
-        f"there of {len(only)} recorded files that are lost: {only[0]}"
+        f"{changelog.folder} lists {surplus[0]}, which was not recorded and may have the changes "
+        f"of {len(reasons)} recorded files that are lost: {reasons[0]}"
     )
 
 
@@ -311,7 +321,7 @@ def _listed_again(
 ) -> int:
     work.progress.note(
         f"{changelog.folder} lists the captured files again: {len(back)} of them were not listed, "
-        f"and {len(surplus)} of somebody else's were"
+        f"and {len(surplus)} files of somebody else were"
     )
     newest = _newest(work)
     try:
@@ -331,7 +341,7 @@ def _listed_again(
 
 
 def _restored(work: Workplace, lease: Lease, changelog: ChangelogTable, version: int) -> int:
-    work.progress.note(f"{changelog.folder} shows version {version} again")
+    work.progress.note(f"{changelog.folder} is set back to version {version}")
     return work.changelog.restore(
         changelog.folder,
         version,
@@ -348,17 +358,18 @@ def columns_of(
     """Return the columns that recorded files bring to their changelog."""
     if isinstance(changelog.table, SourceTable):
         return SCHEMAS[changelog.table]
-    known = {
-        one.version: one for one in work.ledger.schema_versions(work.source.name, changelog.table)
+    versions = {
+        version.version: version
+        for version in work.ledger.schema_versions(work.source.name, changelog.table)
     }
     by_version: dict[int, list[SegmentFile]] = {}
     for file in files:
         named = written_for(file.path)
-        if named is not None and named[1] in known:
+        if named is not None and named[1] in versions:
             by_version.setdefault(named[1], []).append(file)
     return all_columns(
-        published_schema(known[version].shown_structure, some)
-        for version, some in by_version.items()
+        published_schema(versions[number].shown_structure, version_files)
+        for number, version_files in by_version.items()
     )
 
 

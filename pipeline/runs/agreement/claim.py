@@ -1,6 +1,5 @@
-"""Whether a ledger and a source's folder in the lake belong together, asked before anything
-is read or written.
-"""
+"""The check that a source's folder in the lake belongs to this ledger, made before anything is read
+or written, and the claim that says so in the folder."""
 
 from __future__ import annotations
 
@@ -15,15 +14,14 @@ _NEWEST = 50
 
 
 def require_agreement(work: Workplace) -> None:
-    """`ForeignCommit` where the folder belongs to another ledger, or the two tell different
-    histories; writes nothing."""
+    """Raise `ForeignCommit` if the folder belongs to another ledger, or has another history than
+    this one; nothing is written."""
     if (error := disagreement(work)) is not None:
         raise error
 
 
 def require_claim(work: Workplace) -> None:
-    """`require_agreement`; a folder that nobody claimed, a new one or one of a version that made
-    no claims, is this ledger's from here on."""
+    """Raise as `require_agreement`, and claim a folder that nobody has claimed for this ledger."""
     folder = work.claims.read(work.source.name)
     if (error := disagreement(work, folder)) is not None:
         raise error
@@ -32,7 +30,7 @@ def require_claim(work: Workplace) -> None:
 
 
 def disagreement(work: Workplace, folder: Claim | Unclaimed | None = None) -> LockstepError | None:
-    """Why the ledger may not go on with the folder; writes nothing."""
+    """Return why the ledger may not continue with the folder, or None; nothing is written."""
     source = work.source.name
     folder = work.claims.read(source) if folder is None else folder
     batches = work.ledger.batches(source, limit=_NEWEST)
@@ -62,24 +60,26 @@ def disagreement(work: Workplace, folder: Claim | Unclaimed | None = None) -> Lo
 
 
 def lake_trouble(work: Workplace) -> LockstepError | None:
-    """What the next run would refuse the source for; writes nothing."""
+    """Return the error with which the next run would refuse the source; nothing is written."""
     return disagreement(work) or changelogs_parted(work)
 
 
 def contradicted(work: Workplace, folder: Claim | Unclaimed) -> list[BatchSpan]:
-    """What the folder went back from although this ledger still has it: a recovery did not finish,
-    or this ledger was given up for another one."""
+    """Return the batches that the folder declares void although this ledger still has them: a
+    recovery did not finish, or this ledger was given up for another one."""
 
-    def known(span: BatchSpan) -> bool:
+    def has_batches(span: BatchSpan) -> bool:
         batches = work.ledger.live_batches(work.source.name, span.after + 1, span.through)
         return any(_captured(batch) for batch in batches)
 
-    return [] if isinstance(folder, Unclaimed) else [span for span in folder.void if known(span)]
+    if isinstance(folder, Unclaimed):
+        return []
+    return [span for span in folder.void if has_batches(span)]
 
 
 def said_by(work: Workplace, ledger: str) -> Claim:
-    """Return the folder's claim; where there is none, or it cannot be read, one of this ledger that
-    says nothing else."""
+    """Return the folder's claim. If there is none, or it cannot be read, return one for this ledger
+    that says nothing else."""
     source = work.source.name
     try:
         folder = work.claims.read(source)
@@ -91,7 +91,7 @@ def said_by(work: Workplace, ledger: str) -> Claim:
 
 
 def claim_folder(work: Workplace) -> Claim:
-    """The folder belongs to this ledger from here on. What it went back from stays void."""
+    """Claim the folder for this ledger. Void batches stay void."""
     source, ledger = work.source.name, work.ledger.identity()
     before = said_by(work, ledger)
     claim = Claim(source, ledger, work.clock(), void=before.void, complete=before.complete)
@@ -104,19 +104,19 @@ def claim_folder(work: Workplace) -> Claim:
 
 
 def claim_up_to(work: Workplace, batch: Batch) -> None:
-    """Before anything of a batch is in the tables, the folder says so: a ledger that does not
-    know the batch is known to be behind."""
+    """Record a batch in the folder's claim, before the tables have anything of it: a ledger that
+    does not know the batch is then recognized as being behind its lake."""
     folder = work.claims.read(work.source.name)
     assert isinstance(folder, Claim), "a run claims its folder before it publishes"
     claim = folder.at(batch)
-    # A later batch may be merged already, where tables are merged one by one: its claim stays.
+    # Tables are merged one by one, so a later batch may already be claimed: its claim stays.
     if claim != folder and (folder.batch is None or batch.id >= folder.batch):
         work.claims.write(claim)
 
 
 def _expects_tables(work: Workplace) -> bool:
-    """Whether the ledger knows of a table in the lake. A source in which nothing was written
-    yet has none, whatever was acknowledged."""
+    """Return whether the ledger records any table in the lake. As long as no row was captured there
+    is none, although batches may be acknowledged."""
     source = work.source.name
     states = work.ledger.table_states(source).values()
     return bool(work.ledger.looked(source)) or any(state.mirror_version for state in states)
@@ -127,8 +127,8 @@ def _captured(batch: Batch) -> bool:
 
 
 def _batch(work: Workplace, batches: list[Batch], number: int) -> Batch | None:
-    known = {batch.id: batch for batch in batches}
-    if number in known:
-        return known[number]
-    found = work.ledger.live_batches(work.source.name, number, number)
-    return found[0] if found else None
+    for batch in batches:
+        if batch.id == number:
+            return batch
+    older = work.ledger.live_batches(work.source.name, number, number)
+    return older[0] if older else None

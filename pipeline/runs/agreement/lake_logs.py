@@ -1,8 +1,8 @@
-"""Looking at what was committed to a source's tables in the lake since the last look.
+"""The examination of commits to a source's tables in the lake since the last look.
 
-What concerns one table quarantines that table: somebody else's commit, a mirror that is lost or
-ends too early. A Lockstep's commit that this ledger does not know concerns the source: one of
-the two was restored, or two ledgers write to one lake.
+A foreign commit, or a mirror that is lost or ends too early, concerns one table and quarantines it.
+A commit of Lockstep that this ledger does not know concerns the whole source: ledger or lake was
+restored, or two ledgers write to one lake.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from pipeline.table_state import TableCondition, TableState
 
 @dataclass(frozen=True, slots=True)
 class Parted:
-    """A table whose log and the ledger tell different things; why, and the cure."""
+    """A table whose Delta log and the ledger disagree, with the reason and the cure."""
 
     table: TableName
     why: str
@@ -54,10 +54,10 @@ def look_at(
     replaced: bool = False,
     newest: NewestWrites | None = None,
 ) -> int | None:
-    """Judge a mirror's log since the last look; the version that was looked at. `newest`: of the
-    mirror, where the caller has asked the ledger.
+    """Judge the commits to a mirror since the last look, and return its newest version. `newest`:
+    the mirror's writes, if the caller has them from the ledger.
 
-    `TableError` for what concerns the table, `ForeignCommit` for what concerns the source.
+    Raise `TableError` for what concerns the table, `ForeignCommit` for what concerns the source.
     """
     relation = judged(work, state, looked, intent, replaced=replaced, newest=newest)
     if isinstance(relation, Passed):
@@ -74,7 +74,7 @@ def judged(
     replaced: bool = False,
     newest: NewestWrites | None = None,
 ) -> Found:
-    """What a mirror's log shows since the last look."""
+    """Judge the commits to a mirror since the last look."""
     source = work.source.name
     app_id = application_id(source, state, "mirror")
     if newest is None:
@@ -92,7 +92,7 @@ def judged(
 
 
 def judged_changelog(work: Workplace, look: LogAbove, looked: int) -> Found:
-    """What the log of a changelog, or of a table of the source's own, shows since the last
+    """Judge the commits to a changelog, or to one of the source's own tables, since the last
     look."""
     source = work.source.name
     batches = [
@@ -114,67 +114,69 @@ def judged_changelog(work: Workplace, look: LogAbove, looked: int) -> Found:
 def changelog_error(
     work: Workplace, folder: str, relation: Found, table: TableName | SourceTable | None = None
 ) -> TableError | ForeignCommit | None:
-    """`TableError` for what concerns a changelog's table, `ForeignCommit` for what concerns
-    the source."""
+    """Return a `TableError` for what concerns a changelog's table, a `ForeignCommit` for what
+    concerns the source, and None if the commits are harmless."""
     source = work.source.name
-    go_on = f"`lockstep resume {table} --reason …` goes on with the changelog as it is"
-    again = replay_hint(table)
+    keep = f"`lockstep resume {table} --reason …` goes on with the changelog as it is"
+    replay = replay_hint(table)
     match relation:
         case Ahead(commit, ledger):
             return ahead(source, folder, commit, ledger, work.ledger.identity())
         case Behind(newest, expected):
-            ends = "is not there" if newest is None else f"ends at version {newest}"
+            ends = "is missing" if newest is None else f"ends at version {newest}"
             return TableError(
                 f"the changelog {folder} {ends}, and version {expected} of it is in the ledger: "
                 "what it had beyond that is lost. The mirror has everything",
-                hint=f"mount or restore the folder before the next run; {go_on}",
+                hint=f"mount or restore the folder before the next run; {keep}",
             )
         case Foreign(commit, how):
             return TableError(
                 f"{foreign_sentence(folder, commit)}: {how}. The changelog may lack changes, or "
                 "have some that never happened",
-                hint=f"find out who did it; {again}; {go_on}",
+                hint=f"find out who did it; {replay}; {keep}",
             )
         case Unknown(version):
             return TableError(
-                f"version {version} of {folder} was never looked at, and its log no longer has a "
+                f"version {version} of {folder} was never examined, and its log no longer has a "
                 "file for it: somebody else may have written it",
-                hint=f"{again}; {go_on}",
+                hint=f"{replay}; {keep}",
             )
         case Moved() | Passed():
             return None
 
 
 def replay_hint(table: TableName | SourceTable | None) -> str:
-    """The cure for a changelog that lists other files than were captured."""
+    """Return the hint for a changelog that lists other files than were captured."""
     only = f" --tables {table}" if isinstance(table, TableName) else ""
     return f"`lockstep replay --from earliest --to latest{only}` lists what was captured"
 
 
 def parted(work: Workplace) -> list[Parted]:
-    """Tables whose mirrors hold what the ledger does not know of, or lack what it knows."""
+    """Return the tables whose mirrors have commits that the ledger does not know, or lack commits
+    that it knows."""
     source = work.source.name
     looked = work.ledger.looked(source)
     intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
-    found = []
+    tables = []
     for table, state in work.ledger.table_states(source).items():
         relation = judged(work, state, looked.get(state.mirror), intents.get(table))
         if isinstance(relation, Ahead | Behind) and not state.mirror_ended:
             error = _error(work, state, relation)
-            found.append(Parted(table, str(error), error.hint))
-    return found
+            tables.append(Parted(table, str(error), error.hint))
+    return tables
 
 
 def changelogs_parted(work: Workplace) -> ForeignCommit | None:
-    """Why some changelog, or table of the source's own, and the ledger tell different things."""
+    """Return why a changelog, or one of the source's own tables, disagrees with the ledger, or
+    None."""
     moved = _changelogs_moved(work)
     errors = (changelog_error(work, folder, relation) for folder, relation in moved)
     return next((error for error in errors if isinstance(error, ForeignCommit)), None)
 
 
 def unknown_batches(work: Workplace) -> ForeignCommit | None:
-    """Return why the ledger may not take a folder that nobody claims: a changelog, or a table of
-    the source's own, has a batch that the ledger does not know. The newest commit of each tells."""
+    """Return why the ledger may not claim a folder, or None: the newest commit to a changelog, or
+    to one of the source's own tables, is for a batch that the ledger does not know."""
     if (error := changelogs_parted(work)) is not None:
         return error
     source = work.source.name
@@ -182,7 +184,7 @@ def unknown_batches(work: Workplace) -> ForeignCommit | None:
     for folder in work.claims.tables(source):
         if folder in looked or not folder.startswith(f"{source}/_"):
             continue
-        commit = next((one for one in work.mirrors.history(folder) if one.ours), None)
+        commit = next((commit for commit in work.mirrors.history(folder) if commit.ours), None)
         if commit is None:
             continue
         relation = judged_changelog(work, LogAbove(commit.delta_version, commits=(commit,)), -1)
@@ -192,7 +194,8 @@ def unknown_batches(work: Workplace) -> ForeignCommit | None:
 
 
 def _changelogs_moved(work: Workplace) -> Iterator[tuple[str, Found]]:
-    """Changelogs, and the source's own tables, that end elsewhere than at the last look."""
+    """Yield the changelogs, and the source's own tables, that do not end at the version of the last
+    look, with the judgement on their commits."""
     mirrors = {state.mirror for state in work.ledger.table_states(work.source.name).values()}
     for folder, looked in work.ledger.looked(work.source.name).items():
         if folder not in mirrors and not work.changelog.ends_at(folder, looked):
@@ -200,39 +203,39 @@ def _changelogs_moved(work: Workplace) -> Iterator[tuple[str, Found]]:
 
 
 def moved(work: Workplace, looked: Mapping[str, int]) -> list[TableState]:
-    """Complete tables whose mirrors do not end where they were looked at last, or
-    that nobody looked at yet."""
+    """Return the complete tables whose mirrors do not end at the version of the last look, or were
+    never examined."""
     complete = [
         state
         for state in work.ledger.table_states(work.source.name).values()
         if state.complete and state.mirror_version is not None
     ]
-    known = {state.mirror: looked[state.mirror] for state in complete if state.mirror in looked}
-    others = work.mirrors.moved(known)
-    return [state for state in complete if state.mirror not in known or state.mirror in others]
+    versions = {state.mirror: looked[state.mirror] for state in complete if state.mirror in looked}
+    changed = work.mirrors.moved(versions)
+    return [state for state in complete if state.mirror not in versions or state.mirror in changed]
 
 
 def astray(work: Workplace) -> list[Parted]:
-    """Tables that the next run would quarantine for what the logs of their mirrors show, or
-    those of their changelogs, once it has something to publish there."""
+    """Return the tables that the next run would quarantine for commits to their mirrors; or for
+    commits to their changelogs, once it publishes changes there."""
     looked = work.ledger.looked(work.source.name)
-    found = []
+    changed = []
     for state in moved(work, looked):
         relation = judged(work, state, looked.get(state.mirror))
         if isinstance(relation, Behind | Foreign | Unknown):
             error = _error(work, state, relation)
-            found.append(Parted(state.table, str(error), error.hint))
+            changed.append(Parted(state.table, str(error), error.hint))
     tables = _changelogs_of(work, {TableCondition.FOLLOWING})
     for folder, relation in _changelogs_moved(work):
         if folder in tables and isinstance(relation, Behind | Foreign | Unknown):
             refused = changelog_error(work, folder, relation, tables[folder])
             if isinstance(refused, TableError):
-                found.append(Parted(tables[folder], refused.reason, refused.hint))
-    return found
+                changed.append(Parted(tables[folder], refused.reason, refused.hint))
+    return changed
 
 
 def moved_changelogs(work: Workplace) -> list[Parted]:
-    """Changelogs whose rows somebody else put into other files, and nothing more: the next run or
+    """Return the changelogs whose rows somebody else only put into other files: the next run or
     replay that comes to them lists the captured files again."""
     tables = _changelogs_of(work, frozenset(TableCondition))
     return [
@@ -264,7 +267,7 @@ def _error(work: Workplace, state: TableState, relation: Found) -> TableError | 
         case Ahead(commit, ledger):
             return ahead(work.source.name, mirror, commit, ledger, work.ledger.identity())
         case Behind(newest, expected):
-            ends = "is not there" if newest is None else f"ends at version {newest}"
+            ends = "is missing" if newest is None else f"ends at version {newest}"
             if newest is not None and newest >= expected:
                 ends = "was replaced by somebody else"
             return MirrorRefused(
@@ -278,32 +281,32 @@ def _error(work: Workplace, state: TableState, relation: Found) -> TableError | 
             )
         case Unknown(version):
             return TableError(
-                f"version {version} of its mirror {mirror} was never looked at, and its log no "
+                f"version {version} of its mirror {mirror} was never examined, and its log no "
                 "longer has a file for it: somebody else may have written it",
                 hint=f"`lockstep verify {table}` compares it with the source; {reload_hint(table)}",
             )
         case Moved() | Passed():
-            raise AssertionError("what passed is no error")
+            raise AssertionError("harmless commits make no error")
 
 
 def ahead(
     source: str, folder: str, commit: LakeCommit, ledger: str | None, own: str
 ) -> ForeignCommit:
-    """The refusal for a commit that the ledger does not know."""
-    said = commit.said or {}
-    batches, position = said.get("batches"), said.get("position")
-    what = f"version {commit.delta_version} of {folder} ({clock(commit)})"
+    """Return the refusal for a commit of Lockstep that the ledger does not know."""
+    metadata = commit.said or {}
+    batches, position = metadata.get("batches"), metadata.get("position")
+    subject = f"version {commit.delta_version} of {folder} ({clock(commit)})"
     if batches:
-        what += f" shows batch {batches[-1]} up to {position}"
-    who = f"of the ledger {ledger}; this one is {own}" if ledger else "that it does not know"
+        subject += f" shows batch {batches[-1]} up to {position}"
+    writer = f"of the ledger {ledger}; this one is {own}" if ledger else "that it does not know"
     return ForeignCommit(
-        f"the ledger is behind its lake: {what}, a write {who}",
+        f"the ledger is behind its lake: {subject}, a write {writer}",
         hint=HINT.format(source=source),
     )
 
 
 def foreign_sentence(folder: str, commit: LakeCommit) -> str:
-    """Whose commit it is not."""
+    """Return the sentence on a commit that is not Lockstep's."""
     operation = commit.operation or "an operation without a name"
     return (
         f"version {commit.delta_version} of {folder} is not Lockstep's ({operation}, "
@@ -317,36 +320,36 @@ def clock(commit: LakeCommit) -> str:
 
 
 _COMMITS: Final = 50
-"""So many of the newest commits are looked through for one of ours."""
+"""Most commits, newest first, among which one of Lockstep is searched."""
 
 
 def foreign_mirrors(work: Workplace, tables: Iterable[TableName]) -> dict[TableName, str]:
-    """Those of the tables, of which the ledger knows nothing yet, that have such a mirror, and
-    that nobody ordered to be read from the source; each with the sentence that says why it is left
-    out. One whose place in the lake cannot be read is left out like them."""
+    """Return the new tables at whose mirrors' places somebody else made a Delta table, or whose
+    places cannot be read, each with a sentence on why the table is left out. A table that a person
+    ordered to be reloaded is not among them."""
     source = work.source.name
-    known = work.ledger.table_states(source).keys()
+    captured = work.ledger.table_states(source).keys()
     looked = work.ledger.looked(source)
     ordered = {load.table for load in work.ledger.open_loads(source)}
-    found = {}
+    reasons = {}
     for table in tables:
         mirror = mirror_path(source, work.source.mirror_name(table))
-        if table in known or table in ordered or mirror in looked:
+        if table in captured or table in ordered or mirror in looked:
             continue
         try:
             if _is_foreign(work, mirror):
-                found[table] = (
+                reasons[table] = (
                     f"{table} is left out: somebody else made {mirror} in the lake; "
-                    f"`lockstep reload {table} --from source --reason …` replaces that by what "
-                    "MySQL has"
+                    f"`lockstep reload {table} --from source --reason …` replaces it with MySQL's "
+                    "rows"
                 )
         except MirrorRefused as error:
-            found[table] = f"{table} is left out: {error.reason}"
-    return found
+            reasons[table] = f"{table} is left out: {error.reason}"
+    return reasons
 
 
 def _is_foreign(work: Workplace, folder: str) -> bool:
-    """Whether there is a Delta table of which none of the newest commits is a Lockstep's."""
+    """Return whether a folder has a Delta table and none of its newest commits is Lockstep's."""
     if work.mirrors.version(folder) is None:
         return False
     return not any(commit.ours for commit in islice(work.mirrors.history(folder), _COMMITS))
