@@ -137,7 +137,7 @@ def test_orders_from_the_command_line(mysql: MySqlStand, database: str, project:
     assert f"  {table} was stopped by a person at {head(mysql)}: ann paused it: a load" in (
         project.run("status", expect=6).splitlines()
     )
-    assert "the next run takes" in project.run("resume", table)
+    assert "the next run follows" in project.run("resume", table)
     (one,) = project.json("status", expect=3)["sources"]["shop"]["tables"]
     assert (one["stopped_by"], one["order"]["kind"]) == ("person", "resume")
     project.run("reload", table, expect=2)  # --reason is missing

@@ -66,7 +66,7 @@ class PlannedShape:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What the next run would do. `abandoned`: a sentence for each batch that would be abandoned.
+    """The plan of the next run. `abandoned`: a sentence for each batch that would be abandoned.
     `waiting`: captured batches, with their tables that are not merged yet. `tables`: the steps that
     bring tables to the log's end, each with its price; `loads_take`: forecasts for the rows that
     are read from MySQL. `seconds`: estimate for the capture, if earlier batches allow one.

@@ -58,8 +58,8 @@ _LEAST_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class PlannedReading:
-    """What the next run would read. `why`: why it ends at `end`; `runs`: the number of such runs
-    until the log's end is reached. `foreign`: transactions that change no captured table.
+    """The log that the next run would read. `why`: why it ends at `end`. `runs`: such runs until
+    the log's end is reached. `foreign`: transactions that change no captured table.
     `statements`: the first statements in the log; `more_statements`: the number of others.
     `refusal`: the error that would end the run before anything is recorded. `rereads`: tables that
     would be re-read from MySQL, and why. `merges`: how each table's changes would be merged, and

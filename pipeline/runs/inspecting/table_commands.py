@@ -173,7 +173,7 @@ class Reloading:
 
     @cached_property
     def pasts(self) -> Pasts:
-        """What the log has of the tables that are not in the lake yet."""
+        """The log's past of the tables that are not in the lake yet."""
         return find_pasts(self.work, [table for table in self.tables if table not in self.states])
 
     @cached_property
@@ -247,22 +247,22 @@ def _on_return(
 
 
 def foresee_reload(
-    work: Workplace, asked: Asked, supplier: Supplier | None, known: Reloading | None = None
+    work: Workplace, asked: Asked, supplier: Supplier | None, facts: Reloading | None = None
 ) -> Reload:
     """Return a reload, which `give_reload` records. `supplier`: None for the changelog if it is
-    complete, else MySQL; `known`: the facts, if several tables are reloaded. Raise `PastRefused` if
+    complete, else MySQL; `facts`: given if several tables are reloaded. Raise `PastRefused` if
     the named changelog or log cannot supply the table, and `LedgerRefused` if a person has to
     consent to what it would show."""
-    known = known or Reloading(work, [asked.table])
-    table, state = asked.table, known.states.get(asked.table)
+    facts = facts or Reloading(work, [asked.table])
+    table, state = asked.table, facts.states.get(asked.table)
     if supplier is Supplier.LOG:
-        return _foresee_past(asked, known)
+        return _foresee_past(asked, facts)
     if state is not None:
         _require_consent(work, state)
-    reads = known.reads(table)
+    reads = facts.reads(table)
     origin: Origin = "its rows are being read from MySQL"
     if not reads and supplier is not Supplier.SOURCE:
-        origin = known.origin(asked, supplier)
+        origin = facts.origin(asked, supplier)
     if supplier is Supplier.CHANGELOG and isinstance(origin, str):
         raise PastRefused(
             f"the mirror of {table} cannot be written again from its changelog: {origin}",
@@ -271,7 +271,7 @@ def foresee_reload(
     stopped = state is not None and state.has_stopped
     if reads:
         sentence = f"{table} is being read from the source already; the next run continues"
-        load = known.loads[table].id if table in known.loads else None
+        load = facts.loads[table].id if table in facts.loads else None
         return Reload(asked, supplier, Supplier.SOURCE, sentence, reading=True, load=load)
     resumes = "; this also resumes the table" if stopped else ""
     sentence = f"the next run rewrites the mirror of {table}"
@@ -281,23 +281,23 @@ def foresee_reload(
         return Reload(asked, supplier, Supplier.CHANGELOG, sentence, stopped=stopped, origin=origin)
     why = "" if supplier is Supplier.SOURCE else str(origin)
     sentence += f", from the source{why and f': {why}'}{resumes}"
-    if table in known.foreign:
+    if table in facts.foreign:
         mirror = mirror_path(work.source.name, work.source.mirror_name(table))
         sentence += f"; it replaces what somebody else made in the lake at {mirror}"
-    rows = known.rows.get(table)
+    rows = facts.rows.get(table)
     return Reload(asked, supplier, Supplier.SOURCE, sentence, why, rows, stopped)
 
 
-def _foresee_past(asked: Asked, known: Reloading) -> Reload:
+def _foresee_past(asked: Asked, facts: Reloading) -> Reload:
     """Return the reload of a new table from the oldest place from which the log has all its
     changes."""
     table = asked.table
-    if table in known.states:
+    if table in facts.states:
         past: Past | str = "it is in the lake, and its changelog cannot begin earlier"
-    elif table in known.loads and known.loads[table].reading is not None:
+    elif table in facts.loads and facts.loads[table].reading is not None:
         past = "its rows are being read from MySQL already"
     else:
-        past = known.pasts.of[table]
+        past = facts.pasts.of[table]
     if isinstance(past, str):
         raise PastRefused(
             f"{table} cannot be followed from the log's past: {past}",
@@ -305,13 +305,13 @@ def _foresee_past(asked: Asked, known: Reloading) -> Reload:
         )
     sentence = (
         f"the next run follows {table} from {past.begins} on, and not earlier, because {past.why}; "
-        f"{known.pasts.log_bytes(past):,} bytes of log are read again"
+        f"{facts.pasts.log_bytes(past):,} bytes of log are read again"
     )
     if past.whole:
         sentence += ", which has all of its rows"
         return Reload(asked, Supplier.LOG, Supplier.LOG, sentence)
     sentence += ", then its rows from MySQL"
-    rows = known.rows.get(table)
+    rows = facts.rows.get(table)
     return Reload(asked, Supplier.LOG, Supplier.LOG, sentence, rows=rows)
 
 
@@ -440,7 +440,7 @@ class StoppedAt:
 
     @property
     def why_read(self) -> str | None:
-        """Why the table is re-read from MySQL whatever structure is given: the statement is
+        """The reason to re-read the table from MySQL whatever structure is given: the statement is
         followed, and changes rows in a way that no structure describes."""
         if self.consequence is None or not self.followed or self.consequence.action in GOES_ON:
             return None

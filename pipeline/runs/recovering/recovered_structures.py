@@ -95,8 +95,8 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class GatheredLake:
-    """What the lake shows of a source. `folders`: all its Delta tables, with their newest versions.
-    `txn_version`: the highest number of any write to a mirror."""
+    """The facts that the lake shows. `folders`: the source's Delta tables, with their newest
+    versions. `txn_version`: the highest number of any write to a mirror."""
 
     facts: LakeFacts
     listed: tuple[Listed, ...]

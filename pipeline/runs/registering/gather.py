@@ -139,11 +139,11 @@ def _is_shown(state: TableState) -> bool:
 
 
 def _differs(
-    known: Registered | None, state: TableState, name: EntryName, catalog: Catalog
+    registered: Registered | None, state: TableState, name: EntryName, catalog: Catalog
 ) -> bool:
-    if known is None or known.name != name or known.shows != state.mirror_version:
+    if registered is None or registered.name != name or registered.shows != state.mirror_version:
         return True
-    return place(known.location) != place(catalog.location(state.mirror))
+    return place(registered.location) != place(catalog.location(state.mirror))
 
 
 def _wanted(

@@ -178,8 +178,8 @@ class _Registering:
             self._put(wanted, registered)
 
     def _drop(self, registered: Registered) -> None:
-        found = self._find(registered.name)
-        if found is not None and self._ours(found, registered):
+        existing = self._find(registered.name)
+        if existing is not None and self._ours(existing, registered):
             self._announce(registered, registered.location)
             if self.lease is not None:
                 self.registry.catalog.drop(registered.name)
@@ -193,8 +193,8 @@ class _Registering:
         the ledger records one name per table, so a killed run would leave an entry under the other
         name that nobody recognizes."""
         own = registered.table == entry.table
-        found = self._find(registered.name)
-        as_recorded = found is not None and self._ours(found, registered)
+        existing = self._find(registered.name)
+        as_recorded = existing is not None and self._ours(existing, registered)
         unmarked = own and not self.registry.catalog.marks
         if not as_recorded or unmarked or self._find(entry.name) is not None:
             self._drop(registered)
@@ -207,20 +207,20 @@ class _Registering:
         self._record(entry)
 
     def _put(self, entry: Entry, registered: Registered | None) -> None:
-        found = self._find(entry.name)
-        in_place = found is not None and at_one_of(found, (entry.location,))
+        existing = self._find(entry.name)
+        in_place = existing is not None and at_one_of(existing, (entry.location,))
         may_take = in_place and self.every
-        if found is not None and not may_take and not self._ours(found, registered, entry):
-            self._leave(entry, found, registered)
+        if existing is not None and not may_take and not self._ours(existing, registered, entry):
+            self._leave(entry, existing, registered)
             return
-        content = found.content if found is not None else None
+        content = existing.content if existing is not None else None
         if not content and registered is not None:
             content = registered.content  # An entry without marks: the ledger has its content.
         if in_place and content == entry.content:
             self.fine += 1
         else:
             self._announce(entry, entry.location if registered is None else registered.location)
-            if found is None:
+            if existing is None:
                 self._write(entry, None, Deed.REGISTERED)
             else:
                 self._write(entry, entry.name, Deed.CHANGED)
@@ -230,21 +230,21 @@ class _Registering:
         return None if name in self.freed else self.registry.catalog.find(name)
 
     def _ours(
-        self, found: Found, registered: Registered | None, entry: Entry | None = None
+        self, existing: Found, registered: Registered | None, entry: Entry | None = None
     ) -> bool:
         """Return whether Lockstep made an entry. A catalog without marks shows it only by the
         location, for a table that the ledger has registered."""
         catalog, source = self.registry.catalog, self.work.source.name
         if catalog.marks:
-            return marked(found, source, catalog.location(""), registered)
-        locations = [known.location for known in (registered, entry) if known is not None]
-        return registered is not None and at_one_of(found, locations)
+            return marked(existing, source, catalog.location(""), registered)
+        locations = [item.location for item in (registered, entry) if item is not None]
+        return registered is not None and at_one_of(existing, locations)
 
-    def _leave(self, entry: Entry, found: Found, registered: Registered | None) -> None:
-        if at_one_of(found, (entry.location,)):
+    def _leave(self, entry: Entry, existing: Found, registered: Registered | None) -> None:
+        if at_one_of(existing, (entry.location,)):
             why, hint = "somebody else registered the mirror under that name", _OF_LOCKSTEP
         else:
-            whose = f"one of {found.source}" if found.source else "not Lockstep's"
+            whose = f"one of {existing.source}" if existing.source else "not Lockstep's"
             why, hint = f"another table has that name in the catalog, {whose}", _TAKEN
         self.left.append(Left(entry.table, entry.name, why, hint))
         if registered is not None:

@@ -169,7 +169,7 @@ _ELSEWHERE: Final = MappingProxyType(
 
 @dataclass(slots=True)
 class SpanFacts:
-    """What one replay needs to know of the server and the ledger, read once for all its batches.
+    """The facts that a replay needs from the server and the ledger, read once for all its batches.
     `server`: the server's state when the replay began. `firsts`: each table's first batch with
     changes or events. `speaks`: a later batch whose witness proves a batch's log file too."""
 

@@ -23,7 +23,7 @@ from pipeline.table import TableName
 
 
 class SegmentStanding(StrEnum):
-    """How a segment's files compare."""
+    """The result of comparing a segment's files."""
 
     SAME = "same"
     """They hold the changes that the log has."""

@@ -70,7 +70,7 @@ class TableUpkeep:
 
 @dataclass(frozen=True, slots=True)
 class UpkeepFacts:
-    """What the ledger records about the source's mirrors. `busy`: tables with changes or writes
+    """The ledger's records about the source's mirrors. `busy`: tables with changes or writes
     that wait; `upkept`: the newest version of each mirror that upkeep made; `held`: when a run last
     had the source; `clock`: the ledger's time."""
 
