@@ -13,9 +13,8 @@ from lockstep.grammar import table_name
 from lockstep.report import counted
 from pipeline.json_values import parts
 from pipeline.runs.upkeeping.changes import plan_changes
-from pipeline.runs.upkeeping.former import plan_former
 from pipeline.runs.upkeeping.gather import TableUpkeep, plan_upkeep
-from pipeline.runs.upkeeping.upkeep import UpkeepReport, thin_logs, upkeep
+from pipeline.runs.upkeeping.upkeep import UpkeepReport, plan_former, thin_logs, upkeep
 from pipeline.table import TableName
 from pipeline.upkeep.changes import ChangesPlan
 from pipeline.upkeep.decide import Pile, StepKind

@@ -3,7 +3,7 @@
 The settings decide a mirror's place when its table is first seen, and the ledger keeps it. If the
 settings say another one later, the table is reloaded, and the write of all its rows goes there. The
 former folder stays as it is, because earlier versions of the mirror are read from it, until upkeep
-deletes it (`upkeeping.former`).
+deletes it (`upkeeping.upkeep`).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from pipeline.runs.inspecting.version_sets import version_set_at
 from pipeline.runs.mirror_places import former_places
 from pipeline.runs.rebuilding.origin import origin_at
 from pipeline.runs.rebuilding.rebuild import rebuild_as_of
-from pipeline.runs.upkeeping.former import let_former_go, plan_former
+from pipeline.runs.upkeeping.upkeep import let_former_go, plan_former
 from pipeline.snapshot.pace import Pace
 from pipeline.source_plan import SnapshotPlan, TableSettings
 from pipeline.table_state import OrderKind, Supplier, TableCondition, TableEventKind
