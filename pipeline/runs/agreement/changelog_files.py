@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -126,10 +127,7 @@ def found_in(
     listed = work.changelog.listed(changelog.folder)
     if listed is None:
         return Difference()
-
-    def batches_in(path: str) -> frozenset[int]:
-        return batches_of(work, changelog.folder, path)
-
+    batches_in = partial(batches_of, work, changelog.folder)
     return difference(listed, recorded, foreign or ForeignFiles(), batches_in)
 
 

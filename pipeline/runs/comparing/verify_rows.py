@@ -235,7 +235,7 @@ def _carried(
         if _moved(cursor, sums.source):
             readers[table] = SumReader(sums.side.hasher, _carrying(sums, shown))
         elif sums.lake == sums.source.sum:
-            comparisons[table] = sums.equal(Proof.EXACT, _place(cursor))
+            comparisons[table] = sums.equal(Proof.EXACT, place_of(cursor))
     if not readers:
         return comparisons
     comparisons.update(read_log(work, cursor, readers))
@@ -252,7 +252,7 @@ def _carried(
 def _carrying(sums: Summed, shown: LakeShown) -> Carried:
     """Return the mirror's sum, to be carried from the mirror's place on. MySQL was read at some
     place between the two marks, and not before the mirror's place."""
-    marks, place = sums.source.marks, _place(shown.cursor)
+    marks, place = sums.source.marks, place_of(shown.cursor)
     low, low_set = marks.low, marks.low_set
     if shown.same_server and low.file.base == place.at.file.base and low < place.at:
         low, low_set = place.at, place.gtids
@@ -272,11 +272,11 @@ def _by_rows(
             sums.source.sum.rows,
             sums.lake.rows,
             proof=Proof.ROWS,
-            place=_place(cursor),
+            place=place_of(cursor),
         ),
         show_values=show_values,
     )
 
 
-def _place(cursor: Cursor) -> Prefix:
+def place_of(cursor: Cursor) -> Prefix:
     return Prefix(cursor.position.at, str(cursor.position.gtid_set))

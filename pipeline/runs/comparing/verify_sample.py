@@ -15,7 +15,6 @@ import pyarrow as pa
 from pipeline.batch import Cursor
 from pipeline.ports.compared import SourceSample
 from pipeline.proof.hashes import Hashes
-from pipeline.proof.prefixes import Prefix
 from pipeline.proof.proven import Proof
 from pipeline.proof.rows import FirstTouch, Pairs, pairs, together
 from pipeline.proof.sampling import (
@@ -33,6 +32,7 @@ from pipeline.runs.comparing.verify_rows import (
     Comparison,
     LakeShown,
     chosen,
+    place_of,
     report,
     side_of,
     tried,
@@ -198,7 +198,7 @@ def _compared(
         len(wrong.different),
         tuple(map(str, rows[:EXAMPLES])),
         Proof.SAMPLE,
-        Prefix(cursor.position.at, str(cursor.position.gtid_set)),
+        place_of(cursor),
         rows,
         compared=len(keys) - wrong.untold,
         kept=wrong.kept,

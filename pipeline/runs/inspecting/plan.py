@@ -175,7 +175,7 @@ def loads_take(work: Workplace, facts: ServerFacts, rows: int) -> tuple[str, ...
 def next_start(work: Workplace) -> PlannedStart:
     """Return where the next run would begin, or raise its refusal."""
     override = work.ledger.open_override(work.source.name)
-    proposal = look(work, cursor_after(work, list(foreseen(work, override))), override)
+    proposal = look(work, _cursor_after(work, list(foreseen(work, override))), override)
     if isinstance(proposal.decision, Refusal):
         raise proposal.decision.error
     return _start(work, proposal)
@@ -184,14 +184,14 @@ def next_start(work: Workplace) -> PlannedStart:
 def _looked(work: Workplace, abandoned: list[Abandonment]) -> StartProposal:
     override = work.ledger.open_override(work.source.name)
     abandoned.extend(foreseen(work, override))
-    cursor = cursor_after(work, abandoned)
+    cursor = _cursor_after(work, abandoned)
     if cursor is None:
         work.mirrors.require_ready()
     require_ready(work)
     return look(work, cursor, override)
 
 
-def cursor_after(work: Workplace, abandoned: Sequence[Abandonment]) -> Cursor | None:
+def _cursor_after(work: Workplace, abandoned: Sequence[Abandonment]) -> Cursor | None:
     """Return the captured cursor as it is once these batches are abandoned."""
     newest = work.ledger.cursors(work.source.name).captured
     numbers = {abandonment.batch.id for abandonment in abandoned}
@@ -277,7 +277,7 @@ def choose_start(work: Workplace, lease: Lease, place: Place, reason: str, autho
 
 def _foreseen(work: Workplace, proposed: Override) -> Choice:
     abandoned = list(foreseen(work, proposed))
-    cursor = cursor_after(work, abandoned)
+    cursor = _cursor_after(work, abandoned)
     proposal = look(work, cursor, proposed)
     decision = proposal.decision
     if isinstance(decision, Refusal):

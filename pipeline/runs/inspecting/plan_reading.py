@@ -128,7 +128,7 @@ def read_ahead(work: Workplace, run_start: RunStart, returns: TablePlans) -> Pla
         quarantined=tuple(tally.quarantined),
         refusal=stops[0] if stops else None,
         rereads=dict(sorted(tally.rereads.items())),
-        merges=foreseen_merges(work, run_start, basis.structures, tally.tables, tally.replaced),
+        merges=_foreseen_merges(work, run_start, basis.structures, tally.tables, tally.replaced),
         end_is_behind=bounds.end < run_start.facts.head and bounds.reached(run_start.start.at),
         passed=tuple(reading.row_statements.lines()),
     )
@@ -160,7 +160,7 @@ def bytes_per_second(batches: Sequence[Batch]) -> float | None:
     return sum(size for size, _ in timed) / spent if spent > 0 else None
 
 
-def foreseen_merges(
+def _foreseen_merges(
     work: Workplace,
     run_start: RunStart,
     structures: SchemaTracker,

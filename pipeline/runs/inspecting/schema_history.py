@@ -66,7 +66,7 @@ def show_schema(
     versions = ledger.schema_versions(source, table)
     if not versions:
         raise unknown_table(table, ledger.last_versions(source), f"the history of {source}")
-    history = tuple(told_versions(ledger, source, versions))
+    history = tuple(_with_changes(ledger, source, versions))
     version = versions[-1] if place is None else _at(ledger, source, history, place, work)
     if version is None:
         raise SchemaUnknownAt(
@@ -271,9 +271,10 @@ def _statement(ledger: Ledger, source: str, version: SchemaVersion) -> SchemaSta
     return None if number is None else ledger.statements(source, [number])[number]
 
 
-def told_versions(
+def _with_changes(
     ledger: Ledger, source: str, versions: Sequence[SchemaVersion]
 ) -> Iterator[ToldVersion]:
+    """Yield the versions with their statements and their differences."""
     yield ToldVersion(versions[0], _statement(ledger, source, versions[0]), ())
     for before, now in pairwise(versions):
         yield ToldVersion(now, _statement(ledger, source, now), tuple(_changes(before, now)))

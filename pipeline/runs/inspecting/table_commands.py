@@ -384,12 +384,12 @@ def foresee_resume(work: Workplace, asked: Asked) -> Ordered:
             f"{asked.table} is {state.in_words}: only a table that is stopped is resumed.",
             hint="`lockstep status` shows which tables are stopped, and what to do.",
         )
-    place = stopped_at(work, order)
+    place = _stopped_at(work, order)
     if schema is not None and asked.renames:
         _require_renames(asked, place.before, schema)
     if schema is not None and not place.followed:
         _require_no_more(work, asked, place, schema)
-    return Ordered(order, foretold(work, order, place))
+    return Ordered(order, _resume_sentence(work, order, place))
 
 
 def _require_renames(asked: Asked, before: TableSchema | None, given: TableSchema) -> None:
@@ -466,7 +466,7 @@ class StoppedAt:
         return why_unclear(before, order.schema, renames, renaming=renaming)
 
 
-def stopped_at(work: Workplace, order: TableOrder) -> StoppedAt:
+def _stopped_at(work: Workplace, order: TableOrder) -> StoppedAt:
     """Return the history at the place where the order's table stopped."""
     ledger, source, stopped = work.ledger, work.source.name, order.stopped
     if stopped is None:
@@ -518,7 +518,7 @@ def _followed(
 # -- in words -------------------------------------------------------------------------------
 
 
-def foretold(work: Workplace, order: TableOrder, place: StoppedAt) -> str:
+def _resume_sentence(work: Workplace, order: TableOrder, place: StoppedAt) -> str:
     """Return what a resume would do, in a sentence or two; nothing is written."""
     table = order.table
     if not work.source.patterns.matches(table):

@@ -83,7 +83,7 @@ def heal(
     try:
         with for_one_table("compare its rows"):
             replaced = [segment for segment in fresh if segment.replaced]
-            mirror = MirrorComparison.of(work, table, span, replaced)
+            mirror = _MirrorComparison.of(work, table, span, replaced)
             if mirror is None:
                 return Healed(table)
             keys, wrong = mirror.compared()
@@ -99,7 +99,7 @@ def heal(
         return Healed(table, not_compared=error.reason, hint=hint)
 
 
-def _written(mirror: MirrorComparison, lease: Lease, changes: pa.Table) -> int:
+def _written(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -> int:
     """Write changes to the mirror in one commit, and return its Delta version. If the process dies,
     the next run finds the commit by the intent (`settle_writes`)."""
     work, fold = mirror.work, mirror.fold
@@ -137,7 +137,7 @@ def _written(mirror: MirrorComparison, lease: Lease, changes: pa.Table) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class MirrorComparison:
+class _MirrorComparison:
     """One mirror and the changes it must show. `version`: the mirror's Delta version. `last`: the
     newest acknowledged batch, up to which changes count. `stamps`: columns that are written but not
     compared. `soft`: deleted rows stay and are marked. `ranges`: the sequence numbers of the span's
@@ -161,16 +161,16 @@ class MirrorComparison:
         table: TableName,
         span: Sequence[Batch],
         fresh: Sequence[SegmentFound],
-    ) -> MirrorComparison | None:
+    ) -> _MirrorComparison | None:
         """Return None if no change of the span counts for the mirror any more."""
         state = work.ledger.table_states(work.source.name)[table]
-        version, own, soft = mirror_shown(work, state)
+        version, own, soft = _mirror_shown(work, state)
         newest = work.ledger.cursors(work.source.name).acknowledged
         assert newest is not None, "the span is acknowledged"
         contents = contents_of(work.ledger, work.source.name, table, span[0].id, newest.batch)
         if not contents:
             return None
-        plan = plan_merge([with_fresh(content, fresh) for content in contents])
+        plan = plan_merge([_with_fresh(content, fresh) for content in contents])
         ranges = tuple(
             (batch.base, batch.base + batch.changes)
             for batch in span
@@ -178,7 +178,7 @@ class MirrorComparison:
         )
         if not plan.segments or not ranges or plan.dropped:
             return None
-        line = lineage_of(work, state, plan)
+        line = _lineage_of(work, state, plan)
         key = line.key_of(plan.versions)
         if not key:
             raise TableError(
@@ -186,7 +186,7 @@ class MirrorComparison:
                 hint=reload_hint(table),
             )
         in_scratch = frozenset(file for segment in fresh for file in segment.fresh)
-        parts = tuple(parts_of(work, plan, line, own, table, in_scratch))
+        parts = tuple(_parts_of(work, plan, line, own, table, in_scratch))
         marks = ("_committed_at",) if soft else ()
         ignored = work.source.policies_of(table).deletes is Deletes.IGNORE
         fold = Fold(own, key, tuple(part.part for part in parts), marks, ignored=ignored)
@@ -302,8 +302,10 @@ class MirrorComparison:
             yield pa.Table.from_batches([batch]).select(schema.names).cast(schema)
 
 
-def require_mirror(state: TableState) -> None:
-    """Raise `TableError` unless the mirror shows all changes of its changelog."""
+def _mirror_shown(work: Workplace, state: TableState) -> tuple[int, pa.Schema, bool]:
+    """Return the mirror's version, its columns without the one that marks deleted rows, and whether
+    it has that one. Raise `TableError` unless the mirror exists, is as configured, and shows all
+    changes of its changelog."""
     table = state.table
     if not state.complete:
         raise TableError(
@@ -316,13 +318,6 @@ def require_mirror(state: TableState) -> None:
             "its mirror was adopted with rows that its changelog does not have",
             hint=f"`lockstep verify {table}`",
         )
-
-
-def mirror_shown(work: Workplace, state: TableState) -> tuple[int, pa.Schema, bool]:
-    """Return the mirror's version, its columns without the one that marks deleted rows, and whether
-    it has that one. Raise `TableError` unless the mirror exists, is as configured, and shows all
-    changes of its changelog."""
-    require_mirror(state)
     version = look_at(work, state, work.ledger.looked(work.source.name).get(state.mirror))
     if version is None:
         raise TableError("its mirror is missing", hint=reload_hint(state.table))
@@ -337,7 +332,7 @@ def mirror_shown(work: Workplace, state: TableState) -> tuple[int, pa.Schema, bo
     return version, pa.schema(own), soft
 
 
-def lineage_of(work: Workplace, state: TableState, plan: MergePlan) -> ColumnLineage:
+def _lineage_of(work: Workplace, state: TableState, plan: MergePlan) -> ColumnLineage:
     """Return how the columns of the changes that count map to those of the mirror."""
     table, final = state.table, state.mirror_version
     assert final is not None
@@ -349,7 +344,7 @@ def lineage_of(work: Workplace, state: TableState, plan: MergePlan) -> ColumnLin
     return line
 
 
-def with_fresh(content: TableContent, fresh: Sequence[SegmentFound]) -> TableContent:
+def _with_fresh(content: TableContent, fresh: Sequence[SegmentFound]) -> TableContent:
     """Return the content with the files that will replace others."""
     replacements = {
         (segment.table, segment.schema_version): segment.fresh
@@ -366,7 +361,7 @@ def with_fresh(content: TableContent, fresh: Sequence[SegmentFound]) -> TableCon
     return replace(content, segments=tuple(segments))
 
 
-def parts_of(
+def _parts_of(
     work: Workplace,
     plan: MergePlan,
     line: ColumnLineage,

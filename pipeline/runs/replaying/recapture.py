@@ -62,7 +62,12 @@ class Selection:
 def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None) -> Selection:
     """Choose the batches and tables; only the ledger is read. Raise `SpanRefused` for a span
     outside of what was captured, `NothingMatches` for an unknown table."""
-    _require_known(work, only)
+    states = work.ledger.table_states(work.source.name) if only else {}
+    for table in sorted(only or ()):
+        if table not in states:
+            raise NothingMatches(
+                f"the lake has no table {table}", hint="`lockstep tables` lists those it has"
+            )
     runs = _runs(work, span)
     chain, times = _chain(work, span, runs)
     batches = batches_of(span, chain, runs, times)
@@ -148,15 +153,6 @@ def _is_moment(place: Place) -> bool:
 def _runs(work: Workplace, span: Span) -> dict[str, int]:
     ledger, source = work.ledger, work.source.name
     return {run: batch_of_run(ledger, source, run).id for run in runs_named(span)}
-
-
-def _require_known(work: Workplace, only: frozenset[TableName] | None) -> None:
-    states = work.ledger.table_states(work.source.name) if only else {}
-    for table in sorted(only or ()):
-        if table not in states:
-            raise NothingMatches(
-                f"the lake has no table {table}", hint="`lockstep tables` lists those it has"
-            )
 
 
 _ELSEWHERE: Final = MappingProxyType(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import partial
+from contextlib import ExitStack, contextmanager
 
 from pipeline.decisions import Lease
 from pipeline.errors import SourceBusy
@@ -28,19 +27,12 @@ def lock_when_free(
     """Hold the source's lock, waiting for it as long as it takes. `tell` is called now and then
     with who holds it. An interrupt while waiting leaves nothing locked."""
     with ExitStack() as locks:
-        lock = partial(ledger.lock, source, holder, run, in_dagster=in_dagster)
-        yield _taken(locks, lock, tell)
-
-
-def _taken(
-    locks: ExitStack,
-    lock: Callable[[], AbstractContextManager[Lease]],
-    tell: Callable[[str], None],
-) -> Lease:
-    for number, _ in enumerate(REPLAY_LOCK.tries()):
-        try:
-            return locks.enter_context(lock())
-        except SourceBusy as error:
-            if number % _REPORT_EVERY == 0:
-                tell(f"{error.message} Waiting for it.")
-    raise AssertionError("the tries never end")
+        for number, _ in enumerate(REPLAY_LOCK.tries()):
+            try:
+                lease = locks.enter_context(ledger.lock(source, holder, run, in_dagster=in_dagster))
+            except SourceBusy as error:
+                if number % _REPORT_EVERY == 0:
+                    tell(f"{error.message} Waiting for it.")
+                continue
+            yield lease
+            return
