@@ -116,7 +116,7 @@ def recorded_files(work: Workplace, changelog: ChangelogTable) -> RecordedFiles:
     return RecordedFiles(files, frozenset(waiting), forgotten)
 
 
-def found_in(
+def listing_difference(
     work: Workplace,
     changelog: ChangelogTable,
     recorded: RecordedFiles,
@@ -258,14 +258,14 @@ def _once(
         if lease is not None and looked is not None and any(map(reshaped, counting)):
             version = _restored(work, lease, changelog, looked)
             return replace(agreement, commits=(*commits, version))
-        mismatch = found_in(
+        mismatch = listing_difference(
             work, changelog, recorded_files(work, changelog), foreign_files(counting)
         )
         lost = lost_files(work, changelog, mismatch.lacking)
         back = [file for file in mismatch.lacking if file.path not in lost]
         if not back and not mismatch.surplus:
             return agreement
-        reason = why_left(work, changelog, mismatch.surplus, lost)
+        reason = why_not_corrected(work, changelog, mismatch.surplus, lost)
         agreement = replace(agreement, found=so_far.found or mismatch, left=reason)
         if lease is not None and reason is None:
             version = _listed_again(work, lease, changelog, mismatch.surplus, back)
@@ -293,7 +293,7 @@ def _is_in_doubt(work: Workplace, folder: str, looked: int) -> bool:
     return any(batch_of(path) is None for path in work.changelog.listed(folder) or ())
 
 
-def why_left(
+def why_not_corrected(
     work: Workplace, changelog: ChangelogTable, surplus: Sequence[str], lost: Mapping[str, str]
 ) -> str | None:
     """Return why a commit cannot correct a changelog, or None: surplus files may hold the only copy

@@ -6,7 +6,11 @@ from __future__ import annotations
 from pipeline.batch import Batch, BatchState
 from pipeline.claim import BatchSpan, Claim, Unclaimed, judge_claim
 from pipeline.errors import ForeignCommit, LockstepError
-from pipeline.runs.agreement.lake_logs import changelogs_parted, parted, unknown_batches
+from pipeline.runs.agreement.lake_logs import (
+    changelog_disagreement,
+    disagreeing_tables,
+    unknown_batches,
+)
 from pipeline.runs.context import Workplace
 
 _PUBLISHED = (BatchState.MERGED, BatchState.ACKNOWLEDGED)
@@ -49,7 +53,7 @@ def disagreement(work: Workplace, folder: Claim | Unclaimed | None = None) -> Lo
         contradicted(work, folder),
     )
     if error is None and isinstance(folder, Unclaimed) and not folder.empty:
-        tables = parted(work)
+        tables = disagreeing_tables(work)
         if tables:
             return ForeignCommit(
                 f"the ledger and the lake's folder {source} disagree: {tables[0].why}",
@@ -61,7 +65,7 @@ def disagreement(work: Workplace, folder: Claim | Unclaimed | None = None) -> Lo
 
 def lake_trouble(work: Workplace) -> LockstepError | None:
     """Return the error with which the next run would refuse the source; nothing is written."""
-    return disagreement(work) or changelogs_parted(work)
+    return disagreement(work) or changelog_disagreement(work)
 
 
 def contradicted(work: Workplace, folder: Claim | Unclaimed) -> list[BatchSpan]:
@@ -77,7 +81,7 @@ def contradicted(work: Workplace, folder: Claim | Unclaimed) -> list[BatchSpan]:
     return [span for span in folder.void if has_batches(span)]
 
 
-def said_by(work: Workplace, ledger: str) -> Claim:
+def claim_of(work: Workplace, ledger: str) -> Claim:
     """Return the folder's claim. If there is none, or it cannot be read, return one for this ledger
     that says nothing else."""
     source = work.source.name
@@ -93,7 +97,7 @@ def said_by(work: Workplace, ledger: str) -> Claim:
 def claim_folder(work: Workplace) -> Claim:
     """Claim the folder for this ledger. Void batches stay void."""
     source, ledger = work.source.name, work.ledger.identity()
-    before = said_by(work, ledger)
+    before = claim_of(work, ledger)
     claim = Claim(source, ledger, work.clock(), void=before.void, complete=before.complete)
     batches = work.ledger.batches(source, limit=_NEWEST)
     newest = next((batch for batch in batches if _captured(batch)), None)

@@ -37,7 +37,7 @@ from pipeline.table_state import TableCondition, TableState
 
 
 @dataclass(frozen=True, slots=True)
-class Parted:
+class DisagreeingTable:
     """A table whose Delta log and the ledger disagree, with the reason and the cure."""
 
     table: TableName
@@ -151,7 +151,7 @@ def replay_hint(table: TableName | SourceTable | None) -> str:
     return f"`lockstep replay --from earliest --to latest{only}` lists what was captured"
 
 
-def parted(work: Workplace) -> list[Parted]:
+def disagreeing_tables(work: Workplace) -> list[DisagreeingTable]:
     """Return the tables whose mirrors have commits that the ledger does not know, or lack commits
     that it knows."""
     source = work.source.name
@@ -162,11 +162,11 @@ def parted(work: Workplace) -> list[Parted]:
         relation = judged(work, state, looked.get(state.mirror), intents.get(table))
         if isinstance(relation, Ahead | Behind) and not state.mirror_ended:
             error = _error(work, state, relation)
-            tables.append(Parted(table, str(error), error.hint))
+            tables.append(DisagreeingTable(table, str(error), error.hint))
     return tables
 
 
-def changelogs_parted(work: Workplace) -> ForeignCommit | None:
+def changelog_disagreement(work: Workplace) -> ForeignCommit | None:
     """Return why a changelog, or one of the source's own tables, disagrees with the ledger, or
     None."""
     moved = _changelogs_moved(work)
@@ -177,7 +177,7 @@ def changelogs_parted(work: Workplace) -> ForeignCommit | None:
 def unknown_batches(work: Workplace) -> ForeignCommit | None:
     """Return why the ledger may not claim a folder, or None: the newest commit to a changelog, or
     to one of the source's own tables, is for a batch that the ledger does not know."""
-    if (error := changelogs_parted(work)) is not None:
+    if (error := changelog_disagreement(work)) is not None:
         return error
     source = work.source.name
     looked = work.ledger.looked(source)
@@ -215,7 +215,7 @@ def moved(work: Workplace, looked: Mapping[str, int]) -> list[TableState]:
     return [state for state in complete if state.mirror not in versions or state.mirror in changed]
 
 
-def astray(work: Workplace) -> list[Parted]:
+def astray(work: Workplace) -> list[DisagreeingTable]:
     """Return the tables that the next run would quarantine for commits to their mirrors; or for
     commits to their changelogs, once it publishes changes there."""
     looked = work.ledger.looked(work.source.name)
@@ -224,22 +224,22 @@ def astray(work: Workplace) -> list[Parted]:
         relation = judged(work, state, looked.get(state.mirror))
         if isinstance(relation, Behind | Foreign | Unknown):
             error = _error(work, state, relation)
-            changed.append(Parted(state.table, str(error), error.hint))
+            changed.append(DisagreeingTable(state.table, str(error), error.hint))
     tables = _changelogs_of(work, {TableCondition.FOLLOWING})
     for folder, relation in _changelogs_moved(work):
         if folder in tables and isinstance(relation, Behind | Foreign | Unknown):
             refused = changelog_error(work, folder, relation, tables[folder])
             if isinstance(refused, TableError):
-                changed.append(Parted(tables[folder], refused.reason, refused.hint))
+                changed.append(DisagreeingTable(tables[folder], refused.reason, refused.hint))
     return changed
 
 
-def moved_changelogs(work: Workplace) -> list[Parted]:
+def moved_changelogs(work: Workplace) -> list[DisagreeingTable]:
     """Return the changelogs whose rows somebody else only put into other files: the next run or
     replay that comes to them lists the captured files again."""
     tables = _changelogs_of(work, frozenset(TableCondition))
     return [
-        Parted(
+        DisagreeingTable(
             tables[folder],
             f"{foreign_sentence(folder, relation.commit)}: it put rows into files that nobody "
             "recorded",

@@ -65,7 +65,7 @@ class LakeShown:
         return None
 
 
-def what_the_lake_shows(work: Workplace) -> LakeShown:
+def lake_shown(work: Workplace) -> LakeShown:
     """Return the lake at a moment when no captured batch waits for its merge. Raise `SourceMoving`
     if there is no such moment while a run may still bring it about."""
     ledger, source = work.ledger, work.source.name
@@ -95,7 +95,7 @@ def what_the_lake_shows(work: Workplace) -> LakeShown:
     )
 
 
-def chosen(
+def tables_to_compare(
     work: Workplace,
     tables: Sequence[TableName] | None,
     states: Mapping[TableName, TableState],
@@ -153,13 +153,13 @@ def verify(
     table that cannot be compared is reported, and the others are compared.
     """
     clock = perf_counter()
-    shown = what_the_lake_shows(work)
-    tables = chosen(work, tables, shown.states)
+    shown = lake_shown(work)
+    tables = tables_to_compare(work, tables, shown.states)
     comparisons: dict[TableName, Comparison] = {}
     summed: dict[TableName, Summed] = {}
     for done, table in enumerate(tables):
         work.progress.tell(tables_done("compare", done, len(tables), table))
-        result = tried(table, partial(_summed, work, shown, table))
+        result = try_to_compare(table, partial(_summed, work, shown, table))
         if isinstance(result, Summed):
             summed[table] = result
         else:
@@ -168,7 +168,7 @@ def verify(
     for table, sums in summed.items():
         if table not in comparisons:
             rows = partial(_by_rows, work, shown.cursor, sums, show_values=show_values)
-            comparisons[table] = tried(table, rows)
+            comparisons[table] = try_to_compare(table, rows)
     return report(work, shown.cursor, comparisons, perf_counter() - clock)
 
 
@@ -188,7 +188,7 @@ def report(
     )
 
 
-def tried(table: TableName, compare: Callable[[], T | Comparison]) -> T | Comparison:
+def try_to_compare(table: TableName, compare: Callable[[], T | Comparison]) -> T | Comparison:
     """Return what `compare` returns. An error that concerns one table becomes a `NotCompared`, so
     that the other tables are compared."""
     try:

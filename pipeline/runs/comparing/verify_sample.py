@@ -31,12 +31,12 @@ from pipeline.runs.comparing.verify_log import TouchReader, read_log
 from pipeline.runs.comparing.verify_rows import (
     Comparison,
     LakeShown,
-    chosen,
+    lake_shown,
     place_of,
     report,
     side_of,
-    tried,
-    what_the_lake_shows,
+    tables_to_compare,
+    try_to_compare,
 )
 from pipeline.runs.context import Workplace
 from pipeline.runs.reports import NotCompared, TableDifference, VerifyReport
@@ -64,14 +64,14 @@ def verify_sample(
     """Compare about `rows` rows of each of `tables`, or of `most_tables` random ones; otherwise as
     `verify`. A table without a key is not compared: its rows cannot be told apart."""
     clock = perf_counter()
-    shown = what_the_lake_shows(work)
-    names = chosen(work, tables, shown.states)
+    shown = lake_shown(work)
+    names = tables_to_compare(work, tables, shown.states)
     if most_tables is not None and len(names) > most_tables:
         names = sorted(chance.sample(names, most_tables))
     comparisons: dict[TableName, Comparison] = {}
     sampled: dict[TableName, Sampled] = {}
     for table in names:
-        result = tried(table, partial(_sampled, work, shown, table, rows, chance))
+        result = try_to_compare(table, partial(_sampled, work, shown, table, rows, chance))
         if isinstance(result, Sampled):
             sampled[table] = result
         else:
@@ -87,7 +87,7 @@ def verify_sample(
             compare = partial(
                 _compared, sample, touched[table], shown.cursor, show_values=show_values
             )
-            comparisons[table] = tried(table, compare)
+            comparisons[table] = try_to_compare(table, compare)
     return report(work, shown.cursor, comparisons, perf_counter() - clock)
 
 

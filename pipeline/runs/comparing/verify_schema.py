@@ -70,7 +70,7 @@ def verify_schema(work: Workplace) -> SchemaVerification:
             f"{source} has no history of structures yet", hint=f"`lockstep run --source {source}`"
         )
     run_start = place_to_go_on(work, cursor)
-    batches = list(recorded(ledger, source))
+    batches = list(recorded_batches(ledger, source))
     folding = facts_of_server(run_start.facts).lower_case_table_names
     folded = tuple(refold(batches, lower_case_table_names=folding))
     baseline, structures = _now(work, run_start)
@@ -97,10 +97,10 @@ def verify_schema(work: Workplace) -> SchemaVerification:
     )
 
 
-# -- what is recorded -----------------------------------------------------------------------
+# -- the recorded history -------------------------------------------------------------------
 
 
-def recorded(ledger: Ledger, source: str) -> Iterator[RecordedBatch]:
+def recorded_batches(ledger: Ledger, source: str) -> Iterator[RecordedBatch]:
     """Yield what each live batch recorded, in the order of capture."""
     statements: dict[int, list[SchemaStatement]] = defaultdict(list)
     for statement in recorded_statements(ledger, source):

@@ -15,7 +15,7 @@ from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import ServerFacts, SourceServer
 from pipeline.position import LogFile, Position
 from pipeline.runs.agreement.claim import lake_trouble
-from pipeline.runs.agreement.lake_logs import Parted, astray, moved_changelogs
+from pipeline.runs.agreement.lake_logs import DisagreeingTable, astray, moved_changelogs
 from pipeline.runs.begin import gather
 from pipeline.runs.capturing.table_extents import partial_tables
 from pipeline.runs.context import Workplace
@@ -125,7 +125,7 @@ def log_seen(work: Workplace, now: datetime) -> tuple[ServerFacts | None, Lag, H
     return facts, lag(facts, cursor.position, now, since), room
 
 
-def _quarantines(tables: Sequence[Parted]) -> tuple[Quarantine, ...]:
+def _quarantines(tables: Sequence[DisagreeingTable]) -> tuple[Quarantine, ...]:
     return tuple(Quarantine(table.table, table.why, table.hint, "") for table in tables)
 
 

@@ -20,8 +20,8 @@ from pipeline.decisions import Lease
 from pipeline.life.events import LakeRestarted
 from pipeline.ports.changelog import Restated
 from pipeline.runs.agreement.changelog_files import all_changelogs, recorded_batches
-from pipeline.runs.agreement.claim import claim_folder, contradicted, lake_trouble, said_by
-from pipeline.runs.agreement.lake_logs import parted
+from pipeline.runs.agreement.claim import claim_folder, claim_of, contradicted, lake_trouble
+from pipeline.runs.agreement.lake_logs import disagreeing_tables
 from pipeline.runs.commit_records import restated_metadata
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import owed
@@ -37,7 +37,7 @@ cleaned up."""
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class LakeDisagreement:
     """A disagreement between ledger and lake: a sentence (`told`), and the tables that are re-read
     from MySQL if the ledger continues as it is, with the reasons (`reloads`)."""
 
@@ -45,24 +45,24 @@ class Apart:
     reloads: tuple[tuple[TableName, str], ...]
 
 
-def apart(work: Workplace) -> Apart | None:
+def lake_disagreement(work: Workplace) -> LakeDisagreement | None:
     """Return how the ledger and the lake disagree, or None; nothing is written."""
-    reloads = tuple({**_parted(work), **_files_lost(work)}.items())
+    reloads = tuple({**_disagreeing(work), **_files_lost(work)}.items())
     error, revision = lake_trouble(work), work.ledger.revisions(work.source.name).open
     if error is not None:
-        return Apart(error.message, reloads)
+        return LakeDisagreement(error.message, reloads)
     if revision is not None:
         sentence = f"revision {revision.id} of an interrupted replay is in some changelogs only"
-        return Apart(sentence, reloads)
-    return Apart(f"{reloads[0][0]}: {reloads[0][1]}", reloads) if reloads else None
+        return LakeDisagreement(sentence, reloads)
+    return LakeDisagreement(f"{reloads[0][0]}: {reloads[0][1]}", reloads) if reloads else None
 
 
-def _parted(work: Workplace) -> dict[TableName, str]:
+def _disagreeing(work: Workplace) -> dict[TableName, str]:
     source = work.source.name
     pending, states = work.ledger.pending(source), work.ledger.table_states(source)
     return {
         differing.table: differing.why
-        for differing in parted(work)
+        for differing in disagreeing_tables(work)
         if states[differing.table].condition is not TableCondition.DROPPED
         or differing.table in pending
     }
@@ -121,7 +121,7 @@ def _files_lost(work: Workplace) -> dict[TableName, str]:
 def _go_back(work: Workplace, newest: int, highest: int) -> None:
     """Declare batches that the ledger does not know void, before any table is changed. Batches that
     it has count again, even if another ledger had declared them void."""
-    folder = said_by(work, work.ledger.identity())
+    folder = claim_of(work, work.ledger.identity())
     counting = contradicted(work, folder)
     void = tuple(span for span in folder.void if span not in counting)
     work.claims.write(replace(folder, void=void).gone_back(newest, highest))
@@ -131,7 +131,7 @@ def _number_above(work: Workplace, lease: Lease) -> int:
     """Let numbers continue above all that commits or files of the other history may have, and
     return the highest of its batches."""
     source = work.source.name
-    folder = said_by(work, work.ledger.identity())
+    folder = claim_of(work, work.ledger.identity())
     batches = [folder.batch or 0, *(span.through for span in folder.void)]
     writes = [0]
     looked = work.ledger.looked(source)
@@ -156,7 +156,7 @@ def _inherits(work: Workplace) -> Callable[[int], bool]:
     ledger adopted when it was made from the lake. Forgotten changes stay forgotten."""
     source = work.source.name
     inherited, above = work.ledger.inherited(source), work.ledger.forgotten(source).through
-    void = said_by(work, work.ledger.identity()).void
+    void = claim_of(work, work.ledger.identity()).void
 
     def counts(batch: int) -> bool:
         adopted = any(batch in span for span in inherited)

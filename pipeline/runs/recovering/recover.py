@@ -41,12 +41,12 @@ from pipeline.position import Position
 from pipeline.recovery.decide import Case, Standing, case_of, choices, decide
 from pipeline.recovery.facts import Adopted, RecoveryPlan, Told
 from pipeline.runs.agreement.changelog_files import batches_of
-from pipeline.runs.agreement.claim import claim_folder, lake_trouble, said_by
-from pipeline.runs.agreement.lake_logs import changelogs_parted, parted
+from pipeline.runs.agreement.claim import claim_folder, claim_of, lake_trouble
+from pipeline.runs.agreement.lake_logs import changelog_disagreement, disagreeing_tables
 from pipeline.runs.commit_records import recovered_metadata
 from pipeline.runs.context import Workplace
 from pipeline.runs.known_batches import RUNS, batch_of_run, no_such_run
-from pipeline.runs.recovering.kept_ledger import apart, keep_ledger, move_away
+from pipeline.runs.recovering.kept_ledger import keep_ledger, lake_disagreement, move_away
 from pipeline.runs.recovering.recovered_structures import (
     GatheredLake,
     Listed,
@@ -120,7 +120,7 @@ def recover(
 def _foreseen(
     work: Workplace, behind: int | None, start_over: bool, *, only_shown: bool
 ) -> tuple[RecoveryOutcome, RecoveryBasis | None]:
-    disagreement = cache(lambda: apart(work))
+    disagreement = cache(lambda: lake_disagreement(work))
     case = case_of(
         _standing(work),
         lambda: disagreement() is not None,
@@ -157,7 +157,7 @@ def _standing(work: Workplace) -> Standing:
     just_made = [batch.start for batch in batches] == [batches[0].end] and all(
         state.adopted is not None for state in states
     )
-    if just_made and not parted(work) and changelogs_parted(work) is None:
+    if just_made and not disagreeing_tables(work) and changelog_disagreement(work) is None:
         return Standing.MADE
     return Standing.HOLDS
 
@@ -182,7 +182,7 @@ def _from_lake(
 ) -> RecoveryOutcome:
     held = partial(work.ledger.require_held, lease)
     assert recovery.plan is not None, "the ledger is made from the lake"
-    claim = said_by(work, recovery.plan.told.ledger)
+    claim = claim_of(work, recovery.plan.told.ledger)
     held()
     work.claims.write(claim.gone_back(recovery.plan.told.batch, recovery.plan.batch))
     adopted, refused = restore_mirrors(work, recovery.plan.adopted, held)

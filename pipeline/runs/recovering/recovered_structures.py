@@ -42,7 +42,7 @@ from pipeline.recovery.facts import (
     table_named,
     told_of,
 )
-from pipeline.runs.agreement.claim import said_by
+from pipeline.runs.agreement.claim import claim_of
 from pipeline.runs.begin import RunStart, read_again_at
 from pipeline.runs.capturing.initial_schemas import quiet_baseline, touched_between
 from pipeline.runs.context import Workplace
@@ -110,7 +110,7 @@ def gather(work: Workplace) -> GatheredLake:
     source_tables = {source_table_path(source, table): table for table in SourceTable}
     folders, mirrors, listed = dict[str, int](), list[MirrorFacts](), list[Listed]()
     transactions, highest = list[Told](), 0
-    claim = said_by(work, "")
+    claim = claim_of(work, "")
     numbers = [claim.batch or 0]
     void = list(claim.void)
     tables = work.claims.tables(source)

@@ -25,7 +25,7 @@ from pipeline.runs.agreement.changelog_files import (
     source_table,
 )
 from pipeline.runs.agreement.claim import require_agreement, require_claim
-from pipeline.runs.agreement.lake_logs import changelogs_parted
+from pipeline.runs.agreement.lake_logs import changelog_disagreement
 from pipeline.runs.context import Workplace, tables_done
 from pipeline.runs.replaying import revise
 from pipeline.runs.replaying.heal import Healed, heal
@@ -136,8 +136,8 @@ def replay(
     for note in settle_replays(work, lease):
         work.progress.note(note)
     require_merged(work)
-    if (parted := changelogs_parted(work)) is not None:
-        raise parted
+    if (error := changelog_disagreement(work)) is not None:
+        raise error
     chosen = select(work, span, only)
     if not chosen.batches:
         return ReplayReport(span, (), (), early=chosen.early, committed=commit)

@@ -18,10 +18,10 @@ from pipeline.runs.agreement.changelog_files import (
     ChangelogTable,
     changelog_table,
     columns_of,
-    found_in,
+    listing_difference,
     lost_files,
     recorded_files,
-    why_left,
+    why_not_corrected,
 )
 from pipeline.runs.agreement.lake_logs import judged_changelog
 from pipeline.runs.commit_records import revised_metadata
@@ -126,11 +126,11 @@ def _listing(work: Workplace, changelog: ChangelogTable, parts: Iterable[_Part])
         for file in part.old.files:
             files.pop(file.path, None)
         new |= {file.path: file for file in part.new.files}
-    mismatch = found_in(work, changelog, replace(recorded, files=files | new))
+    mismatch = listing_difference(work, changelog, replace(recorded, files=files | new))
     unlisted = [file for file in mismatch.lacking if file.path not in new]
     lost = lost_files(work, changelog, unlisted)
     foreign = [path for path in mismatch.surplus if written_for(path) is None]
-    doubles = why_left(work, changelog, foreign, lost)
+    doubles = why_not_corrected(work, changelog, foreign, lost)
     listed_again = [file for file in unlisted if file.path not in lost]
     return _Listing(mismatch.surplus, [*new.values(), *listed_again], doubles)
 

@@ -30,7 +30,7 @@ from pipeline.errors import LockstepError, SourceBusy, TableError
 from pipeline.runs.agreement.changelog_files import agree
 from pipeline.runs.commit_records import forgotten_metadata
 from pipeline.runs.context import Workplace
-from pipeline.runs.upkeeping.gather import last_held, under_lock
+from pipeline.runs.upkeeping.gather import last_lease, under_lock
 from pipeline.segment import SegmentFile, SourceTable
 from pipeline.table import TableName
 from pipeline.upkeep.changes import (
@@ -58,7 +58,7 @@ def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -
     if keep is None and not notes:
         return ChangesPlan()
     now = ledger.clock()
-    doubt = doubt_of(work.clock(), now, None, last_held(work), keep or promised)
+    doubt = doubt_of(work.clock(), now, None, last_lease(work), keep or promised)
     unlist, delete, prune = _unlisted_later(notes), [], [note for note in notes if note.deleted]
     if doubt is None:
         delete = [

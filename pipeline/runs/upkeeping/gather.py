@@ -29,9 +29,9 @@ from pipeline.upkeep.decide import (
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class UpkeepTarget:
     """A mirror that upkeep may write to. `version`: its newest version; `shows`: the version of the
-    write whose rows it shows; `said`: the metadata of upkeep's commits; `unnoted`: `version` is
+    write whose rows it shows; `said`: the metadata of upkeep's commits; `unrecorded`: `version` is
     upkeep's, and the ledger has not recorded it yet."""
 
     table: TableName
@@ -39,7 +39,7 @@ class Kept:
     version: int
     shows: int
     said: str
-    unnoted: bool
+    unrecorded: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class StepDone:
 class TableUpkeep:
     """The upkeep of one mirror: its files, the planned steps, and those that were done. `left`:
     sentences on steps that are not done. `why`: the reason why the mirror is left alone, and then
-    `kept` is None."""
+    `target` is None."""
 
     table: TableName
     mirror: str
@@ -64,7 +64,7 @@ class TableUpkeep:
     planned: tuple[UpkeepStep, ...] = ()
     left: list[str] = field(default_factory=list)
     files: MirrorFiles | None = None
-    kept: Kept | None = None
+    target: UpkeepTarget | None = None
     done: list[StepDone] = field(default_factory=list)
 
 
@@ -90,12 +90,12 @@ class UpkeepFacts:
             frozenset((*ledger.pending(source), *intended)),
             ledger.looked(source),
             ledger.upkept(source),
-            last_held(work),
+            last_lease(work),
             ledger.clock(),
         )
 
 
-def last_held(work: Workplace) -> datetime | None:
+def last_lease(work: Workplace) -> datetime | None:
     """Return when a run last had the source."""
     lease = work.ledger.lease(work.source.name)
     return None if lease is None else lease.beat_at or lease.taken_at
@@ -134,22 +134,22 @@ def _planned(
     work: Workplace, lake: MirrorUpkeep, policy: UpkeepPolicy, facts: UpkeepFacts, state: TableState
 ) -> TableUpkeep:
     try:
-        kept = kept_of(work, lake, facts, state)
-        if isinstance(kept, str):
-            return TableUpkeep(state.table, state.mirror, kept)
+        target = target_of(work, lake, facts, state)
+        if isinstance(target, str):
+            return TableUpkeep(state.table, state.mirror, target)
         files = lake.files(state.mirror)
-        newest = lake.commit(kept.mirror, kept.version)
+        newest = lake.commit(target.mirror, target.version)
         moment = None if newest is None else newest.committed_at
         doubt = doubt_of(work.clock(), facts.clock, moment, facts.held, lake.keep)
         plan = decide(files, policy, doubt)
-        return TableUpkeep(state.table, state.mirror, None, plan.steps, [*plan.left], files, kept)
+        return TableUpkeep(state.table, state.mirror, None, plan.steps, [*plan.left], files, target)
     except TableError as error:
         return TableUpkeep(state.table, state.mirror, error.reason)
 
 
-def kept_of(
+def target_of(
     work: Workplace, lake: MirrorUpkeep, facts: UpkeepFacts, state: TableState
-) -> Kept | str:
+) -> UpkeepTarget | str:
     """Return the mirror as it is now, or a sentence on why upkeep leaves it alone."""
     mirror = state.mirror
     if not state.complete:
@@ -173,5 +173,5 @@ def kept_of(
             "upkeep is possible again after the next write"
         )
     said = upkept_metadata(settled, commit.user_metadata)
-    unnoted = repeated and facts.upkept.get(mirror, -1) < newest
-    return Kept(state.table, mirror, newest, shows, said, unnoted)
+    unrecorded = repeated and facts.upkept.get(mirror, -1) < newest
+    return UpkeepTarget(state.table, mirror, newest, shows, said, unrecorded)

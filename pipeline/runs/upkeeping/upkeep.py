@@ -4,7 +4,7 @@ No run waits for upkeep: files of mirrors are rewritten without the source's loc
 run has it. A commit of upkeep is bound to the version that it was planned for. If a run writes to
 the mirror meanwhile, the run's commit stands and upkeep's is not made; the next upkeep tries again.
 The lock is taken once, while the ledger records the commits. Files are deleted only after that, and
-commits of an upkeep that died are recorded first (`gather.Kept.unnoted`).
+commits of an upkeep that died are recorded first (`gather.UpkeepTarget.unrecorded`).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from pipeline.runs.context import Workplace
 from pipeline.runs.mirror_places import delete_former, former_places
 from pipeline.runs.upkeeping.changes import let_go, plan_changes
 from pipeline.runs.upkeeping.gather import (
-    Kept,
     StepDone,
     TableUpkeep,
     UpkeepFacts,
-    kept_of,
-    last_held,
+    UpkeepTarget,
+    last_lease,
     plan_upkeep,
+    target_of,
     under_lock,
 )
 from pipeline.segment import SourceTable
@@ -76,7 +76,9 @@ def upkeep(
     if nothing is planned."""
     clock = perf_counter()
     tables = plan_upkeep(work, lake, policy, only)
-    commits = {table.mirror: table.kept for table in tables if table.kept and table.kept.unnoted}
+    commits = {
+        table.mirror: table.target for table in tables if table.target and table.target.unrecorded
+    }
     if any(table.planned for table in tables):
         work.mirrors.prepare()
     for table in tables:
@@ -100,40 +102,40 @@ def upkeep(
     return UpkeepReport(tuple(tables), seconds, changes, tuple(cleared), logs, former)
 
 
-def _commits(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> Kept | None:
+def _commits(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> UpkeepTarget | None:
     """Carry out the steps that commit. Return the mirror after its last commit; None without a
     commit."""
-    newest: Kept | None = None
+    newest: UpkeepTarget | None = None
     for step in table.planned:
         if not step.kind.commits:
             continue
         clock, version = perf_counter(), None
-        kept: Kept | str = "a run has the source; the next upkeep does it"
+        target: UpkeepTarget | str = "a run has the source; the next upkeep does it"
         try:
             if _is_free(work):
-                kept = newest or _current(work, lake, table)
-            if isinstance(kept, Kept):
-                version = lake.carry_out(kept.mirror, step, kept.said, kept.version)
+                target = newest or _current(work, lake, table)
+            if isinstance(target, UpkeepTarget):
+                version = lake.carry_out(target.mirror, step, target.said, target.version)
         except CommitConflict:
-            kept = "a run wrote to it first; the next upkeep does it"
+            target = "a run wrote to it first; the next upkeep does it"
         except TableError as error:
-            kept = error.reason
-        if isinstance(kept, str):
-            table.left.append(f"{step.kind.value}: {kept}")
+            target = error.reason
+        if isinstance(target, str):
+            table.left.append(f"{step.kind.value}: {target}")
         elif version is not None:
-            newest = replace(kept, version=version)
+            newest = replace(target, version=version)
             table.done.append(StepDone(step, perf_counter() - clock, version))
-            work.progress.note(f"{kept.table}: {step.kind.value}, {step.reason}")
+            work.progress.note(f"{target.table}: {step.kind.value}, {step.reason}")
     return newest
 
 
-def _current(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> Kept | str:
+def _current(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> UpkeepTarget | str:
     """Return the mirror as it is now: the plan may be minutes old."""
     facts = UpkeepFacts.read(work)
     state = facts.states[table.table]
     if state.mirror != table.mirror:
         return "it got another mirror meanwhile"
-    return kept_of(work, lake, facts, state)
+    return target_of(work, lake, facts, state)
 
 
 def _is_free(work: Workplace) -> bool:
@@ -142,13 +144,13 @@ def _is_free(work: Workplace) -> bool:
     return any(lease is None or not lease.live for lease in leases)
 
 
-def _noted(work: Workplace, holder: str, commits: Sequence[Kept]) -> bool:
+def _noted(work: Workplace, holder: str, commits: Sequence[UpkeepTarget]) -> bool:
     """Record commits, so that version sets name them. Return False if a run has the source."""
 
     def note(lease: Lease) -> None:
-        for kept in commits:
+        for target in commits:
             work.ledger.note_upkept(
-                lease, kept.mirror, shows=kept.shows, delta_version=kept.version
+                lease, target.mirror, shows=target.shows, delta_version=target.version
             )
 
     return not commits or under_lock(work, holder, note)
@@ -205,7 +207,7 @@ def plan_former(work: Workplace, keep: timedelta) -> tuple[FormerMirror, ...]:
     if not folders:
         return ()
     looked, left = ledger.looked(source), ledger.left_at(source, folders)
-    now, held = ledger.clock(), last_held(work)
+    now, held = ledger.clock(), last_lease(work)
     plan = []
     for folder in folders:
         kept: str | None
