@@ -38,10 +38,10 @@ cleaned up."""
 
 @dataclass(frozen=True, slots=True)
 class LakeDisagreement:
-    """A disagreement between ledger and lake: a sentence (`told`), and the tables that are re-read
-    from MySQL if the ledger continues as it is, with the reasons (`reloads`)."""
+    """A disagreement between ledger and lake. `reloads`: the tables that are re-read from MySQL if
+    the ledger continues as it is, with the reasons."""
 
-    told: str
+    sentence: str
     reloads: tuple[tuple[TableName, str], ...]
 
 

@@ -118,26 +118,26 @@ def recover(
 
 
 def _foreseen(
-    work: Workplace, behind: int | None, start_over: bool, *, only_shown: bool
+    work: Workplace, after_batch: int | None, start_over: bool, *, only_shown: bool
 ) -> tuple[RecoveryOutcome, RecoveryBasis | None]:
     disagreement = cache(lambda: lake_disagreement(work))
     case = case_of(
         _standing(work),
         lambda: disagreement() is not None,
         lambda: work.claims.read(work.source.name) != Unclaimed(empty=True),
-        back_to=behind is not None,
+        back_to=after_batch is not None,
         start_over=start_over,
     )
-    if case is Case.REFUSED and not (only_shown and behind is not None):
+    if case is Case.REFUSED and not (only_shown and after_batch is not None):
         raise _holds(work)
     if case in (Case.FROM_LAKE, Case.REFUSED):
-        basis = _basis(work, behind)
+        basis = _basis(work, after_batch)
         return _told(work, case, basis), basis
     if case is Case.START_OVER:
         trouble = lake_trouble(work)
         return RecoveryOutcome(case, None if trouble is None else trouble.message), None
     if case is Case.KEEP_LEDGER and (differing := disagreement()) is not None:
-        return RecoveryOutcome(case, differing.told, reloads=differing.reloads), None
+        return RecoveryOutcome(case, differing.sentence, reloads=differing.reloads), None
     return RecoveryOutcome(case), None
 
 
@@ -210,7 +210,7 @@ class RecoveryBasis:
     structures: Structures
 
 
-def _basis(work: Workplace, behind: int | None) -> RecoveryBasis:
+def _basis(work: Workplace, after_batch: int | None) -> RecoveryBasis:
     gathered = gather(work)
     if not gathered.facts.mirrors:
         raise ForeignCommit(
@@ -220,17 +220,17 @@ def _basis(work: Workplace, behind: int | None) -> RecoveryBasis:
         )
     places = Places(work)
     named = choices(gathered.facts)
-    if behind is not None and named and behind not in named:
+    if after_batch is not None and named and after_batch not in named:
         raise VersionSetUnknown(
-            f"the lake does not say where batch {behind} ended: it has batches {named[0]} to "
+            f"the lake does not say where batch {after_batch} ended: it has batches {named[0]} to "
             f"{named[-1]}",
             hint="`lockstep versions --list` has the batches, and what each shows",
         )
-    plan = decide(gathered.facts, places.reaches, behind)
-    if plan is None and behind is not None:
+    plan = decide(gathered.facts, places.reaches, after_batch)
+    if plan is None and after_batch is not None:
         why = "; ".join(places.why) or "no commit says where it ends"
         raise PositionPurged(
-            f"the server's log does not reach the end of batch {behind} ({why})",
+            f"the server's log does not reach the end of batch {after_batch} ({why})",
             hint="name a later batch: `lockstep versions --list` has them",
         )
     if plan is None:
@@ -300,21 +300,21 @@ def restore_mirrors(
 
 
 def cut_changelogs(
-    work: Workplace, gathered: GatheredLake, told: Told, held: Held
+    work: Workplace, gathered: GatheredLake, lake_end: Told, held: Held
 ) -> dict[str, int]:
     """Stop listing what came after the batch. Return the new versions of changed changelogs."""
     versions = {}
     for changelog in gathered.listed:
-        if not changelog.changes(told.batch):
+        if not changelog.changes(lake_end.batch):
             continue
-        files = files_up_to(work, changelog, told.batch)
-        work.progress.note(f"{changelog.folder} is set back to the changes up to {told.at}")
+        files = files_up_to(work, changelog, lake_end.batch)
+        work.progress.note(f"{changelog.folder} is set back to the changes up to {lake_end.at}")
         done = work.changelog.restate(
             changelog.folder,
             app_id=_app_id(work, gathered, changelog),
-            batch=told.batch,
+            batch=lake_end.batch,
             files=files,
-            words=recovered_metadata(work, changelog.table, told),
+            words=recovered_metadata(work, changelog.table, lake_end),
             held=held,
         )
         if done.delta_version is not None:

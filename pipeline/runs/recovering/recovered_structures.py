@@ -216,7 +216,7 @@ class PlacedRecovery:
     """The place where the ledger continues. `run_start`: the same place on this server, at which
     its log can be read."""
 
-    told: Told
+    lake_end: Told
     position: Position
     witness: Witness
     by_gtid: bool
@@ -233,23 +233,23 @@ class Places:
     why: list[str] = field(default_factory=list)
     _facts: ServerFacts | None = None
 
-    def reaches(self, told: Told) -> bool:
+    def reaches(self, lake_end: Told) -> bool:
         """Return whether the server still has the whole log after this batch."""
         if self._facts is None:
             self._facts = self.work.server.facts()
         try:
-            self.found[told.batch] = _placed(self.work, told, self._facts)
+            self.found[lake_end.batch] = _placed(self.work, lake_end, self._facts)
         except LockstepError as error:
             if error.recovery is Recovery.RETRY:
                 raise
-            self.why.append(f"{told.at}: {error.message}")
-        return told.batch in self.found
+            self.why.append(f"{lake_end.at}: {error.message}")
+        return lake_end.batch in self.found
 
 
-def _placed(work: Workplace, told: Told, facts: ServerFacts) -> PlacedRecovery:
-    cursor = told.cursor
-    if cursor.server == facts.server_uuid and facts.lists(told.at.file):
-        return _at_place(work, told, facts)
+def _placed(work: Workplace, lake_end: Told, facts: ServerFacts) -> PlacedRecovery:
+    cursor = lake_end.cursor
+    if cursor.server == facts.server_uuid and facts.lists(lake_end.at.file):
+        return _at_place(work, lake_end, facts)
     if not cursor.by_gtid or not cursor.gtids or facts.gtid_mode != "ON":
         raise StartUnreachable(
             "the server does not list that file, and no GTIDs name the place",
@@ -260,14 +260,14 @@ def _placed(work: Workplace, told: Told, facts: ServerFacts) -> PlacedRecovery:
             "the server lacks transactions that were captured", hint="`lockstep check`"
         )
     proven = find_place(work, cursor.gtids, facts)
-    position = Position(told.at, cursor.gtids, cursor.server)
-    return PlacedRecovery(told, position, cursor.witness, True, _begun(told, proven, facts))
+    position = Position(lake_end.at, cursor.gtids, cursor.server)
+    return PlacedRecovery(lake_end, position, cursor.witness, True, _begun(lake_end, proven, facts))
 
 
-def _at_place(work: Workplace, told: Told, facts: ServerFacts) -> PlacedRecovery:
-    proven = find_place(work, told.at, facts)
-    cursor, witness = told.cursor, proven.witness
-    if proven.at != told.at or witness is None:
+def _at_place(work: Workplace, lake_end: Told, facts: ServerFacts) -> PlacedRecovery:
+    proven = find_place(work, lake_end.at, facts)
+    cursor, witness = lake_end.cursor, proven.witness
+    if proven.at != lake_end.at or witness is None:
         raise StartUnreachable("no transaction ends there", hint="`lockstep check`")
     if compare_witness(cursor.witness, witness) is WitnessReading.DIFFERENT:
         raise HistoryRewritten(
@@ -275,14 +275,16 @@ def _at_place(work: Workplace, told: Told, facts: ServerFacts) -> PlacedRecovery
             hint="`lockstep check`",
         )
     gtids = proven.gtid_set if cursor.gtids is None else cursor.gtids
-    position = Position(told.at, gtids, facts.server_uuid)
+    position = Position(lake_end.at, gtids, facts.server_uuid)
     by_gtid = cursor.by_gtid and facts.gtid_mode == "ON"
-    return PlacedRecovery(told, position, cursor.witness, by_gtid, _begun(told, proven, facts))
+    return PlacedRecovery(
+        lake_end, position, cursor.witness, by_gtid, _begun(lake_end, proven, facts)
+    )
 
 
-def _begun(told: Told, proven: ProvenPosition, facts: ServerFacts) -> RunStart:
+def _begun(lake_end: Told, proven: ProvenPosition, facts: ServerFacts) -> RunStart:
     start = Position(proven.at, proven.gtid_set, facts.server_uuid)
-    reason = f"the lake shows {told.at}"
+    reason = f"the lake shows {lake_end.at}"
     return read_again_at(start, proven.witness, facts, reason, leave_out=proven.leave_out)
 
 
@@ -327,7 +329,7 @@ def structures_of(
         if schema is None and name in adoptions:
             schema = _kept(work, gathered, plan, adoptions[name])
         unknown |= {name} if schema is None else set()
-        version = _version(work, name, schema, placed.told.at)
+        version = _version(work, name, schema, placed.lake_end.at)
         changelogs = [changelog for changelog in gathered.listed if changelog.table == name]
         generation = _generation(work, changelogs, version, plan.told.batch)
         versions.append(replace(version, generation=generation))
@@ -357,7 +359,7 @@ def structures_of(
         for name in sorted(existing & now.keys())
         if work.source.patterns.matches(name) and name not in adopted
     )
-    at = placed.told.at
+    at = placed.lake_end.at
     databases = tuple(
         DatabaseVersion(database.name, at, database) for database in baseline.databases
     )
@@ -439,7 +441,11 @@ def _kept(
     work: Workplace, gathered: GatheredLake, plan: RecoveryPlan, adoption: Adopted
 ) -> TableSchema | None:
     """Return the newest structure up to the batch that the lake keeps of a table."""
-    keys = [(told.batch, told.structures) for told in gathered.facts.told if told.structures]
+    keys = [
+        (lake_end.batch, lake_end.structures)
+        for lake_end in gathered.facts.told
+        if lake_end.structures
+    ]
     keys += [(shown.last, shown.structure) for shown in adoption.mirror.shown if shown.structure]
     for batch, key in sorted(keys, reverse=True):
         if batch > plan.told.batch or key is None:
