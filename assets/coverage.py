@@ -1,7 +1,7 @@
 """The partitions of a source's past: which of them runs have read, reported to Dagster.
 
 `.lockstep/coverage.json` only serves Dagster's page, as the catalogue does. If it is lost, the
-first batch has the beginning, and the partitions are reported again.
+beginning is taken from the first batch, and all partitions are reported again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from resources.config import Settings
 
 FILE: Final = "coverage.json"
 
-_AT_ONCE: Final = 200
+_MOST_REPORTED: Final = 200
 """Largest number of partitions that a run reports; Dagster takes milliseconds for each."""
 
 
@@ -40,11 +40,13 @@ class Coverage:
     begins: datetime
     until: datetime
 
-    def closed(self, moment: datetime, partitions: Partitions, most: int) -> Iterator[datetime]:
+    def unreported(
+        self, moment: datetime, partitions: Partitions, limit: int
+    ) -> Iterator[datetime]:
         """Yield the beginnings of at most `most` partitions that ended before the moment and were
         not reported yet, oldest first."""
         begin = self.until
-        for _ in range(most):
+        for _ in range(limit):
             if begin + partitions.length > moment:
                 return
             yield begin
@@ -62,7 +64,8 @@ def read_coverage(folder: Path, source: str) -> Coverage | None:
 
 def coverage_from(before: Coverage | None, first: datetime, partitions: Partitions) -> Coverage:
     """Return the coverage with the partition of the first captured transaction. If that is earlier
-    than before, all partitions are reported again. Their length may have been changed."""
+    than before, all partitions are reported again. The coverage before is
+    rounded to partitions, because their length may have been changed."""
     begin = partitions.begin_of(first)
     if before is None or begin < partitions.begin_of(before.begins):
         return Coverage(begin, begin)
@@ -75,10 +78,11 @@ def write_coverage(folder: Path, source: str, coverage: Coverage) -> None:
 
 
 def note_coverage(
-    into: Events, settings: Settings, work: Workplace, began: datetime | None
+    events: Events, settings: Settings, work: Workplace, began: datetime | None
 ) -> None:
-    """Report the partitions that ended and were read. `began`: when this run looked where the log
-    ends, by this machine's clock; if None, partitions up to the last commit count as read."""
+    """Report the partitions that ended and were read. `began`: when this run asked the server for
+    the log's end, by this machine's clock; if None, partitions up to the last commit count as
+    read."""
     source, partitions = work.source.name, settings.file.dagster.partitions
     cursor = work.ledger.cursors(source).acknowledged
     folder = settings.state_folder
@@ -90,9 +94,9 @@ def note_coverage(
     names = Declaration.of(settings, source).names
     coverage = coverage_from(before, first, partitions)
     reported = coverage.until
-    for begin in coverage.closed(until, partitions, _AT_ONCE):
+    for begin in coverage.unreported(until, partitions, _MOST_REPORTED):
         key = begin.strftime(partitions.key_format)
-        into.log_event(dg.AssetMaterialization(names.replayed, partition=key))
+        events.log_event(dg.AssetMaterialization(names.replayed, partition=key))
         reported = begin + partitions.length
     write_coverage(folder, source, replace(coverage, until=reported))
 

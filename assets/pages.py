@@ -77,7 +77,8 @@ def quarantine_table(tables: Sequence[Quarantine]) -> dg.MetadataValue:
 
 
 def captured_metadata(report: CaptureReport, began: datetime) -> Metadata:
-    """`began`: a time before the run asked where the log ends."""
+    """Return what a capture read and recorded. `began`: a time before the run asked the server for
+    the log's end."""
     metadata: Metadata = {
         "decision": f"{report.rule}: {report.reason}",
         "start": str(report.start),
@@ -98,10 +99,10 @@ def captured_metadata(report: CaptureReport, began: datetime) -> Metadata:
     }
     if report.quarantined:
         metadata["quarantined"] = quarantine_table(report.quarantined)
-    return _known(metadata)
+    return _without_none(metadata)
 
 
-def _known(metadata: Metadata) -> Metadata:
+def _without_none(metadata: Metadata) -> Metadata:
     return {name: value for name, value in metadata.items() if value is not None}
 
 
@@ -128,7 +129,7 @@ def merged_metadata(report: MergeReport) -> Metadata:
     }
     if report.failed:
         metadata["quarantined"] = quarantine_table(report.failed)
-    return _known(metadata)
+    return _without_none(metadata)
 
 
 def acknowledged_metadata(
@@ -160,7 +161,7 @@ def distance_metadata(lag: Lag, room: Headroom | None) -> Metadata:
         metadata["headroom hours"] = round(room.remaining.total_seconds() / 3600, 2)
     if room is not None and room.bytes_per_day is not None:
         metadata["log bytes a day"] = round(room.bytes_per_day)
-    return _known(metadata)
+    return _without_none(metadata)
 
 
 def log_observation(
@@ -175,14 +176,16 @@ def log_observation(
         "GTIDs executed": str(facts.gtid_executed) or None,
     }
     description = f"The log ends at {facts.head}."
-    return dg.AssetObservation(key, description=description, metadata=_known(metadata))
+    return dg.AssetObservation(key, description=description, metadata=_without_none(metadata))
 
 
 def requests_metadata(requests: Requests | None) -> Metadata:
     """Return the requests to an object store, without those of delta-rs."""
     if requests is None:
         return {}
-    return _known({"requests by Lockstep": requests.own, "requests by Spark": requests.spark})
+    return _without_none(
+        {"requests by Lockstep": requests.own, "requests by Spark": requests.spark}
+    )
 
 
 def position_metadata(position: Position | None, now: datetime) -> Metadata:
@@ -298,7 +301,9 @@ def materialization(
         "dagster/row_count": size and size.rows,
     }
     tags = {DATA_VERSION: str(position)} if position else {}
-    return dg.AssetMaterialization(names.table(merge.table), metadata=_known(metadata), tags=tags)
+    return dg.AssetMaterialization(
+        names.table(merge.table), metadata=_without_none(metadata), tags=tags
+    )
 
 
 def _address(table: TableName, folder: LakePath) -> Metadata:
@@ -325,8 +330,8 @@ def _shape_metadata(version: SchemaVersion | None) -> Metadata:
 def _columns(
     merge: TableMerge, version: SchemaVersion | None, comments: Mapping[str, str]
 ) -> dg.TableSchema:
-    """Return the columns with their types in Spark's SQL, described by MySQL's type, by how a
-    policy changes the values, which is also a tag, and by MySQL's comment."""
+    """Return the columns with their types in Spark's SQL. A column's description has MySQL's type,
+    how a policy changes the values (which is also a tag), and MySQL's comment."""
     columns = []
     source = schema = None
     treatments: Mapping[str, str] = {}
@@ -392,7 +397,8 @@ def keys_result(names: SourceNames, count: KeyCount) -> dg.AssetCheckResult:
 
 
 def evaluation_of(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
-    """Return the result as an event, for an asset check that the process was not asked for."""
+    """Return the result as an event, for an asset check that Dagster did not ask
+    this process to run."""
     assert result.asset_key is not None
     assert result.check_name is not None
     return dg.AssetCheckEvaluation(
@@ -417,8 +423,8 @@ def structure_observation(
     if event.reason and event.reason != event.kind.value:
         metadata["reason"] = event.reason
     if statement is not None:
-        own = [effect for effect in statement.effects if effect.startswith(f"{event.table}:")]
+        effects = [effect for effect in statement.effects if effect.startswith(f"{event.table}:")]
         metadata["statement"] = first_words(statement.text, _WORDS)
-        metadata["effect"] = "\n".join(own or statement.effects)
+        metadata["effect"] = "\n".join(effects or statement.effects)
     description = metadata.get("effect") or event.reason or event.kind.value
     return dg.AssetObservation(names.table(event.table), description=description, metadata=metadata)

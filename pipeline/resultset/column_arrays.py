@@ -50,10 +50,10 @@ from pipeline.table import Column
 
 # -- bytes with a length -------------------------------------------------------------
 
-_REFERENCE, _HEAD = 4, 9
-"""Bytes of an SRID; of an SRID, byte order 1 and type 4."""
+_SRID_BYTES, _EWKB_HEADER_BYTES = 4, 9
+"""Bytes of an SRID, and of the header of an EWKB that has one: byte order 1, type 4, SRID 4."""
 
-_HAS_REFERENCE: Final = 0x20000000
+_HAS_SRID: Final = 0x20000000
 
 
 def texts(column: Column, answers: Answers) -> pa.Array:
@@ -75,7 +75,7 @@ def binaries(column: Column, answers: Answers) -> pa.Array:
 
 def geometries(column: Column, answers: Answers) -> pa.Array:
     """Geometry of any kind → EWKB; ValueError for a malformed header."""
-    offsets, ends, total = _spans(answers)
+    offsets, ends, total = _offsets(answers)
     buffer, out = room(total, 1)
     if not _geometries(answers.data, answers.at, answers.size, ends, out):
         raise ValueError("not well-known binary")
@@ -84,9 +84,9 @@ def geometries(column: Column, answers: Answers) -> pa.Array:
 
 def vectors(column: Column, answers: Answers) -> pa.Array:
     """VECTOR(n) → list of float32; ValueError if the length is not a multiple of 4."""
-    offsets, ends, total = _spans(answers)
+    offsets, ends, total = _offsets(answers)
     if bool((ends & 3).any()):
-        raise ValueError("no vector")
+        raise ValueError("not a vector")
     floats = pa.Array.from_buffers(pa.float32(), total // 4, [None, _bytes(answers, ends, total)])
     ends[:] = ends >> 2
     return pa.Array.from_buffers(
@@ -95,12 +95,12 @@ def vectors(column: Column, answers: Answers) -> pa.Array:
 
 
 def _copied(kind: pa.DataType, answers: Answers) -> pa.Array:
-    offsets, ends, total = _spans(answers)
+    offsets, ends, total = _offsets(answers)
     buffers = [answers.validity(), offsets, _bytes(answers, ends, total)]
     return pa.Array.from_buffers(kind, len(answers), buffers)
 
 
-def _spans(answers: Answers) -> tuple[pa.Buffer, Places, int]:
+def _offsets(answers: Answers) -> tuple[pa.Buffer, Places, int]:
     """Return Arrow's offsets, as a buffer and as an array, and the total number of bytes. They fit
     into 32 bits, since the rows do."""
     offsets, raw = room(len(answers) + 1, 4)
@@ -139,27 +139,27 @@ def _geometries(data: Bytes, at: Places, size: Places, ends: Places, out: Bytes)
         count = int(size[row]) if at[row] >= 0 else 0
         if count:
             place = int(at[row])
-            if count < _HEAD or u8(data, place + _REFERENCE) > 1:
+            if count < _EWKB_HEADER_BYTES or u8(data, place + _SRID_BYTES) > 1:
                 return False
-            reference = u32(data, place)
-            body, count = place + _REFERENCE, count - _REFERENCE
-            if reference == 0:
+            srid = u32(data, place)
+            body, count = place + _SRID_BYTES, count - _SRID_BYTES
+            if srid == 0:
                 copy(out, total, data, body, count)
                 total += count
             else:
                 order = u8(data, body)
                 put8(out, total, order)
                 if order:
-                    put32(out, total + 1, u32(data, body + 1) | _HAS_REFERENCE)
-                    put32(out, total + 5, reference)
+                    put32(out, total + 1, u32(data, body + 1) | _HAS_SRID)
+                    put32(out, total + 5, srid)
                 else:
-                    # The value is big-endian, so its numbers are read and written so.
-                    kind = b32(data, body + 1) | _HAS_REFERENCE
+                    # The value is big-endian, so its type and its SRID are, too.
+                    kind = b32(data, body + 1) | _HAS_SRID
                     for byte in range(4):
                         put8(out, total + 1 + byte, kind >> 24 - 8 * byte)
-                        put8(out, total + 5 + byte, reference >> 24 - 8 * byte)
-                copy(out, total + _HEAD, data, body + 5, count - 5)
-                total += count + _REFERENCE
+                        put8(out, total + 5 + byte, srid >> 24 - 8 * byte)
+                copy(out, total + _EWKB_HEADER_BYTES, data, body + 5, count - 5)
+                total += count + _SRID_BYTES
         ends[row + 1] = total
     return True
 
@@ -193,8 +193,8 @@ def _as(kind: pa.DataType, answers: Answers) -> pa.Array:
     width = kind.bit_width // 8
     buffer, out = room(len(answers), width)
     definition = answers.definition
-    parts = answers.data, answers.at, definition.size
-    _numbers(*parts, not definition.unsigned, width, out)
+    signed = not definition.unsigned
+    _numbers(answers.data, answers.at, definition.size, signed, width, out)
     return pa.Array.from_buffers(kind, len(answers), [answers.validity(), buffer])
 
 
@@ -251,8 +251,8 @@ def decimals(column: Column, answers: Answers) -> pa.Array:
     return pa.Array.from_buffers(kind, len(answers), [answers.validity(), buffer])
 
 
-def _require(wrong: int) -> None:
-    if wrong >= 0:
+def _require(row: int) -> None:
+    if row >= 0:
         raise ValueError("not a decimal")
 
 
@@ -324,14 +324,14 @@ def _without_zeros(data: Bytes, at: Places, size: Places) -> int:
 
 # -- dates and times -----------------------------------------------------------------
 
-_NO_MOMENT: Final = -(1 << 62)
-_NULL: Final = _NO_MOMENT + 1
+_INVALID: Final = -(1 << 62)
+_NULL: Final = _INVALID + 1
 _DAY: Final = 86_400_000_000
-_DATE_BYTES, _CLOCK_BYTES, _ALL_BYTES = 4, 7, 11
+_DATE_BYTES, _CLOCK_BYTES, _FULL_BYTES = 4, 7, 11
 _TIME_BYTES, _LONG_TIME_BYTES = 8, 12
 _MOST_HOURS: Final = 838
-_LONGEST: Final = 10
-"""-838:59:59"""
+_LONGEST_TIME: Final = 10
+"""Characters of -838:59:59."""
 
 
 def dates(column: Column, answers: Answers) -> pa.Array:
@@ -351,7 +351,7 @@ def moments(column: Column, answers: Answers) -> pa.Array:
 def times(column: Column, answers: Answers) -> pa.Array:
     """TIME(n) → text: [-]HH:MM:SS[.ffffff], hours to 838. ValueError for an invalid time."""
     digits = column.length or 0
-    buffer, out = room(len(answers), _LONGEST + 1 + digits)
+    buffer, out = room(len(answers), _LONGEST_TIME + 1 + digits)
     offsets, ends = room(len(answers) + 1, 4)
     parts = answers.data, answers.at, answers.size
     if not _times(*parts, digits, out, ends.view(np.int32)):
@@ -373,16 +373,16 @@ def _days(data: Bytes, at: int) -> int:
     if year == 0 or month == 0 or day == 0:
         return _NULL
     if month > 12 or year > 9999:
-        return _NO_MOMENT
+        return _INVALID
     length = 30 + (month + (month >> 3) & 1)
     if month == 2:
         length = 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
     if day > length:
-        return _NO_MOMENT
-    since = year * 12 + month - 3
-    whole, of_year = since // 12, since % 12
-    leaps = whole // 4 - whole // 100 + whole // 400
-    return whole * 365 + leaps + (of_year * 306 + 5) // 10 + day - 719_469
+        return _INVALID
+    months = year * 12 + month - 3
+    whole_years, months = months // 12, months % 12
+    leap_days = whole_years // 4 - whole_years // 100 + whole_years // 400
+    return whole_years * 365 + leap_days + (months * 306 + 5) // 10 + day - 719_469
 
 
 @kernel
@@ -397,7 +397,7 @@ def _dates(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
                 days = _days(data, at[row])
             elif size[row] != 0:
                 return -1
-            if days == _NO_MOMENT:
+            if days == _INVALID:
                 return -1
             if days == _NULL:
                 at[row] = NULL
@@ -415,7 +415,7 @@ def _moments(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
         value = 0
         if at[row] >= 0:
             place, count = int(at[row]), int(size[row])
-            if count not in (0, _DATE_BYTES, _CLOCK_BYTES, _ALL_BYTES):
+            if count not in (0, _DATE_BYTES, _CLOCK_BYTES, _FULL_BYTES):
                 return -1
             # Neighbouring rows often have the same date, whose days are then known.
             date = u32(data, place) if count else 0
@@ -428,12 +428,12 @@ def _moments(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
                 micros = (hour * 3600 + minute * 60 + second) * 1_000_000
                 if hour > 23 or minute > 59 or second > 59:
                     return -1
-            if count == _ALL_BYTES:
+            if count == _FULL_BYTES:
                 fraction = u32(data, place + 7)
                 if fraction > 999_999:
                     return -1
                 micros += fraction
-            if days == _NO_MOMENT:
+            if days == _INVALID:
                 return -1
             if days == _NULL:
                 at[row] = NULL
@@ -445,7 +445,7 @@ def _moments(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
 
 
 @part
-def _two(out: Bytes, at: int, value: int) -> None:
+def _put_two_digits(out: Bytes, at: int, value: int) -> None:
     put8(out, at, 48 + value // 10)
     put8(out, at + 1, 48 + value % 10)
 
@@ -473,11 +473,11 @@ def _times(data: Bytes, at: Places, size: Places, digits: int, out: Bytes, ends:
             if hour > 99:
                 put8(out, total, 48 + hour // 100)
                 total += 1
-            _two(out, total, hour % 100)
+            _put_two_digits(out, total, hour % 100)
             put8(out, total + 2, 58)
-            _two(out, total + 3, minute)
+            _put_two_digits(out, total + 3, minute)
             put8(out, total + 5, 58)
-            _two(out, total + 6, second)
+            _put_two_digits(out, total + 6, second)
             total += 8
             if digits:
                 put8(out, total, 46)
@@ -571,7 +571,7 @@ class ResultBatches:
         self._columns = columns
         self._definitions = definitions
         self._pieces = pieces
-        self._forms = np.array([column.size for column in definitions], np.int64)
+        self._widths = np.array([column.size for column in definitions], np.int64)
         self._schema = pa.schema([(column.name, arrow_type(column)) for column in columns])
         most_rows = max(min(most_rows, _FEWEST_ROWS), min(most_rows, _MOST_CELLS // len(columns)))
         self._rows = ResultRows(sequence=sequence, most_rows=most_rows, most_bytes=most_bytes)
@@ -600,7 +600,7 @@ class ResultBatches:
         rows, count = self._rows, len(self._rows)
         at, size = self._at[:, :count], self._size[:, :count]
         nulls = np.zeros(len(self._columns), np.int64)
-        if walk(rows.data, rows.starts, count, self._forms, self._at, self._size, nulls) >= 0:
+        if walk(rows.data, rows.starts, count, self._widths, self._at, self._size, nulls) >= 0:
             raise broken("a row does not consist of its columns")
         parts = zip(self._columns, self._definitions, at, size, nulls.tolist(), strict=True)
         arrays = [

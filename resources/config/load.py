@@ -64,7 +64,7 @@ def parse_settings(text: str, path: Path) -> Settings:
         line = f"line {match[1]}" if match else "the end"
         raise ConfigurationError(
             f"{path.name}: {line}: not TOML: {sentence[:1].lower()}{sentence[1:]}.",
-            hint="a text needs quotes, a table a [header]; see https://toml.io",
+            hint="put texts in quotes and names of tables in [brackets]; see https://toml.io",
         ) from error
     try:
         return Settings(File.model_validate(data), path)
@@ -134,8 +134,8 @@ class Problem:
 
 
 def problems_of(error: ValidationError, lines: Mapping[KeyPath, int]) -> list[Problem]:
-    """Return the mistakes that pydantic found in the order of the file, then those without a
-    line."""
+    """Return the mistakes that pydantic found: first those with a line, in the order of the
+    file, then those without."""
     items = error.errors(include_url=False)
     # Pydantic also reports a list as too short if all of its members are wrong.
     problems = [
@@ -202,7 +202,7 @@ def _missing(path: KeyPath, key: str) -> str:
 
 
 def _part(path: KeyPath) -> str | None:
-    """Return the table within a source that has the key; None if the source has it itself."""
+    """Return the table within a source that the key is in; None if it is in the source itself."""
     return next((str(part) for part in path[1:-1] if part in _PARTS), None)
 
 
@@ -211,8 +211,8 @@ def _unknown(path: KeyPath, key: str, line: int | None) -> Problem:
     model = File if top_level else _PARTS.get(_part(path) or str(path[0]), File)
     homes = [_header(name) for name, part in _PARTS.items() if key in part.model_fields]
     if homes == ["[[sources]]"] and _part(path) == "table":
-        whole = f"{key!r} applies to a source as a whole, not to some of its tables"
-        return Problem(line, f"{whole}; it belongs under {homes[0]}")
+        applies = f"{key!r} applies to a source as a whole, not to some of its tables"
+        return Problem(line, f"{applies}; it belongs under {homes[0]}")
     if homes:
         return Problem(line, f"unknown key {key!r} here; it belongs under {' or '.join(homes)}")
     nearest = difflib.get_close_matches(key, model.model_fields, n=1, cutoff=0.0)

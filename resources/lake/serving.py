@@ -67,23 +67,23 @@ def become_server(user: Mapping[str, str], lake: LakePath, scratch: Path) -> NoR
     `JavaMissing`, `SetupIncomplete` or `ConfigurationError` if it cannot start."""
     server = server_to_start(user)
     java_or_refuse(os.environ)
-    _, more = jars_for(lake)
+    _, jar_variables = jars_for(lake)
     _hold(scratch.with_name(f"{scratch.name}.lock"), server)
     require_free(server)
     shutil.rmtree(scratch, ignore_errors=True)
     make_private(scratch)
-    own = {key: value for key, value in user.items() if key.startswith("spark.")}
-    settings = settings_in(scratch, own, lake)
+    spark_settings = {key: value for key, value in user.items() if key.startswith("spark.")}
+    settings = settings_in(scratch, spark_settings, lake)
     file = scratch / "spark.conf"
     file.touch(0o600)
-    served = {
+    server_settings = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(server.port),
         "spark.connect.authenticate.token": server.token or "",
     }
-    file.write_text(_properties({**settings.all(), **served}), encoding="utf-8")
+    file.write_text(_properties({**settings.all(), **server_settings}), encoding="utf-8")
     environment = dict(os.environ)
-    settle_environment(environment, more)
+    settle_environment(environment, jar_variables)
     submit = spark_home() / "bin" / "spark-submit"
     command = [str(submit), "--properties-file", str(file), "--class", MAIN, _SPARK_ITSELF]
     sys.stdout.flush()
@@ -96,7 +96,7 @@ def become_server(user: Mapping[str, str], lake: LakePath, scratch: Path) -> NoR
 
 
 def _hold(lock: Path, server: SparkServer) -> None:
-    """Hold the lock until Java ends, which inherits the open file."""
+    """Hold the lock. Java inherits the open file, so it is held until Java ends."""
     make_private(lock.parent)
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     try:

@@ -27,6 +27,7 @@ from pipeline.table import TableName
 from resources.mysql.dialect import Dialect
 
 _OWNER: Final = re.compile(r"#\d+")
+"""The thread that owns a GTID, which gtid_owned appends to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,8 @@ class Watermark:
 
 
 _SNAPSHOTS: Final = frozenset({"innodb", "rocksdb", "tokudb"})
-"""Engines whose rows are those of the snapshot; others have those of the statement."""
+"""Engines whose reads see the transaction's snapshot; reads of others see the rows that are
+current when the statement runs."""
 
 
 def has_snapshots(cursor: Cursor, table: TableName) -> bool | None:
@@ -53,10 +55,10 @@ def has_snapshots(cursor: Cursor, table: TableName) -> bool | None:
     return None if row is None else str(row[0]).lower() in _SNAPSHOTS
 
 
-def read_value(cursor: Cursor, question: str) -> str:
+def read_value(cursor: Cursor, query: str) -> str:
     """Return the single value of a query, "" for NULL or no row, without newlines (which GTID sets
     have) and outer white space."""
-    cursor.execute(question)
+    cursor.execute(query)
     row = cursor.fetchone()
     return "" if row is None or row[0] is None else "".join(str(row[0]).split("\n")).strip()
 
@@ -84,11 +86,12 @@ def high_mark(cursor: Cursor, dialect: Dialect) -> Watermark:
 def low_mark(cursor: Cursor, dialect: Dialect, *, patience: Retry = COMMITTED) -> Watermark:
     """Return a mark such that everything before it can be read now.
 
-    On MariaDB the log's end is enough: a query for a structure waits for the statement that
-    changes it, and rows have the place of their snapshot (`snapshot_place`).
+    On MariaDB the log's end is a low mark for structures, because a query for a structure waits
+    for the statement that changes it. Rows have the place of their
+    snapshot instead (`snapshot_place`).
     """
     mark = high_mark(cursor, dialect)
-    if dialect.mariadb or _settled(cursor, patience):
+    if dialect.mariadb or _wait_for_commits(cursor, patience):
         return mark
     return Watermark(Coordinates(mark.at.file, FIRST_OFFSET), mark.executed)
 
@@ -113,9 +116,9 @@ def _executed(cursor: Cursor, dialect: Dialect) -> str:
     return read_value(cursor, "select @@global.gtid_executed")
 
 
-def _settled(cursor: Cursor, patience: Retry) -> bool:
-    """Wait until all transactions in the log are committed, mostly milliseconds; return whether
-    they were in time."""
+def _wait_for_commits(cursor: Cursor, patience: Retry) -> bool:
+    """Wait until all transactions in the log are committed, which mostly takes milliseconds;
+    return False if the tries end before."""
     owned = _OWNER.sub("", read_value(cursor, "select @@global.gtid_owned"))
     return any(_is_executed(cursor, owned) and _none_anonymous(cursor) for _ in patience.tries())
 
@@ -150,8 +153,8 @@ def prepared_if_told(cursor: Cursor) -> frozenset[Xid] | None:
             raise
         return None
     return frozenset(
-        _from_hex(int(format_id), int(first), int(second), str(data))
-        for format_id, first, second, data in cursor.fetchall()
+        _from_hex(int(format_id), int(gtrid_length), int(bqual_length), str(data))
+        for format_id, gtrid_length, bqual_length, data in cursor.fetchall()
     )
 
 
@@ -162,20 +165,22 @@ def committed_count(cursor: Cursor) -> int | None:
     return None if row is None else int(row[1])
 
 
-def _from_hex(format_id: int, first: int, second: int, data: str) -> Xid:
+def _from_hex(format_id: int, gtrid_length: int, bqual_length: int, data: str) -> Xid:
     """Return the XID for `data`, which is 0x and the bytes of gtrid and bqual."""
     content = bytes.fromhex(data.removeprefix("0x"))
-    return Xid(format_id, content[:first], content[first : first + second])
+    return Xid(
+        format_id, content[:gtrid_length], content[gtrid_length : gtrid_length + bqual_length]
+    )
 
 
 def _from_text(format_id: int, text: str) -> Xid:
     """Return the XID for `X'6774',X'6271',7`; parts that are printable are quoted as text."""
-    parts = [_bytes(part) for part in text.split(",")]
+    parts = [_part_bytes(part) for part in text.split(",")]
     gtrid, bqual = parts[0], parts[1] if len(parts) > 1 else b""
     return Xid(format_id, gtrid, bqual)
 
 
-def _bytes(text: str) -> bytes:
+def _part_bytes(text: str) -> bytes:
     stripped = text.strip()
     if stripped[:2].upper() == "X'":
         return bytes.fromhex(stripped[2:-1])

@@ -27,11 +27,14 @@ _UNUSED = -1
 
 
 class TableMaps:
-    """Every distinct table map of a log, numbered from 0. `wants`: returns whether a table's rows
-    are captured; `keeps`: take the rows of every table while a transaction may be prepared,
-    because `wants` is asked again when it is committed; `elsewhere`: returns whether the rows of a
-    table that is not captured may be stored in other tables of the same statement (MERGE);
-    `writer`: the server that wrote the log from here on."""
+    """Every distinct table map of a log, numbered from 0.
+
+    `wants` returns whether a table's rows are captured. `elsewhere` returns whether the rows of a
+    table that is not captured may be stored in other tables of the same statement (MERGE).
+    `keeps`: take the rows of every table while a transaction may be prepared; when it is
+    committed, `wants` decides which of them are captured. `writer`: the server that wrote the log
+    from here on. `bytes`: the contents of the maps, one after another.
+    """
 
     def __init__(
         self,
@@ -51,7 +54,9 @@ class TableMaps:
         self.known: list[TableMap] = []
         self.bytes: npt.NDArray[np.uint8] = np.empty(1 << 16, np.uint8)
         self.places: Integers = np.zeros((64, 3), np.int64)
+        """Per map: the offset of its content in `bytes`, the content's length, its handling."""
         self.ids: Integers = _empty_ids(1024)
+        """A hash table with open addressing: table id, number of the map, last statement."""
         self._used = 0
         self._ids = 0
 
@@ -66,11 +71,11 @@ class TableMaps:
         return self._numbers[key]
 
     def bind(self, table_id: int, number: int) -> None:
-        """Let a table id refer to a map, in the statements that repeat the map."""
+        """Let a table id refer to a map from now on."""
         if self._ids * 2 >= len(self.ids):
-            bound = self.ids[self.ids[:, 0] != _UNUSED]
+            used_ids = self.ids[self.ids[:, 0] != _UNUSED]
             self.ids = _empty_ids(2 * len(self.ids))
-            for entry in bound:
+            for entry in used_ids:
                 self.ids[self._entry(int(entry[0]))] = entry
         at = self._entry(table_id)
         self._ids += self.ids[at, 0] == _UNUSED
@@ -91,15 +96,16 @@ class TableMaps:
     def ask_again(self) -> None:
         """Call `wants` and `elsewhere` again for every table."""
         for number, table_map in enumerate(self.known):
-            self._handling[number] = self._ask(table_map.table)
+            self._handling[number] = self._handling_of(table_map.table)
         self._apply()
 
-    def _ask(self, table: TableName) -> int:
+    def _handling_of(self, table: TableName) -> int:
         return TAKEN if self._wants(table) else INSPECTED if self._elsewhere(table) else 0
 
     def tables_of(self, statement: int) -> set[TableName]:
-        bound = self.ids[(self.ids[:, 0] != _UNUSED) & (self.ids[:, 2] == statement)]
-        return {self.known[int(number)].table for number in bound[:, 1]}
+        """Return the tables whose maps occurred in the statement of this number."""
+        used_ids = self.ids[(self.ids[:, 0] != _UNUSED) & (self.ids[:, 2] == statement)]
+        return {self.known[int(number)].table for number in used_ids[:, 1]}
 
     def of(self, table_id: int) -> TableName:
         return self.known[int(self.ids[self._entry(table_id), 1])].table
@@ -128,7 +134,7 @@ class TableMaps:
         return at
 
     def _place(self, content: bytes, table: TableName) -> None:
-        number, handling = len(self.known), self._ask(table)
+        number, handling = len(self.known), self._handling_of(table)
         begin, end = self._used, self._used + len(content)
         if end > len(self.bytes):
             self.bytes = np.concatenate([self.bytes, np.empty(max(end, begin), np.uint8)])

@@ -1,7 +1,7 @@
 """Row events of one table → Arrow columns.
 
-An after image without a column means that the column kept its value. A column that only the after
-image has counts as updated, because servers leave unchanged columns out of after images.
+A column that an after image lacks kept its value. A column that only the after image has counts as
+updated, because servers leave unchanged columns out of after images.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from pipeline.table import TableStructure
 
 MAX_IMAGES: Final = 1 << 17
 MAX_CELLS: Final = 1 << 22
-"""Most images, and most cells, in a batch of images; its events are from one portion (`parts`)."""
+"""Largest number of images, and of cells, in a batch of images. A batch has events of one portion
+of a block (`parts`)."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Walked:
+class _WalkedImages:
     """The arrays that a walk fills; `cells` is columns x images."""
 
     cells: npt.NDArray[np.int32]
@@ -73,7 +74,7 @@ class TableDecoder:
         hidden: Collection[int] = (),
         updated: bool = False,
     ) -> None:
-        visible = [place for place in range(len(layouts)) if place not in hidden]
+        visible = [index for index in range(len(layouts)) if index not in hidden]
         if len(visible) != len(structure.columns):
             raise TableError(
                 f"the log has {len(visible)} columns of the table, its recorded structure has "
@@ -81,7 +82,7 @@ class TableDecoder:
                 hint="report this log to us",
             )
         self._structure = structure
-        self._layouts = tuple(layouts[place] for place in visible)
+        self._layouts = tuple(layouts[index] for index in visible)
         self._visible = np.array(visible, np.int64) if hidden else None
         self._schema = schema
         self._key = frozenset((*structure.primary_key, *key))
@@ -101,11 +102,13 @@ class TableDecoder:
 
         Their `event` is a row of the block's index.
         """
-        for first, portion in in_portions(block):
-            for walked, count, whole in self._walks(portion):
+        for first_event, portion in in_portions(block):
+            for walked, count, complete in self._walks(portion):
                 updated = self._changed(portion.data, walked, count) if self._updated else None
-                present = None if whole else _present(walked.cells[:, :count], walked.kind[:count])
-                decoded = self._images(portion, walked, count, first, present)
+                present = (
+                    None if complete else _present(walked.cells[:, :count], walked.kind[:count])
+                )
+                decoded = self._images(portion, walked, count, first_event, present)
                 yield decoded if updated is None else replace(decoded, updated=updated)
 
     def first_changes(self, block: Block, among: Collection[int]) -> dict[int, int]:
@@ -135,14 +138,14 @@ class TableDecoder:
             rows += np.bincount(events, minlength=len(rows))
         return ImageCounts(kinds, rows)
 
-    def _walks(self, block: Block) -> Iterator[tuple[_Walked, int, bool]]:
+    def _walks(self, block: Block) -> Iterator[tuple[_WalkedImages, int, bool]]:
         """Yield batches of images: the places of their cells, for the structure's columns; their
         number; and whether they have every column of the log."""
         state = np.zeros(images.STATE_SIZE, np.int64)
         events, room = block.events, self._room(block.events)
         code = images.FULL
         while code == images.FULL:
-            walked = self._walked(room)
+            walked = self._allocated(room)
             state[images.INCOMPLETE] = 0
             code = images.walk(
                 block.data,
@@ -157,25 +160,25 @@ class TableDecoder:
                 walked.kind,
             )
             if code not in (images.DONE, images.FULL):
-                raise self._wrong(code, int(events[state[images.EVENT], columns.OFFSET]))
-            whole = not state[images.INCOMPLETE]
-            self._complete = self._complete and whole
+                raise self._walk_error(code, int(events[state[images.EVENT], columns.OFFSET]))
+            complete = not state[images.INCOMPLETE]
+            self._complete = self._complete and complete
             count = int(state[images.IMAGES])
             if count and self._visible is not None:
                 cells, nulls = walked.cells[self._visible], walked.nulls[self._visible]
-                yield replace(walked, cells=cells, nulls=nulls), count, whole
+                yield replace(walked, cells=cells, nulls=nulls), count, complete
             elif count:
-                yield walked, count, whole
+                yield walked, count, complete
 
     def _room(self, events: Integers) -> int:
         """Return the number of images to allocate: as many as the bytes can hold, or the limit."""
         width = len(self._logged_sizes)
-        least = max((width + 7) // 8, 1)
-        possible = int(events[:, columns.SIZE].sum()) // least + 2
+        least_size = max((width + 7) // 8, 1)
+        possible = int(events[:, columns.SIZE].sum()) // least_size + 2
         return max(min(possible, MAX_IMAGES, MAX_CELLS // max(width, 1)), 2)
 
-    def _walked(self, room: int) -> _Walked:
-        return _Walked(
+    def _allocated(self, room: int) -> _WalkedImages:
+        return _WalkedImages(
             np.empty((len(self._logged_sizes), room), np.int32),
             np.zeros(len(self._logged_sizes), np.bool_),
             np.empty(room, np.int32),
@@ -186,9 +189,9 @@ class TableDecoder:
     def _images(
         self,
         block: Block,
-        walked: _Walked,
+        walked: _WalkedImages,
         count: int,
-        first: int,
+        first_event: int,
         present: pa.Array | None,
     ) -> RowImages:
         arrays, softened, unknown = [], {}, {}
@@ -217,7 +220,7 @@ class TableDecoder:
                 unknown[column.name] = cells.unknown
         return RowImages(
             columns=pa.RecordBatch.from_arrays(arrays, schema=self._schema),
-            event=pa.array(walked.event[:count] + np.int32(first)),
+            event=pa.array(walked.event[:count] + np.int32(first_event)),
             row=pa.array(walked.row[:count]),
             change_type=pa.array(walked.kind[:count]),
             softened=softened,
@@ -226,13 +229,13 @@ class TableDecoder:
             logged=present,
         )
 
-    def _changed(self, data: npt.NDArray[np.uint8], walked: _Walked, count: int) -> pa.Array:
+    def _changed(self, data: npt.NDArray[np.uint8], walked: _WalkedImages, count: int) -> pa.Array:
         kinds = walked.kind[:count]
         changed = np.zeros((count, len(self._layouts)), np.bool_)
-        _put_changed(data, walked.cells, kinds, self._sizes, changed)
+        _fill_changed(data, walked.cells, kinds, self._sizes, changed)
         return packed(changed, kinds != images.AFTER)
 
-    def _wrong(self, code: int, offset: int) -> DamagedEvent | TableError:
+    def _walk_error(self, code: int, offset: int) -> DamagedEvent | TableError:
         name = self._structure.name
         if code == images.DIFF:
             return TableError(
@@ -256,8 +259,8 @@ def _present(cells: Places, kinds: npt.NDArray[np.int8]) -> pa.Array | None:
     new_cells = cells[:, after]
     cells[:, after] = np.where(new_cells == ABSENT, cells[:, after - 1], new_cells)
     present = cells != ABSENT
-    whole = present.all(axis=0)
-    return None if whole.all() else packed(present.T, whole)
+    complete = present.all(axis=0)
+    return None if complete.all() else packed(present.T, complete)
 
 
 @kernel
@@ -273,7 +276,7 @@ def _first_changed(data: Bytes, at: Places, kinds: npt.NDArray[np.int8], size: i
 
 
 @kernel
-def _put_changed(
+def _fill_changed(
     data: Bytes,
     cells: Places,
     kinds: npt.NDArray[np.int8],

@@ -24,9 +24,11 @@ from pipeline.position import Coordinates, Position, Witness
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """A place between two transactions: the one asked for, or the beginning of the transaction
-    that it is inside of (`rewound`); with the GTIDs executed before it, and the witness of the
-    event before it, None at a file's beginning."""
+    """A place between two transactions, with the GTIDs executed before it.
+
+    `rewound`: the place that was asked for is inside a transaction, and `at` is the beginning of
+    that transaction. `witness`: the event before `at`; None at a file's beginning.
+    """
 
     at: Coordinates
     gtid_set: GtidSet
@@ -49,8 +51,8 @@ def find_boundary(dumps: Dumps, at: Coordinates, *, tell: Tell | None = None) ->
     place, event = _around(dumps, at, start)
     witness = None
     if event is not None:
-        ends = last is not None and event.at == start
-        gtid = gtid_text(last.transactions[0], last.sources) if last and ends else ""
+        ends_transaction = last is not None and event.at == start
+        gtid = gtid_text(last.transactions[0], last.sources) if last and ends_transaction else ""
         created = int(head.created.timestamp())
         witness = Witness(event.at.offset, event.size, event.crc32, gtid, created)
     gtids = together(head.gtid_set, executed)
@@ -78,10 +80,11 @@ def _executed_before(
 def _around(
     dumps: Dumps, at: Coordinates, start: Coordinates
 ) -> tuple[Coordinates, LoggedEvent | None]:
-    """Return `at`, or the beginning of the transaction that it is inside of, and the event before
-    that place. `start` is where the last event begins that ends a transaction at or before `at`."""
+    """Return `at` and the event before it; if `at` is inside a transaction, the transaction's
+    beginning and the event before that. `start`: the beginning of the event that ends the last
+    transaction before `at`."""
     last: LoggedEvent | None = None
-    within: tuple[Coordinates, LoggedEvent | None] | None = None
+    transaction_begin: tuple[Coordinates, LoggedEvent | None] | None = None
     end = start
     with closing(dumps.dump(start)) as dump:
         for event in walk(dump, start):
@@ -90,7 +93,7 @@ def _around(
             if event.at < start:
                 continue
             if event.code in GTIDS:
-                within = event.at, last
+                transaction_begin = event.at, last
             last, end = event, event.after
     if end != at:
         # `at` is inside the last event that was read, or after the end of the file.
@@ -99,7 +102,7 @@ def _around(
             f"no event begins at {at}; the nearest place before it is {nearest}",
             hint=f"choose {nearest}, or an offset that SHOW BINLOG EVENTS lists",
         )
-    return within or (at, last)
+    return transaction_begin or (at, last)
 
 
 def read_witness(dumps: Dumps, at: Coordinates) -> Witness | None:
@@ -121,19 +124,19 @@ def find_end_of(
     binlogs: Sequence[BinlogSize] = (),
     tell: Tell | None = None,
 ) -> Coordinates:
-    """Return the end of the first transaction after which all of `gtids` are executed, before
-    `start` or from there on. `EndNotReached` if some are not in the log up to `head`.
-    `binlogs` is used for `tell` only."""
+    """Return the end of the first transaction after which all of `gtids` are executed; `start` if
+    they are executed before it. `EndNotReached` if some are not in the log up to `head`.
+    `binlogs` only serves to report progress (`tell`)."""
     missing = gtids.difference(start.gtid_set)
     if not missing:
         return start.at
     total = log_between(start.at, head, binlogs)
     with closing(iter(LogScan(dumps, start.at, head, tell=tell, total=total))) as stretches:
         for stretch in stretches:
-            rest = missing.difference(gtid_set(stretch.transactions, stretch.sources))
-            if not rest:
+            still_missing = missing.difference(gtid_set(stretch.transactions, stretch.sources))
+            if not still_missing:
                 return stretch.end(_completing(stretch, missing))
-            missing = rest
+            missing = still_missing
     raise EndNotReached(
         f"the log up to {head} does not have {missing.shortened(_SHOWN)}",
         hint="choose GTIDs that this server executed (SELECT @@gtid_executed) and did not purge, "
@@ -142,13 +145,14 @@ def find_end_of(
 
 
 _SHOWN: Final = 200
+"""Most characters of a GTID set that an error shows."""
 
 
 def _completing(stretch: Stretch, missing: GtidSet) -> int:
     """Return the first row after which no GTID is missing."""
     rows = stretch.transactions
 
-    def complete(row: int) -> bool:
+    def none_missing(row: int) -> bool:
         return not missing.difference(gtid_set(rows[: row + 1], stretch.sources))
 
-    return bisect_left(range(len(rows)), True, key=complete)
+    return bisect_left(range(len(rows)), True, key=none_missing)

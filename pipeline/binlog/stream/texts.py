@@ -31,10 +31,10 @@ class Texts:
     data: npt.NDArray[np.uint8]
     index: Integers
 
-    def of(self, keep: npt.NDArray[np.bool_], number: Integers) -> Texts:
-        """Return the texts with transactions renumbered; those not in `keep` get -1."""
+    def of(self, keep: npt.NDArray[np.bool_], new_rows: Integers) -> Texts:
+        """Return the texts with their transactions' new rows; -1 for transactions not in `keep`."""
         index, old = self.index.copy(), self.index[:, TRANSACTION]
-        index[:, TRANSACTION] = np.where(keep[old], number[old], -1)
+        index[:, TRANSACTION] = np.where(keep[old], new_rows[old], -1)
         return replace(self, index=index)
 
     def lists(self, transactions: int) -> pa.ListArray:
