@@ -53,6 +53,7 @@ _BY_STATEMENT = (
     TableEventKind.COPIED,
     TableEventKind.DROPPED,
 )
+"""Kinds of events that a statement in the log caused."""
 
 _SMALL = 100_000
 """Largest number of rows of a mirror whose keys a run counts, which takes hundredths of a
@@ -75,33 +76,39 @@ def standings_of(work: Workplace) -> dict[TableName, TableStanding]:
 
 
 def note_tables(
-    into: Events,
+    dagster_events: Events,
     settings: Settings,
     names: SourceNames,
     work: Workplace,
     changed: Collection[TableName] = (),
 ) -> None:
-    """Log a check's evaluation for each table that `news_of` selects, and update the catalogue from
-    the ledger. `changed`: tables that were just materialized."""
+    """Log a check's evaluation for each table whose state is new to Dagster (`news_of`), and
+    update the catalogue from the ledger. `changed`: tables that were just materialized."""
     source = work.source.name
     standings = standings_of(work)
-    known = {entry.table: entry.reported for entry in read_catalogue(settings.state_folder, source)}
+    last_reported = {
+        entry.table: entry.reported for entry in read_catalogue(settings.state_folder, source)
+    }
     digests = {table: _digest(standing) for table, standing in standings.items()}
-    news = news_of(standings, digests, known, changed)
-    reported = {table: (digests if table in news else known).get(table, "") for table in standings}
+    news = news_of(standings, digests, last_reported, changed)
+    reported = {
+        table: (digests if table in news else last_reported).get(table, "") for table in standings
+    }
     states = work.ledger.table_states(source)
     for table in states:
         if table in news:
-            into.log_event(evaluation_of(check_result(names, standings[table])))
+            dagster_events.log_event(evaluation_of(check_result(names, standings[table])))
     new_tables = update_catalogue(
         settings.state_folder, source, entries_of(states, reported), complete=False
     )
     if new_tables and settings.webserver() is None:
-        into.log.info("Tables came or went: reload definitions to see them on the page.")
+        dagster_events.log.info(
+            "Tables were created or dropped: reload definitions to see them on the page."
+        )
 
 
 def check_keys(
-    into: Events, names: SourceNames, work: Workplace, merged: Iterable[TableMerge]
+    dagster_events: Events, names: SourceNames, work: Workplace, merged: Iterable[TableMerge]
 ) -> None:
     """Count the keys of the small mirrors that were written, and log the results. If a mirror's
     keys cannot be counted now, the next write or a click on its page counts them."""
@@ -116,35 +123,43 @@ def check_keys(
         try:
             count = count_keys(work, states[table])
         except LockstepError as error:
-            into.log.info(f"The keys of {table} were not counted: {error.message}")
+            dagster_events.log.info(f"The keys of {table} were not counted: {error.message}")
             continue
         if count.repeated is not None:
-            into.log_event(evaluation_of(keys_result(names, count)))
+            dagster_events.log_event(evaluation_of(keys_result(names, count)))
 
 
 def news_of(
     standings: Mapping[TableName, TableStanding],
     digests: Mapping[TableName, str],
-    known: Mapping[TableName, str],
+    last_reported: Mapping[TableName, str],
     changed: Collection[TableName],
 ) -> frozenset[TableName]:
     """Return the tables to report: those whose state is not the one that Dagster shows, and those
     that changed, because Dagster shows their earlier evaluations as outdated. Of more than `_FEW`
     changed tables, only those that do not follow are reported again. Of new tables that follow,
     `_FEW` are reported now and the others by later runs."""
-    other = {table for table, digest in digests.items() if known.get(table, "") != digest}
-    few = len(changed) <= _FEW
-    again = {
-        table for table in changed if table in standings and (few or not standings[table].follows)
+    different = {
+        table for table, digest in digests.items() if last_reported.get(table, "") != digest
     }
-    new = [table for table in other - again if standings[table].follows and not known.get(table)]
-    return frozenset((other | again) - set(sorted(new)[_FEW:]))
+    is_few = len(changed) <= _FEW
+    evaluated_again = {
+        table
+        for table in changed
+        if table in standings and (is_few or not standings[table].follows)
+    }
+    new = [
+        table
+        for table in different - evaluated_again
+        if standings[table].follows and not last_reported.get(table)
+    ]
+    return frozenset((different | evaluated_again) - set(sorted(new)[_FEW:]))
 
 
 def _digest(standing: TableStanding) -> str:
     """Return a short text that stays the same as long as the table's state does."""
-    words = f"{standing.sentence}\n{standing.hint}"
-    return f"{standing.health} {hashlib.sha256(words.encode()).hexdigest()[:8]}"
+    text = f"{standing.sentence}\n{standing.hint}"
+    return f"{standing.health} {hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def ends_of(work: Workplace, numbers: Iterable[int]) -> dict[int, Position | None]:

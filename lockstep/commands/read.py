@@ -33,7 +33,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     table = table_name(arguments.table)
     if arguments.at and arguments.changes:
         raise UsageError(
-            "--at reads a mirror; a changelog has every change with its place.",
+            "--at applies to a mirror; a changelog has every change with its place.",
             hint="leave --at or --changes out",
         )
     place = place_option(arguments, "--at")
@@ -62,7 +62,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     for reader, why in values.get("refused", {}).items():
         context.say(f"# {reader}: {why}")
     for name, column in values["renamed"].items():
-        context.say(f"# column {name!r} is called {column!r} there")
+        context.say(f"# column {name!r} is called {column!r} in the Delta table")
     return Outcome(exits.DONE, values)
 
 
@@ -79,7 +79,7 @@ def _find(
     if len({table for _, table in matches}) > 1:
         tables = ", ".join(f"{table} of {source}" for source, table in matches)
         raise UsageError(
-            f"{name} may be several tables: {tables}.",
+            f"{name} matches several tables: {tables}.",
             hint="give the name of the table at the source, and --source NAME",
         )
     return matches[0] if matches else None
@@ -130,7 +130,9 @@ def describe(
         "table": str(table),
         "path": path,
         "changelog": str(lake / state.changelog),
-        "delta_version": next((e.delta_version for e in versions if e.table == table), None),
+        "delta_version": next(
+            (entry.delta_version for entry in versions if entry.table == table), None
+        ),
         "position": cursor.position if cursor else None,
         "state": state.condition.value,
         "refused": refusals(features),
@@ -224,9 +226,9 @@ def describe_changes(
     }
 
 
-_SESSION = "# with --packages io.delta:delta-spark_4.2_2.13:4.4.0, for Spark 4.2\n"
+_PACKAGES_COMMENT = "# with --packages io.delta:delta-spark_4.2_2.13:4.4.0, for Spark 4.2\n"
 
-_BY_AGE = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
+_AGE_SETTING = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
 """The setting by which Delta refuses a version whose commit is old, even if it was the newest
 version until recently."""
 
@@ -244,12 +246,12 @@ Polars 2.1). Spark and DuckDB's delta extension support all features of mirrors.
 def refusals(features: Collection[str]) -> dict[str, str]:
     """Return the readers that cannot read a table with these features, each with the reason."""
     names = {feature.partition("-")[0] for feature in features}  # typeWidening-preview
-    refusals = {}
+    reasons_by_reader = {}
     for reader, causes in _REFUSED.items():
         reasons = [cause for name, cause in causes.items() if name in names]
         if reasons:
-            refusals[reader] = f"it does not read this table: {' and '.join(reasons)}"
-    return refusals
+            reasons_by_reader[reader] = f"it does not read this table: {' and '.join(reasons)}"
+    return reasons_by_reader
 
 
 def table_snippets(
@@ -260,12 +262,12 @@ def table_snippets(
     at = "" if version is None else f", version={version}"
     setting, option, argument = "", "", ""
     if version is not None:
-        setting = f'spark.conf.set("{_BY_AGE}", "false")\n'
+        setting = f'spark.conf.set("{_AGE_SETTING}", "false")\n'
         option = f'.option("versionAsOf", {version})'
         argument = f", version => {version}"
     quoted = path.replace("'", "''")
     snippets = {
-        "Spark": f'{_SESSION}{setting}spark.read.format("delta"){option}.load({path!r})',
+        "Spark": f'{_PACKAGES_COMMENT}{setting}spark.read.format("delta"){option}.load({path!r})',
         "delta-rs": (
             "from deltalake import DeltaTable, QueryBuilder\n"
             f'QueryBuilder().register("t", DeltaTable({path!r}{at}))'
@@ -288,7 +290,10 @@ def changelog_snippets(source: str, table: str) -> dict[str, str]:
     """Return the code that reads all generations of a changelog as one relation with this
     package: a pyarrow.Table in the order of the changes, or a Spark DataFrame."""
     changelog = f"import lockstep\nlockstep.read_changelog({source!r}, {table!r})"
-    return {"Python": f"{changelog}.arrow()", "Spark": f"{_SESSION}{changelog}.spark(spark)"}
+    return {
+        "Python": f"{changelog}.arrow()",
+        "Spark": f"{_PACKAGES_COMMENT}{changelog}.spark(spark)",
+    }
 
 
 _FILE_SYSTEM: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
@@ -296,8 +301,8 @@ _FILE_SYSTEM: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 
 def store_lines(path: str, options: Mapping[str, str]) -> dict[str, str]:
     """Return by reader the lines that connect it with an S3 store, given `[lake.options]` as
-    written in lockstep.toml. None for a folder, nor for other stores, which readers find by their
-    environment."""
+    written in lockstep.toml. Empty for a folder, and for other stores, whose address readers
+    take from their environment."""
     scheme = path.partition("://")[0]
     if scheme not in ("s3", "s3a"):
         return {}

@@ -25,13 +25,14 @@ def fits(changelog: pa.Schema, version: SchemaVersion) -> bool:
     return joins(changelog, changelog_schema(version.shown_structure))
 
 
-def joins(changelog: pa.Schema, brought: pa.Schema) -> bool:
-    """Return whether a changelog with these columns can take files with the columns `brought`."""
+def joins(changelog: pa.Schema, new_columns: pa.Schema) -> bool:
+    """Return whether a changelog with these columns can take files with the columns
+    `new_columns`."""
     present = {folded(field.name): field for field in changelog}
     return all(
         (own := present.get(folded(field.name))) is None
         or (own.name == field.name and own.type == field.type)
-        for field in brought
+        for field in new_columns
     )
 
 
@@ -43,17 +44,18 @@ def next_generation(
 ) -> int:
     """Return the generation that holds the rows of a new structure.
 
-    That is the newest one of the versions `before`, as long as its columns can take the rows and it
-    shows the same of the table; otherwise the next one. A structure that no changelog can hold
-    begins none, and versions without a known structure have no rows that could be in the way.
-    `schema`: what the lake shows of the structure `source`, as `shown_as` says.
+    That is the newest generation of the versions `before` if its columns can hold the rows and
+    the policies show the same columns and rows as before; otherwise the next one. A structure that
+    no changelog can hold begins none. Versions whose structure is unknown are ignored, because no
+    rows were captured under them. `schema`: what the lake shows of the structure `source` under
+    the policies `shown_as`.
     """
     versions = [version for version in before if version.schema is not None]
     newest = max((version.generation for version in before), default=1)
     if schema is None:
         return newest
     try:
-        brought = _all_columns_of(row_structure(schema))
+        new_columns = _all_columns_of(row_structure(schema))
         structures = [
             _all_columns_of(version.shown_structure)
             for version in versions
@@ -63,14 +65,14 @@ def next_generation(
         return newest
     if source is not None and versions and versions[-1].generation == newest:
         last = versions[-1]
-        earlier, now = _shows(last.schema, last.shown_as), _shows(source, shown_as)
+        earlier, now = _shown_columns(last.schema, last.shown_as), _shown_columns(source, shown_as)
         if any(earlier[name] != now[name] for name in earlier.keys() & now.keys()):
             return newest + 1
-    return newest if all(joins(columns, brought) for columns in structures) else newest + 1
+    return newest if all(joins(columns, new_columns) for columns in structures) else newest + 1
 
 
-def _shows(schema: TableSchema | None, shown_as: ShownAs | None) -> dict[str, object]:
-    """Return what is shown of each column of a structure; under the name '', which rows are."""
+def _shown_columns(schema: TableSchema | None, shown_as: ShownAs | None) -> dict[str, object]:
+    """Return how each column of a structure is shown, and under the name '' which rows are."""
     columns = () if schema is None else schema.columns
     treatments: Sequence[Treatment] = [Fate.SHOWN] * len(columns)
     if shown_as is not None:
@@ -85,8 +87,8 @@ def _shows(schema: TableSchema | None, shown_as: ShownAs | None) -> dict[str, ob
 
 
 def _all_columns_of(structure: TableStructure) -> pa.Schema:
-    """Return all columns that images of a structure can have in a changelog, our own included:
-    a column of the table may have the name of one of ours."""
+    """Return all columns that images of a structure can have in a changelog, including
+    Lockstep's: a column of the table may have the name of one of those."""
     names = [column.name for column in structure.columns]
     return captured_schema(structure, updated=True).append(logged_field(names))
 

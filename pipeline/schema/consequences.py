@@ -87,11 +87,11 @@ class ConsequenceRule:
     by_policy: bool = False
 
 
-def _is(kind: str) -> Callable[[TableEffect], str | None]:
+def _if_kind(kind: str) -> Callable[[TableEffect], str | None]:
     return lambda effect: (effect.reason or kind) if effect.kind == kind else None
 
 
-def _changed(test: Callable[[TableEffect], str | None]) -> Callable[[TableEffect], str | None]:
+def _if_changed(test: Callable[[TableEffect], str | None]) -> Callable[[TableEffect], str | None]:
     return lambda effect: test(effect) if effect.kind == "changed" else None
 
 
@@ -122,7 +122,7 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
     ),
     ConsequenceRule(
         "created",
-        _is("created"),
+        _if_kind("created"),
         Action.CREATE,
         (
             "CREATE TABLE, also LIKE, AS SELECT",
@@ -133,7 +133,7 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
     ),
     ConsequenceRule(
         "dropped",
-        _is("dropped"),
+        _if_kind("dropped"),
         Action.DROP,
         (
             "DROP TABLE, DROP DATABASE; the old name of a RENAME",
@@ -144,12 +144,12 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
     ),
     ConsequenceRule(
         RENAMED,
-        _is("renamed"),
+        _if_kind("renamed"),
         Action.REREAD,
         (
             "RENAME TABLE, also several, swapped, across databases; ALTER TABLE … RENAME; the "
             "cut-over of gh-ost, pt-online-schema-change, spirit",
-            "names move together",
+            "all names move at once",
             "written into the folder of the new name, in one commit: copied from the mirror of the "
             "old name, or re-read if that is impossible",
             "each name keeps its own; a resnapshot row",
@@ -157,19 +157,19 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
     ),
     ConsequenceRule(
         "truncated",
-        _is("truncated"),
+        _if_kind("truncated"),
         Action.EMPTY,
         (
             "TRUNCATE TABLE",
             "no new version",
-            "emptied in order with the rows around it; as it was with truncates = ignore or "
+            "emptied in order with the rows around it; left as it is with truncates = ignore or "
             "deletes = ignore",
             "a truncate row, unless it is ignored",
         ),
     ),
     ConsequenceRule(
         NOT_FOLLOWED,
-        _is("not followed"),
+        _if_kind("not followed"),
         Action.QUARANTINED,
         (
             "not understood, or does not fit the history",
@@ -180,7 +180,7 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
     ),
     ConsequenceRule(
         "rows-without-events",
-        _is("dirty"),
+        _if_kind("dirty"),
         Action.QUARANTINED,
         (
             "partition TRUNCATE, DROP, EXCHANGE, and REORGANIZE of VALUES IN; IMPORT and DISCARD "
@@ -193,10 +193,11 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
     ),
     ConsequenceRule(
         "engine",
-        _changed(engine_changed),
+        _if_changed(engine_changed),
         Action.QUARANTINED,
         (
-            "ENGINE from one that is not captured, to or from one that stores rows differently",
+            "ENGINE = …, from an engine that is not captured, or to or from one that stores rows "
+            "differently",
             "new version",
             "quarantined; re-read with on_rewrite = resnapshot",
             "a resnapshot row where it is re-read",
@@ -205,7 +206,7 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
     ),
     ConsequenceRule(
         "values",
-        _changed(values_changed),
+        _if_changed(values_changed),
         Action.QUARANTINED,
         (
             "MODIFY, CHANGE, CONVERT that can change stored values: shorter, lossy character "
@@ -219,11 +220,11 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
     ),
     ConsequenceRule(
         "shape",
-        _changed(shape_changed),
+        _if_changed(shape_changed),
         Action.REREAD,
         (
-            "ALTER of a column that is hashed, masked, shown as another type, or used by rows; "
-            "ADD of one that rows uses",
+            "ALTER of a column that is hashed, masked, shown as another type, or used by the "
+            "setting rows; ADD of a column that rows uses",
             "new version",
             "re-read, as its settings show it",
             "a resnapshot row",
@@ -231,13 +232,13 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
     ),
     ConsequenceRule(
         "key",
-        _changed(key_changed),
+        _if_changed(key_changed),
         Action.REREAD,
         ("the primary key changes", "new version", "re-read under the new key", "a resnapshot row"),
     ),
     ConsequenceRule(
         PER_ROW,
-        _changed(differs_per_row),
+        _if_changed(differs_per_row),
         Action.REREAD,
         (
             "ADD COLUMN with an expression default, generated, AUTO_INCREMENT, a moment in the "
@@ -251,7 +252,7 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
     ),
     ConsequenceRule(
         "columns",
-        _changed(columns_changed),
+        _if_changed(columns_changed),
         Action.FOLLOW,
         (
             "ADD, DROP, RENAME COLUMN, CHANGE, MODIFY to a type that holds every old value, ENUM "
@@ -264,7 +265,7 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
     ),
     ConsequenceRule(
         "nothing",
-        lambda effect: effect.reason or "nothing of its rows changed",
+        lambda effect: effect.reason or "none of its rows changed",
         Action.NOTHING,
         (
             "indexes, comments, row format, defaults, visibility, CHECK, foreign keys, collations; "
@@ -281,7 +282,7 @@ PoliciesOf = Callable[[TableName], LakePolicies]
 """Returns the policies by which the lake follows a table of the source."""
 
 
-def _decided(effect: TableEffect, policies: LakePolicies) -> Consequence:
+def _consequence(effect: TableEffect, policies: LakePolicies) -> Consequence:
     for rule in RULES:
         reason = rule.applies(effect)
         if reason is not None:
@@ -301,7 +302,8 @@ def consequences(
     treated: Callable[[TableSchema], Mapping[str, str]] = lambda _: {},
 ) -> Mapping[TableName, Consequence]:
     """Return what a run does with each table after one statement. If the statement has several
-    effects on a table, the most severe wins; for renames, the last."""
+    effects on a table, the most severe wins; for renames, the last. `treated`: returns the columns
+    of a structure that a policy changes, with how it does."""
     strict = logged.context.mode(STRICT)
     moment = StatementMoment(logged.executed_at, zone_of(logged.context.time_zone))
     severity = list(Action).index
@@ -309,10 +311,10 @@ def consequences(
     if followed.not_understood is not None:
         for table in followed.not_understood.may_touch or ():
             effect = TableEffect(table, "not followed", followed.not_understood.reason)
-            outcome[table] = _decided(effect, policies_of(table))
+            outcome[table] = _consequence(effect, policies_of(table))
     for change in followed.effects:
         for effect in table_effects(change, strict=strict, moment=moment, treated=treated):
-            new = _decided(effect, policies_of(effect.table))
+            new = _consequence(effect, policies_of(effect.table))
             old = outcome.get(effect.table)
             moves = effect.kind in ("created", "dropped", "renamed")
             if old is None or moves or severity(new.action) > severity(old.action):

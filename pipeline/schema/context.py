@@ -58,13 +58,13 @@ class ServerDialect:
     @property
     def charset_resets(self) -> bool:
         """Return whether CHARACTER SET after COLLATE replaces the collation with the set's default,
-        as in MySQL up to 8.0.15, the last version of 8.0 that was tested. MySQL 9.7 and MariaDB
-        keep the COLLATE."""
+        as in MySQL up to 8.0.15; later versions of 8.0 were not tested. MySQL 9.7 and MariaDB keep
+        the COLLATE."""
         return not self.mariadb and self.version <= 80015
 
     @property
     def places_hidden(self) -> bool:
-        """Return whether the places of the hidden columns of indexes are known."""
+        """Return whether it is known where this server puts the hidden columns of indexes."""
         return places_known(self.version, mariadb=self.mariadb)
 
     @property
@@ -109,8 +109,8 @@ class StatementContext:
 
     @property
     def other_grammar(self) -> str | None:
-        """The sql_mode under which MariaDB gives names of types another meaning; None if neither of
-        them is set."""
+        """The mode, ORACLE or MAXDB, under which MariaDB gives names of types another meaning; None
+        if neither is set."""
         if self.facts.mariadb and self.mode(_ORACLE):
             return "ORACLE"
         return "MAXDB" if self.facts.mariadb and self.mode(_MAXDB) else None
@@ -124,14 +124,14 @@ class _Reader:
     at: int = 0
 
     def take(self, count: int) -> bytes:
-        piece = self.data[self.at : self.at + count]
-        if len(piece) != count:
+        content = self.data[self.at : self.at + count]
+        if len(content) != count:
             raise DamagedEvent(
                 "a QUERY event's status variables end in the middle of a value",
                 hint="look at that place with mysqlbinlog; the event was not recorded",
             )
         self.at += count
-        return piece
+        return content
 
     def integer(self, count: int) -> int:
         return int.from_bytes(self.take(count), "little")
@@ -141,9 +141,9 @@ class _Reader:
 
     def terminated(self) -> bytes:
         end = self.data.find(b"\0", self.at)
-        piece = self.take((end if end >= 0 else len(self.data)) - self.at)
+        content = self.take((end if end >= 0 else len(self.data)) - self.at)
         self.take(1)
-        return piece
+        return content
 
 
 _SKIPPED: Final = {3: 4, 7: 2, 8: 2, 9: 8, 10: 4, 14: 8, 15: 8, 19: 1, 20: 1, 21: 1, 129: 8}
@@ -178,7 +178,8 @@ def read_context(status: bytes, facts: ServerDialect, database: str = "") -> Sta
 
 
 def _variable(code: int, reader: _Reader, context: StatementContext) -> StatementContext:
-    """Read the value of one variable, and return the context with it."""
+    """Read the value of one variable, and return the context with it. The codes are those of
+    `Q_FLAGS2_CODE` (0) and its followers in the sources named above."""
     match code:
         case 0:
             flags = reader.integer(4)
@@ -252,12 +253,12 @@ def _charsets(reader: _Reader, context: StatementContext) -> StatementContext:
 
 
 def _preferred(reader: _Reader, context: StatementContext) -> StatementContext:
-    chosen = dict(context.charset_collations)
+    collations = dict(context.charset_collations)
     for _ in range(reader.integer(1)):
-        usual, meant = (_collation(reader.integer(2), context) for _ in range(2))
-        chosen[charset_of(usual) or usual] = meant
-    utf8mb4 = chosen.get("utf8mb4", context.utf8mb4_collation)
-    return replace(context, charset_collations=chosen, utf8mb4_collation=utf8mb4)
+        default, preferred = (_collation(reader.integer(2), context) for _ in range(2))
+        collations[charset_of(default) or default] = preferred
+    utf8mb4 = collations.get("utf8mb4", context.utf8mb4_collation)
+    return replace(context, charset_collations=collations, utf8mb4_collation=utf8mb4)
 
 
 def _collation(number: int, context: StatementContext) -> str:

@@ -23,7 +23,7 @@ from pipeline.schema.statements.row_changes import DELETE, INSERT, UPDATE
 from pipeline.table import TableName
 
 _VIRTUAL: Final = frozenset({"information_schema", "performance_schema"})
-_ACTS: Final = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
+_CHANGING_ACTIONS: Final = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +55,16 @@ def reached(
     captured: Callable[[TableName], bool],
     trusted: Callable[[TableName], bool],
 ) -> Verdict:
-    """Return which captured tables a statement changes where `schema` holds. `trusted`: tables for
-    which a person vouches that statements which change them change no others."""
+    """Return which captured tables a statement changes, if the server's structures are `schema`.
+    `trusted`: tables for which the configuration promises that a statement on them changes no other
+    tables."""
     if change.reason is not None:
         return Unknown(change.reason)
     if change.writes and all(trusted(table) for table, _ in change.writes):
         return Reaches({})
     closure = _Closure(schema, captured, trusted)
     try:
-        closure.follow(change, "it changes it")
+        closure.follow(change, "the statement changes it")
     except _CannotTell as error:
         return Unknown(str(error), change.writes[0][0] if change.writes else None)
     return Reaches(closure.reached)
@@ -113,11 +114,11 @@ class _Closure:
             for name in view.reads:
                 self._reads(name, own=name in view.own)
         elif not self._is_base(table) and not own:
-            raise _CannotTell(f"the history knows no table {table}")
+            raise _CannotTell(f"the schema history has no table {table}")
 
-    def _require_readable(self, code: RowCode, what: str) -> None:
+    def _require_readable(self, code: RowCode, name: str) -> None:
         if code.reason is not None:
-            raise _CannotTell(f"what {what} does is not known: {code.reason}")
+            raise _CannotTell(f"what {name} does is not known: {code.reason}")
 
     def _writes(self, table: TableName, kinds: Iterable[str], why: str) -> None:
         """Follow a table that is changed, and whatever changes with it."""
@@ -137,7 +138,7 @@ class _Closure:
                 self._reads(name, own=name in view.own)
             return
         if not self._is_base(table):
-            raise _CannotTell(f"the history knows no table {table}")
+            raise _CannotTell(f"the schema history has no table {table}")
         structure = self.schema.table(table)
         name = table if structure is None else structure.name
         if self.captured(name):
@@ -146,7 +147,7 @@ class _Closure:
             self._require_no_sequence(structure)
         self._follow_triggers(table, events)
         for child, child_events in self._children(table, events):
-            self._writes(child, child_events, f"a foreign key of it refers to {table}")
+            self._writes(child, child_events, f"its foreign key refers to {table}")
         if structure is not None and is_merge(structure.engine):
             for member in self._members(structure):
                 self._writes(member, events, f"it may be a part of {table}")
@@ -183,9 +184,9 @@ class _Closure:
                 if self.schema.fold(key.references) != folded:
                     continue
                 child_events = set[str]()
-                if DELETE in events and key.on_delete in _ACTS:
+                if DELETE in events and key.on_delete in _CHANGING_ACTIONS:
                     child_events.add(DELETE if key.on_delete == "CASCADE" else UPDATE)
-                if UPDATE in events and key.on_update in _ACTS:
+                if UPDATE in events and key.on_update in _CHANGING_ACTIONS:
                     child_events.add(UPDATE)
                 if child_events:
                     yield child.name, child_events

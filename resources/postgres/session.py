@@ -24,7 +24,7 @@ from resources.postgres.rows import Row
 Value = TypeVar("Value")
 
 _PAGE = 1000
-"""Rows that one statement inserts."""
+"""Largest number of rows that one statement inserts."""
 
 
 class Step:
@@ -58,14 +58,14 @@ class Step:
             return []
         text = query(name)
         fetch = "returning" in text
-        found = execute_values(self._cursor, text, rows, page_size=_PAGE, fetch=fetch)
-        return _rows(self._cursor, found) if fetch else []
+        returned = execute_values(self._cursor, text, rows, page_size=_PAGE, fetch=fetch)
+        return _rows(self._cursor, returned) if fetch else []
 
 
-def _rows(cursor: Cursor, found: Iterable[tuple[Any, ...]]) -> list[Row]:
+def _rows(cursor: Cursor, values: Iterable[tuple[Any, ...]]) -> list[Row]:
     """Return rows as dicts; psycopg2's own cursors for that take four times as long."""
     names = [column.name for column in cursor.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in found]
+    return [dict(zip(names, row, strict=True)) for row in values]
 
 
 class Session:
@@ -78,7 +78,7 @@ class Session:
     def __init__(self, target: LedgerAddress, connection: Connection | None = None) -> None:
         self.target = target
         self._connection = connection
-        self._turn = threading.RLock()
+        self._lock = threading.RLock()
         self._lost: set[Lease] = set()
 
     def lose(self, lease: Lease) -> None:
@@ -97,7 +97,7 @@ class Session:
 
     def all(self, name: str, /, **values: Any) -> list[Row]:
         """Return the rows of one statement, in a transaction of its own."""
-        with self._turn, translated(self.target):
+        with self._lock, translated(self.target):
             cursor, rows = self._begin(name, values, alone=True)
             cursor.close()
             return rows
@@ -106,7 +106,7 @@ class Session:
     def step(self, first: str, /, **values: Any) -> Iterator[tuple[Step, list[Row]]]:
         """Open a transaction, and yield it with the rows of its first statement. Commit after the
         block, or roll back if the block fails."""
-        with self._turn, translated(self.target):
+        with self._lock, translated(self.target):
             cursor, rows = self._begin(first, values, alone=False)
             try:
                 with cursor:
@@ -158,7 +158,7 @@ class Session:
 
     def close(self) -> None:
         """Close the connection; the session opens a new one when it is used again."""
-        with self._turn:
+        with self._lock:
             connection, self._connection = self._connection, None
             if connection is not None:
                 with suppress(psycopg2.Error):
@@ -174,7 +174,7 @@ class Books:
         """Source whose lock this ledger holds → statement and values → the rows as values."""
 
     def _kept(
-        self, of: Callable[[Row], Value], name: str, /, *, source: str, **values: Any
+        self, to_value: Callable[[Row], Value], name: str, /, *, source: str, **values: Any
     ) -> list[Value]:
         """Return the rows of one statement as values. While this ledger holds the source's lock,
         the statement runs again only after a write that may change its rows.
@@ -185,11 +185,11 @@ class Books:
         # A write replaces the dict: rows that were read before the write and are stored after it go
         # into the old dict, and are never returned again.
         answers = self._answers.get(source, {})
-        question = (name, repr(values))
-        if question not in answers:
+        key = (name, repr(values))
+        if key not in answers:
             rows = self._all(name, source=source, **values)
-            answers[question] = [of(row) for row in rows]
-        return [*answers[question]]
+            answers[key] = [to_value(row) for row in rows]
+        return [*answers[key]]
 
     def _all(self, name: str, /, **values: Any) -> list[Row]:
         return self._session.all(name, **values)
@@ -214,16 +214,16 @@ class Books:
             if (answers := self._answers.get(lease.source)) is not None:
                 # Other threads may add answers meanwhile: `copy` is atomic, a loop over it is not.
                 self._answers[lease.source] = {
-                    question: rows
-                    for question, rows in answers.copy().items()
-                    if changes is not None and question[0] not in changes
+                    key: rows
+                    for key, rows in answers.copy().items()
+                    if changes is not None and key[0] not in changes
                 }
 
     def _require_newest(self, lease: Lease, rows: Sequence[Row]) -> None:
         if [row["token"] for row in rows] != [lease.token]:
             raise LeaseLost(
                 f"Another run took over the source {lease.source!r}; "
-                "nothing of this one was recorded after that.",
+                "nothing of this run was recorded after that.",
                 hint="Let the other run finish; `lockstep status` shows it.",
             )
         self._session.require_not_lost(lease)

@@ -22,7 +22,7 @@ from pipeline.position import Coordinates, LogFile
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _THREAD_SPECIFIC = 0x4
-_LOAD_HEAD = 13
+_LOAD_QUERY_BYTES = 13
 _MAX_NUMBER = (1 << 63) - 1
 _LAST_MOMENT = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 
@@ -117,8 +117,9 @@ def _signed(value: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MariaDbGtid:
-    """MariaDB's GTID event: domain, number, whether a lone statement follows, and the XID
-    of an XA transaction that begins (`prepares`) or ends with it."""
+    """MariaDB's GTID event: domain, number, whether it belongs to a single statement that
+    commits by itself (`standalone`), and the XID of an XA transaction, which is prepared
+    (`prepares`) or ended."""
 
     domain: int
     number: int
@@ -128,8 +129,8 @@ class MariaDbGtid:
 
 
 def read_mariadb_gtid(event: Event) -> MariaDbGtid:
-    """Number 8, domain 4, flags 1; with flag 0x02 a commit id of 8 bytes; with 0x40
-    (prepared) or 0x80 (completed) an XID: format id 4, two lengths 1 each, gtrid, bqual.
+    """Read a GTID event: number 8, domain 4, flags 1; with flag 0x02 a commit id of 8 bytes; with
+    0x40 (prepared) or 0x80 (completed) an XID: format id 4, two lengths 1 each, gtrid, bqual.
     (`Gtid_log_event` in MariaDB's `sql/log_event.h`.)"""
     reader = Reader(event.body, "a GTID event")
     number, domain, flags = reader.integer(8), reader.integer(4), reader.integer(1)
@@ -199,14 +200,14 @@ def read_query(event: Event) -> Query:
     error = reader.integer(2)
     status_length = reader.integer(2)
     if event.type is EventType.EXECUTE_LOAD_QUERY:
-        reader.take(_LOAD_HEAD)
+        reader.take(_LOAD_QUERY_BYTES)
     status = reader.take(status_length)
     database = reader.take(database_length)
     reader.take(1)
     raw = reader.rest()
     thread_specific = bool(event.flags & _THREAD_SPECIFIC)
-    names = _text(database), _text(raw)
-    return Query(*names, status, raw, event.timestamp, thread_specific, error)
+    texts = _text(database), _text(raw)
+    return Query(*texts, status, raw, event.timestamp, thread_specific, error)
 
 
 _GTID_FLAGS, _COLLATIONS = 0x82, 0x83
