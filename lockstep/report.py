@@ -21,7 +21,7 @@ def difference_lines(table: TableDifference) -> Iterator[str]:
     """Yield the first rows that differ between MySQL and the lake, and the number of the others."""
     count = table.only_in_source + table.only_in_lake + table.different
     sides = {"MySQL": "source", "the lake": "lake"}
-    yield from row_lines(table.rows, count, sides, before=f"{table.table}: ")
+    yield from row_lines(table.rows, count, sides, prefix=f"{table.table}: ")
 
 
 def row_lines(
@@ -29,14 +29,14 @@ def row_lines(
     count: int,
     sides: Mapping[str, str],
     *,
-    before: str,
+    prefix: str,
     indent: str = "  ",
 ) -> Iterator[str]:
     """Yield the first of `count` rows that differ, and the number of the others. `sides` maps a
     side's name to the row's attribute with its values, which are None unless requested."""
     for row in rows[:_ROWS]:
         columns = f" ({', '.join(row.columns)})" if row.columns else ""
-        yield f"{before}{row.kind}: {row.key}{columns}"
+        yield f"{prefix}{row.kind}: {row.key}{columns}"
         for side, attribute in sides.items():
             values: Mapping[str, str] | None = getattr(row, attribute)
             if values:
@@ -44,29 +44,29 @@ def row_lines(
                 yield f"{indent}{side}: {pairs}"
     more = count - len(rows[:_ROWS])
     if more > 0:
-        yield f"{before}{more:,} more"
+        yield f"{prefix}{more:,} more"
 
 
 def partial_lines(tables: Sequence[Extent]) -> Iterator[str]:
-    """Yield what is missing of tables that the lake has only a part of. Tables that begin at the
+    """Yield what is missing from tables that are only partly in the lake. Tables that begin at the
     same place share a line."""
-    extents_of: dict[str, list[Extent]] = {}
+    by_sentence: dict[str, list[Extent]] = {}
     for table in tables:
-        extents_of.setdefault(table.sentence, []).append(table)
-    for sentence, extents in extents_of.items():
+        by_sentence.setdefault(table.sentence, []).append(table)
+    for sentence, extents in by_sentence.items():
         yield f"  {', '.join(str(extent.table) for extent in extents)}: {sentence}"
         yield f"    hint: {extents[0].hint}"
 
 
 def show_stopped(context: CommandContext, tables: Sequence[Quarantine]) -> None:
     """Print stopped tables. Those that stopped at one place for one reason share a line."""
-    alike: dict[tuple[str, str, str], list[Quarantine]] = {}
+    groups: dict[tuple[str, str, str], list[Quarantine]] = {}
     for table in tables:
-        alike.setdefault((STOPPED_BY[table.by], table.position, table.reason), []).append(table)
-    for (who, position, reason), quarantines in alike.items():
-        are = "is" if len(quarantines) == 1 else "are"
-        names = listed([quarantine.table for quarantine in quarantines])
-        context.say(f"{names} {are} stopped by {who} at {position}: {reason}")
+        groups.setdefault((STOPPED_BY[table.by], table.position, table.reason), []).append(table)
+    for (who, position, reason), quarantines in groups.items():
+        verb = "is" if len(quarantines) == 1 else "are"
+        table_names = listed([quarantine.table for quarantine in quarantines])
+        context.say(f"{table_names} {verb} stopped by {who} at {position}: {reason}")
         hints = list(dict.fromkeys(quarantine.hint for quarantine in quarantines))
         if len(hints) > NAMED:
             hints[NAMED:] = [f"{len(hints) - NAMED} more: `lockstep status` shows all of them"]
@@ -119,11 +119,11 @@ def counted(count: int, thing: str, things: str = "") -> str:
 
 
 def origin_values(origin: FromChangelog) -> dict[str, Any]:
-    """Return what a mirror is written from without MySQL: the version that it begins with, None if
-    the table was empty there, and the batches of its changelog."""
-    base = "mirror", "delta_version", "last_batch as batch"
+    """Return what a mirror is rebuilt from when MySQL is not read: the mirror's version that the
+    changes are applied to (None if the table was empty then), and the changelog's batches."""
+    names = "mirror", "delta_version", "last_batch as batch"
     return {
-        "base": origin.base and parts(origin.base, *base),
+        "base": origin.base and parts(origin.base, *names),
         "batches": [part.batch for part in origin.parts],
         "row_images": origin.images,
     }

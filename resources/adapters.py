@@ -1,5 +1,5 @@
-"""The adapters of one lockstep.toml: which one implements which port, when it is opened, and that
-it is closed.
+"""The adapters of one lockstep.toml: which adapter implements which port, and when it is opened and
+closed.
 
 Each is opened at its first use. A process has one `Adapters` for a configuration, because it can
 have only one Spark.
@@ -54,7 +54,7 @@ class Adapters:
         with suppress(LockstepError):
             settle_for(self._settings.lake_path())
 
-        def open_quietly() -> None:
+        def open_in_background() -> None:
             from pipeline.runs.expect import expected_log
 
             with suppress(LockstepError):
@@ -66,7 +66,7 @@ class Adapters:
                         self.lake().mirrors.prepare(expected)
                         return
 
-        threading.Thread(target=open_quietly, name="lockstep-warm", daemon=True).start()
+        threading.Thread(target=open_in_background, name="lockstep-warm", daemon=True).start()
 
     def ledger(self) -> Ledger:
         """Return the ledger, opened at the first call. `LedgerUnavailable`, `LedgerNewer` or
@@ -112,8 +112,10 @@ class Adapters:
         )
         address = settings.read_from()
         replica = None if address is None else replace(primary, host=address[0], port=address[1])
-        address = settings.standby()
-        standby = None if address is None else replace(primary, host=address[0], port=address[1])
+        standby_address = settings.standby()
+        standby = None
+        if standby_address is not None:
+            standby = replace(primary, host=standby_address[0], port=standby_address[1])
         plan = settings.plan()
         if not plan.shaped:
             return MySqlServer(primary, standby=standby, read_from=replica)

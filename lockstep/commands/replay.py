@@ -89,11 +89,11 @@ def replay_lines(report: ReplayReport, *, planned: bool) -> Iterator[str]:
     for segment in report.segments:
         if segment.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
             yield _segment_line(segment, committed=report.committed)
-            yield from row_lines(segment.rows, segment.wrong, _SIDES, before="  ", indent="    ")
+            yield from row_lines(segment.rows, segment.wrong, _SIDES, prefix="  ", indent="    ")
     for healed in report.mirrors:
         yield _mirror_line(healed, committed=report.committed)
         wrong = healed.wrong if healed.rows else 0
-        yield from row_lines(healed.rows, wrong, _SIDES, before="  ", indent="    ")
+        yield from row_lines(healed.rows, wrong, _SIDES, prefix="  ", indent="    ")
     if not report.committed:
         yield "nothing was written (--compare)"
 

@@ -25,8 +25,8 @@ def _setup(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     from pipeline.binlog.arrays.compiled import cache_folder
     from resources.mysql.rehearsal import rehearse
 
-    spark = {} if arguments.no_java else _spark(arguments, context)
-    context.say("the engine: compiled once, which takes half a minute")
+    spark = {} if arguments.no_java else _prepare_spark(arguments, context)
+    context.say("the engine (binlog decoding): compiled once, which takes half a minute")
     begin = perf_counter()
     rehearse()
     folder = cache_folder()
@@ -35,7 +35,7 @@ def _setup(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     return Outcome(exits.DONE, {**spark, "compiled": folder})
 
 
-def _spark(arguments: argparse.Namespace, context: CommandContext) -> dict[str, Any]:
+def _prepare_spark(arguments: argparse.Namespace, context: CommandContext) -> dict[str, Any]:
     from resources.lake.jars import DELTA, S3, bring_jars, class_path, jars_folder
     from resources.lake.java import java_or_refuse, make_archive
     from resources.lake.log_store import log_store_jar
@@ -43,14 +43,14 @@ def _spark(arguments: argparse.Namespace, context: CommandContext) -> dict[str, 
     try:
         java = java_or_refuse(os.environ)
     except JavaMissing as error:
-        remote = "if Spark is a server elsewhere: `lockstep setup --no-java`"
-        raise JavaMissing(error.message, hint=f"{error.hint}; {remote}") from error
+        without_java = "if Spark is a server elsewhere: `lockstep setup --no-java`"
+        raise JavaMissing(error.message, hint=f"{error.hint}; {without_java}") from error
     context.say(f"Java {java.major}: {java.program}")
     folder = jars_folder(sys.prefix)
     settings = None if arguments.ivy_settings is None else Path(arguments.ivy_settings)
     locks = (DELTA, S3) if arguments.extra else (DELTA,)
     fetched = bring_jars(folder, *locks, java=java.program, settings=settings)
-    context.say(f"jars of Delta Lake{' and for s3' * len(locks[1:])}: {len(fetched)} fetched")
+    context.say(f"jars of Delta Lake{' and for s3' if S3 in locks else ''}: {len(fetched)} fetched")
     archived = make_archive(folder, (*class_path(folder), log_store_jar()), java)
     state = "made" if archived else "exists"
     context.say(f"the class-data archive, with which Spark starts faster: {state}")

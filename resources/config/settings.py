@@ -22,7 +22,7 @@ from resources.lake.paths import LakePath, lake_path
 from resources.lake.settings import is_local
 
 SHORTEST_KEY: Final = 16
-"""Smallest number of bytes of a key that is hard to guess."""
+"""Smallest allowed number of bytes of a key: a shorter one can be guessed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Settings:
 
     @property
     def sources(self) -> tuple[SourceSettings, ...]:
-        return tuple(SourceSettings(part, self.folder) for part in self.file.sources)
+        return tuple(SourceSettings(section, self.folder) for section in self.file.sources)
 
     def source(self, name: str) -> SourceSettings:
         """Return the source of that name; `ConfigurationError` if there is none."""
@@ -57,10 +57,10 @@ class Settings:
 
     def lake_path(self) -> LakePath:
         """Return the lake's folder, or its prefix in an object store, without accessing it."""
-        part = self.file.lake
-        options = {name: resolve(value, self.folder) for name, value in part.options.items()}
+        section = self.file.lake
+        options = {name: resolve(value, self.folder) for name, value in section.options.items()}
         try:
-            return lake_path(resolve(part.path, self.folder), self.folder, options)
+            return lake_path(resolve(section.path, self.folder), self.folder, options)
         except ValueError as error:
             raise ConfigurationError(
                 f"lake: {error}.", hint="correct path and options under [lake]"
@@ -72,22 +72,24 @@ class Settings:
 
     def upkeep(self, *, purge: bool = False) -> UpkeepPolicy:
         """Return the policy of upkeep. `purge`: rewrite every file that still has deleted rows."""
-        part = self.file.upkeep
-        keep = None if part.keep_changes is None else timedelta(seconds=part.keep_changes)
-        return UpkeepPolicy(part.small_files, part.file_size, part.deleted_share, purge, keep)
+        section = self.file.upkeep
+        keep = None if section.keep_changes is None else timedelta(seconds=section.keep_changes)
+        return UpkeepPolicy(
+            section.small_files, section.file_size, section.deleted_share, purge, keep
+        )
 
     def privacy_key(self) -> PrivacyKey | None:
         """Return the key that values are hashed with; None without [privacy]."""
-        part = self.file.privacy
-        if part is None:
+        section = self.file.privacy
+        if section is None:
             return None
-        secret = resolve(part.key, self.folder)
+        secret = resolve(section.key, self.folder)
         if len(secret.encode()) < SHORTEST_KEY:
             raise ConfigurationError(
                 f"the key under [privacy] has fewer than {SHORTEST_KEY} bytes",
                 hint="make one with `openssl rand -base64 32`",
             )
-        return PrivacyKey(secret.encode(), replaces=part.replaces)
+        return PrivacyKey(secret.encode(), replaces=section.replaces)
 
     def ledger_dsn(self) -> str:
         """Return `embedded`, or a Postgres DSN, which may contain a password."""
@@ -101,7 +103,8 @@ class Settings:
         return parse_reference(page_address, address, self.folder, "dagster.webserver")
 
     def lineage_transport(self) -> dict[str, Any]:
-        """Return the transport for the OpenLineage client; empty if the client looks for one."""
+        """Return the transport for the OpenLineage client; empty if the client's own
+        configuration names it."""
         section = self.file.lineage
         return {} if section is None else resolved_transport(section.transport, self.folder)
 
@@ -117,12 +120,16 @@ class Settings:
         return {key: resolve(value, self.folder) for key, value in self.file.spark.items()}
 
     def catalog_address(self) -> tuple[str, str, str]:
-        """Return the catalog's address, name and token; '' for those that it does not have."""
-        part = self.file.catalog
-        if part is None:
+        """Return the catalog's address, name and token; '' for those that are not configured."""
+        section = self.file.catalog
+        if section is None:
             return "", "", ""
-        uri = parse_reference(part.address, part.uri, self.folder, "catalog") if part.uri else ""
-        name, token = (resolve(value or "", self.folder) for value in (part.name, part.token))
+        uri = (
+            parse_reference(section.address, section.uri, self.folder, "catalog")
+            if section.uri
+            else ""
+        )
+        name, token = (resolve(value or "", self.folder) for value in (section.name, section.token))
         return uri, name, token
 
     @property

@@ -46,6 +46,7 @@ def start_place(text: str) -> Place:
 
 
 def table_pattern(text: str) -> str:
+    """Return the text if it is a pattern for tables, or a reference to one."""
     if not is_reference(text) and not all(text.partition(".")):
         raise ValueError(f"{text!r} is not a pattern such as shop.* (database.table)")
     return text
@@ -81,7 +82,7 @@ Pattern = Annotated[Text, AfterValidator(table_pattern)]
 
 
 def one_or_more(value: object) -> object:
-    """Return a list; a single text becomes a list of one."""
+    """Return the value; a single text as a list of one."""
     return [value] if isinstance(value, str) else value
 
 
@@ -90,7 +91,7 @@ _SECONDS = {None: 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def duration_in_seconds(value: object) -> object:
-    """Return the seconds of `"90s"`, `"5m"` or a number of seconds."""
+    """Return a duration in seconds: 300 for `"5m"`; a number is returned as it is."""
     if not isinstance(value, str):
         return value
     match = _DURATION.fullmatch(value.strip())
@@ -101,7 +102,9 @@ def duration_in_seconds(value: object) -> object:
 
 def without_literal_secrets(options: dict[str, str]) -> dict[str, str]:
     """Return the options; `AboutKey` if the name of one suggests that its value is a secret."""
-    literal = sorted(k for k, v in options.items() if is_sensitive(k) and not is_reference(v))
+    literal = sorted(
+        name for name, value in options.items() if is_sensitive(name) and not is_reference(value)
+    )
     if literal:
         raise AboutKey(
             literal[0],
@@ -116,7 +119,7 @@ _UNITS = {None: 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB"
 
 
 def size_in_bytes(value: object) -> object:
-    """Return the bytes of `"4GiB"` or a number of bytes."""
+    """Return a size in bytes: 1024 for `"1KiB"`; a number is returned as it is."""
     if not isinstance(value, str):
         return value
     match = _SIZE.fullmatch(value.strip())
@@ -142,7 +145,7 @@ def host_and_port(text: str) -> tuple[str, int]:
     match = _ADDRESS.fullmatch(text)
     port = int(match["port"] or 3306) if match else 0
     if match is None or not 1 <= port <= 65_535:
-        raise ValueError(f"{text!r} is not a host, or a host and a port such as db2:3306")
+        raise ValueError(f"{text!r} is not a host, nor a host with a port such as db2:3306")
     return match["host"].strip("[]"), port
 
 

@@ -78,16 +78,18 @@ def bring_jars(folder: Path, *locks: str, java: Path, settings: Path | None = No
         return []
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as scratch:
-        fetched = Path(scratch)
-        _resolve(wanted, fetched, java, settings)
-        damaged = unsound(fetched, wanted)
+        fetch_folder = Path(scratch)
+        _resolve(wanted, fetch_folder, java, settings)
+        damaged = unsound(fetch_folder, wanted)
         if damaged:
             raise SetupIncomplete(
-                f"{damaged[0].file_name} was downloaded with other content than is locked for it",
-                hint="check what answers for Maven Central here, then run `lockstep setup` again",
+                f"{damaged[0].file_name} was downloaded, but its SHA-256 is not the one in "
+                "the lock file",
+                hint="check which server answers for Maven Central on this network, then run "
+                "`lockstep setup` again",
             )
         for jar in wanted:
-            (fetched / jar.file_name).replace(folder / jar.file_name)
+            (fetch_folder / jar.file_name).replace(folder / jar.file_name)
     return wanted
 
 
@@ -95,17 +97,17 @@ def _resolve(jars: Iterable[Jar], target: Path, java: Path, settings: Path | Non
     """Download `jars`, without their dependencies, by Ivy from pyspark's own jars."""
     ivy_file = target / "ivy.xml"
     ivy_file.write_text(_ivy_module(jars), encoding="utf-8")
-    own = files("resources.lake").joinpath("ivysettings.xml")
+    own_settings = files("resources.lake").joinpath("ivysettings.xml")
     settings_file = target / "ivysettings.xml"
-    settings_file.write_bytes(settings.read_bytes() if settings else own.read_bytes())
+    settings_file.write_bytes(settings.read_bytes() if settings else own_settings.read_bytes())
     command = [
         *(str(java), "-cp", str(_ivy_jar()), "org.apache.ivy.Main"),
         *("-settings", str(settings_file), "-cache", str(target / "cache")),
         *("-ivy", str(ivy_file), "-types", "jar"),
         *("-retrieve", f"{target}/[artifact]-[revision].[ext]"),
     ]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    if answer.returncode != 0:
+    ivy = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ivy.returncode != 0:
         raise SetupIncomplete(
             "Java's jars could not be downloaded from Maven Central",
             hint="check the network, then run `lockstep setup` again; for a mirror of Maven "

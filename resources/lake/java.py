@@ -61,15 +61,15 @@ def java_or_refuse(environment: Mapping[str, str]) -> Java:
 
 
 @cache
-def _usable(program: Path, _changed: int) -> Java:
-    """Return the program as a usable Java; each program is asked once until it changes."""
+def _usable(program: Path, _modified_at: int) -> Java:
+    """Return the program as a usable Java; a program is run again only after its file changed."""
     try:
-        answer = subprocess.run(
+        result = subprocess.run(
             [str(program), "-version"], capture_output=True, text=True, check=True, timeout=30
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise JavaMissing(f"{program} does not run", hint=CURE) from error
-    description = (answer.stderr + answer.stdout).strip()
+    description = (result.stderr + result.stdout).strip()
     version = _VERSION.search(description)
     if version is None:
         raise JavaMissing(f"{program} does not print its version", hint=CURE)
@@ -81,32 +81,32 @@ def _usable(program: Path, _changed: int) -> Java:
 
 def archive_path(jars: Path, class_path: Sequence[Path], java: Java) -> Path:
     """Return the path of the archive of this Java and these jars, whether or not it exists."""
-    identity = "\n".join([java.description, *map(_jar, class_path)])
+    identity = "\n".join([java.description, *map(_jar_identity, class_path)])
     return jars.parent / f"classes-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
 
 
-def _jar(path: Path) -> str:
+def _jar_identity(path: Path) -> str:
     if not path.is_file():
         return str(path)
-    facts = path.stat()
-    return f"{path} {facts.st_size} {int(facts.st_mtime)}"
+    status = path.stat()
+    return f"{path} {status.st_size} {int(status.st_mtime)}"
 
 
 def make_archive(jars: Path, class_path: Sequence[Path], java: Java) -> bool:
-    """Create the archive unless it exists; return whether one was created. A separate Spark writes
-    and merges a small table, and dumps the classes that it used when it ends. A failure is no
-    error, since it only costs speed."""
+    """Create the archive unless it exists; return whether one was created. A separate Spark
+    process writes and merges a small table; when it ends, Java dumps the classes that it used. A
+    failure is no error, since it only costs speed."""
     target = archive_path(jars, class_path, java)
     if target.is_file():
         return False
     with tempfile.TemporaryDirectory(prefix="lockstep-archive-") as scratch:
         unfinished = target.with_name(f".{target.name}.{os.getpid()}")
-        answer = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-m", "resources.lake.rehearsal", scratch, str(unfinished)],
             capture_output=True,
             check=False,
         )
-        if answer.returncode != 0 or not unfinished.is_file():
+        if result.returncode != 0 or not unfinished.is_file():
             unfinished.unlink(missing_ok=True)
             return False
         for old in target.parent.glob("classes-*.jsa"):

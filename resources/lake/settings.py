@@ -18,7 +18,8 @@ from resources.lake.paths import LakePath, ObjectPath
 _GIB = 1024**3
 
 SECOND_COMPILER_PAYS = 256 * 1024**2
-"""Bytes of log from which on Java's second compiler makes a run faster (benchmarks/README.md)."""
+"""Smallest size of the log, in bytes, at which Java's second compiler makes a run faster
+(benchmarks/README.md)."""
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 
@@ -51,10 +52,10 @@ class SparkSettings:
     """Everything that determines the configuration of a Spark process.
 
     `user` is the `[spark]` table. `class_path` are Delta's jars and ours; `last_jars` come after
-    all others, since the class-data archive, if there is one, is valid for class paths that begin
-    as its own. `scratch` is a folder of this process, removed with it; `store` are Hadoop's
-    settings of the lake's object store. `log_bytes`: the size of the log that will be written, as
-    far as known.
+    all others, because a class-data archive is valid only for class paths that begin with those it
+    was made for. `scratch` is a folder of this process, removed with it; `store` are Hadoop's
+    settings of the lake's object store. `log_bytes`: the size of the binary log whose changes
+    will be written, as far as known.
     """
 
     user: Mapping[str, str]
@@ -116,8 +117,8 @@ class SparkSettings:
 
     def _java_options(self) -> str:
         # Most runs end before Java's second compiler (C2) pays. Without it, the start and the first
-        # two writes take 8.4 s of processor time instead of 17. Even a server with few changes a
-        # minute has spent more on it after sixty runs than it has saved. A user's
+        # two writes take 8.4 s of processor time instead of 17. Even a Spark server that
+        # gets a few changes a minute has not regained that time after sixty runs. A user's
         # -XX:TieredStopAtLevel comes later and wins.
         options = [
             f"-XX:TieredStopAtLevel={4 if self.log_bytes >= SECOND_COMPILER_PAYS else 1}",
@@ -172,7 +173,7 @@ SCHEMES: Final = ("s3", "s3a")
 HADOOP: Final = "3.5.0"
 """The version of Hadoop in pyspark, and of S3A in jars-s3.lock."""
 
-_CLASS: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+_FILE_SYSTEM: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 SAME: Final = {
     "endpoint": "endpoint",
     "region": "endpoint.region",
@@ -181,7 +182,7 @@ SAME: Final = {
     "session_token": "session.token",
 }
 """Options of the lake → Hadoop's names for them, below `fs.s3a.`."""
-_AUTH: Final = "org.apache.hadoop.fs.s3a"
+_PROVIDERS: Final = "org.apache.hadoop.fs.s3a"
 
 
 def store_settings(lake: LakePath | None) -> dict[str, str]:
@@ -204,17 +205,17 @@ def store_settings(lake: LakePath | None) -> dict[str, str]:
     provider = _provider(options)
     if provider is not None:
         settings["aws.credentials.provider"] = provider
-    names = {f"spark.hadoop.fs.s3a.{name}": value for name, value in settings.items()}
-    return {f"spark.hadoop.fs.{scheme}.impl": _CLASS for scheme in SCHEMES} | names
+    spark_settings = {f"spark.hadoop.fs.s3a.{name}": value for name, value in settings.items()}
+    return {f"spark.hadoop.fs.{scheme}.impl": _FILE_SYSTEM for scheme in SCHEMES} | spark_settings
 
 
 def _provider(options: Mapping[str, str]) -> str | None:
-    """Return the class that provides credentials; None: S3A finds those of the environment
+    """Return the class that provides credentials; None if S3A is to find those of the environment
     itself."""
     if options.get("skip_signature") == "true":
-        return f"{_AUTH}.AnonymousAWSCredentialsProvider"
+        return f"{_PROVIDERS}.AnonymousAWSCredentialsProvider"
     if "session_token" in options:
-        return f"{_AUTH}.TemporaryAWSCredentialsProvider"
+        return f"{_PROVIDERS}.TemporaryAWSCredentialsProvider"
     if "access_key_id" in options:
-        return f"{_AUTH}.SimpleAWSCredentialsProvider"
+        return f"{_PROVIDERS}.SimpleAWSCredentialsProvider"
     return None

@@ -16,8 +16,8 @@ wrapped (RFC 3394, AES key wrap) by a key derived from that. A file is a sequenc
     tag         16 bytes
 
 The nonce is the piece's index, 12 bytes, little-endian; no index is used twice. The tag also
-authenticates the file's name and whether the piece is the last one, which is empty and written when
-the file is sealed. So missing, exchanged and foreign pieces are detected.
+authenticates the file's name and whether the piece is the last one. Sealing a file appends an empty
+last piece. So missing, exchanged and foreign pieces are detected.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ from resources.lake.storage import lake_errors, make_durable, make_durable_folde
 from resources.private import make_private
 
 _PIECE_BYTES: Final = 1 << 20
-"""Written bytes are encrypted once there are so many of them, or when they are read."""
+"""Number of written bytes that are collected before they are encrypted; a read or the seal encrypts
+them earlier."""
 
 _LENGTH: Final = struct.Struct("<I")
 _TAG_BYTES: Final = 16
@@ -137,10 +138,10 @@ class FileSpool:
         except InvalidUnwrap:
             pass
         raise ConfigurationError(
-            f"A prepared XA transaction waits in {file.path}, whose key is wrapped by another "
-            "privacy key than that of the settings.",
-            hint="set the key under [privacy] with which the transaction was read; replace it once "
-            "XA RECOVER lists nothing at the server and a run has read up to there",
+            f"A prepared XA transaction waits in {file.path}, whose key is wrapped by a "
+            "privacy key other than the configured one.",
+            hint="set the key under [privacy] with which the transaction was read; replace it "
+            "once XA RECOVER lists nothing at the server and a later run has captured the log",
         )
 
     def _downloaded(self, path: ObjectPath) -> int:
@@ -188,7 +189,7 @@ class DiskEventFile:
         self._cipher = AESGCM(self._key)
         self._name = path.name.encode() if named else b""
         self._digest = hashlib.sha256() if named and key is None else None
-        self._waiting = bytearray()
+        self._not_encrypted = bytearray()
         self._begins: list[int] = []
         self._places: list[int] = []
         """For each piece, the offset of its plaintext in the content, and of its ciphertext."""
@@ -199,8 +200,8 @@ class DiskEventFile:
         view = memoryview(data).cast("B") if len(data) else memoryview(b"")
         self.size += len(view)
         with lake_errors(self.path):
-            if len(self._waiting) + len(view) < _PIECE_BYTES:
-                self._waiting += view
+            if len(self._not_encrypted) + len(view) < _PIECE_BYTES:
+                self._not_encrypted += view
                 return
             self._flush()
             for at in range(0, len(view), _PIECE_BYTES):
@@ -225,7 +226,7 @@ class DiskEventFile:
         """Close the file; closing it again has no effect."""
         self._release()
         self._descriptor = -1
-        self._waiting.clear()
+        self._not_encrypted.clear()
         self._decrypted = (-1, b"")
 
     def seal(self) -> WaitingFile:
@@ -273,16 +274,16 @@ class DiskEventFile:
     # -- pieces --------------------------------------------------------------------------------
 
     def _flush(self) -> None:
-        if self._waiting:
-            self._append(memoryview(bytes(self._waiting)))
-            self._waiting.clear()
+        if self._not_encrypted:
+            self._append(memoryview(bytes(self._not_encrypted)))
+            self._not_encrypted.clear()
 
     def _append(self, data: memoryview, *, last: bool = False) -> None:
         """Encrypt and write the next piece."""
         index, begin = len(self._begins), self._begins[-1] if self._begins else 0
         begin += self._length(index - 1) if index else 0
-        sealed = self._cipher.encrypt(_nonce(index), data, self._authenticated(last=last))
-        stored = _LENGTH.pack(len(data)) + sealed
+        ciphertext = self._cipher.encrypt(_nonce(index), data, self._associated_data(last=last))
+        stored = _LENGTH.pack(len(data)) + ciphertext
         if self._digest is not None:
             self._digest.update(stored)
         # Noted before it is written: even if writing fails, this nonce must never be used again.
@@ -296,9 +297,11 @@ class DiskEventFile:
     def _piece(self, index: int, *, last: bool = False) -> bytes:
         """Return a piece decrypted; the last one is kept for the reads that follow."""
         if self._decrypted[0] != index:
-            sealed = self._stored_bytes(self._places[index], self._length(index) + _TAG_BYTES)
+            ciphertext = self._stored_bytes(self._places[index], self._length(index) + _TAG_BYTES)
             try:
-                data = self._cipher.decrypt(_nonce(index), sealed, self._authenticated(last=last))
+                data = self._cipher.decrypt(
+                    _nonce(index), ciphertext, self._associated_data(last=last)
+                )
             except InvalidTag as error:
                 raise _lost(self.path, "is not what was written to it") from error
             self._decrypted = (index, data)
@@ -310,7 +313,7 @@ class DiskEventFile:
         end = following[0] - _LENGTH.size if following else self._stored
         return end - self._places[index] - _TAG_BYTES
 
-    def _authenticated(self, *, last: bool) -> bytes:
+    def _associated_data(self, *, last: bool) -> bytes:
         """Return the associated data of a piece's tag."""
         return self._name + bytes([last])
 

@@ -29,7 +29,7 @@ COMPLETE = "complete"
 _GONE = "s.`_change_type` = 'delete'"
 _PRESENT = "s.`_change_type` <> 'delete'"
 _COMPLETES = f"s.`_change_type` = '{COMPLETE}'"
-_NONE: Mapping[str, str] = MappingProxyType({})
+_NO_COLUMNS: Mapping[str, str] = MappingProxyType({})
 
 
 def quoted(name: str) -> str:
@@ -44,7 +44,7 @@ def merge_statement(
     source_columns: Sequence[str],
     key: Sequence[str],
     bounds: Sequence[tuple[str, str, str]],
-    keeps: Mapping[str, str] = _NONE,
+    keeps: Mapping[str, str] = _NO_COLUMNS,
     soft: bool = False,
     completed: Sequence[str] = (),
 ) -> str:
@@ -64,28 +64,28 @@ def merge_statement(
     if soft:
         values.append((quoted(DELETED_AT.name), f"case when {_GONE} then s.`_committed_at` end"))
     assignments = ", ".join(
-        f"t.{name} = {value}" for name, value in _updated(columns, values, keeps)
+        f"t.{name} = {value}" for name, value in _assigned_values(columns, values, keeps)
     )
-    gone = "" if soft else f"when matched and {_GONE} then delete\n"
-    present = "" if soft else f" and {_PRESENT}"
-    complete = ""
+    delete_clause = "" if soft else f"when matched and {_GONE} then delete\n"
+    insert_condition = "" if soft else f" and {_PRESENT}"
+    complete_clause = ""
     if completed:
         setting = ", ".join(f"t.{quoted(c)} = s.{quoted(spelled[c])}" for c in completed)
-        complete = f"when matched and {_COMPLETES} then update set {setting}\n"
-        present += f" and not ({_COMPLETES})"
+        complete_clause = f"when matched and {_COMPLETES} then update set {setting}\n"
+        insert_condition += f" and not ({_COMPLETES})"
     return (
         f"merge into delta.{quoted(mirror)} as t using {quoted(source)} as s\n"
         f"on {' and '.join(on)}\n"
-        f"{gone}"
-        f"{complete}"
+        f"{delete_clause}"
+        f"{complete_clause}"
         f"when matched then update set {assignments}\n"
-        f"when not matched{present} then insert "
+        f"when not matched{insert_condition} then insert "
         f"({', '.join(name for name, _ in values)}) "
         f"values ({', '.join(value for _, value in values)})"
     )
 
 
-def _updated(
+def _assigned_values(
     columns: Sequence[str], values: Sequence[tuple[str, str]], keeps: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
     for (name, value), column in zip_longest(values, columns):
@@ -98,8 +98,8 @@ def _updated(
 def count_statement(
     *, mirror: str, source: str, columns: Sequence[str], source_columns: Sequence[str]
 ) -> str:
-    """Return the MERGE into a mirror without a key: all copies of each "delete" in `source` go, and
-    its other rows are inserted."""
+    """Return the MERGE into a mirror without a key: all rows equal to a "delete" in `source` are
+    deleted, and its other rows are inserted."""
     pairs = list(zip(columns, source_columns, strict=True))
     on = [_GONE, *(f"t.{quoted(c)} <=> s.{quoted(spelled)}" for c, spelled in pairs)]
     return (
@@ -120,7 +120,7 @@ def step_statement(
     columns by `spell`."""
     table = f"delta.{quoted(mirror)}"
 
-    def own(name: str) -> str:
+    def spelled(name: str) -> str:
         return quoted(spell(name))
 
     match step:
@@ -128,19 +128,20 @@ def step_statement(
             setting = ", ".join(f"'{name}' = '{value}'" for name, value in properties)
             return f"alter table {table} set tblproperties ({setting})"
         case DropColumns(names):
-            return f"alter table {table} drop columns ({', '.join(map(own, names))})"
+            return f"alter table {table} drop columns ({', '.join(map(spelled, names))})"
         case RenameColumn(name, to):
-            return f"alter table {table} rename column {own(name)} to {own(to)}"
+            return f"alter table {table} rename column {spelled(name)} to {spelled(to)}"
         case WidenColumn(name, kind):
-            return f"alter table {table} alter column {own(name)} type {sql_type(kind)}"
+            return f"alter table {table} alter column {spelled(name)} type {sql_type(kind)}"
         case AddColumns(fields):
-            added = ", ".join(f"{own(field.name)} {sql_type(field.type)}" for field in fields)
+            added = ", ".join(f"{spelled(field.name)} {sql_type(field.type)}" for field in fields)
             return f"alter table {table} add columns ({added})"
     assert_never(step)
 
 
 def literal(value: pa.Scalar) -> str:
-    """Return a value as a literal of Spark SQL; text as hex of its UTF-8, to need no escapes."""
+    """Return a value as a literal of Spark SQL; text is written as the hex of its UTF-8,
+    which needs no escapes."""
     kind = value.type
     if not value.is_valid:
         text = "null"

@@ -1,5 +1,5 @@
-"""Parts of a table's rows, each in one consistent read between two marks: chunks of its key, the
-rows that a condition selects, and rows by their keys.
+"""Reads of a part of a table's rows, each consistent and between two watermarks: a chunk of the
+key, the rows that a condition selects, and rows by their keys.
 """
 
 from __future__ import annotations
@@ -82,10 +82,13 @@ def open_chunk(
 ) -> Iterator[TableSnapshot]:
     """See `pipeline.ports.SourceServer.chunk`."""
     _require_cut_by(schema, rows)
-    rule = patience(whole=rows.whole, most_seconds=most_seconds)
+    read_patience = patience(whole=rows.whole, most_seconds=most_seconds)
     condition = None if rows.whole else where(rows)
-    with reading(settings) as cursor, watched(settings, cursor, schema.name, rule) as read:
-        with read.excused():
+    with (
+        reading(settings) as cursor,
+        watched(settings, cursor, schema.name, read_patience) as watched_read,
+    ):
+        with watched_read.excused():
             snapshot = take(
                 settings,
                 cursor,
@@ -95,7 +98,7 @@ def open_chunk(
                 along=index_hint(schema),
                 rows_only=True,
             )
-        yield replace(snapshot, batches=read.excusing(snapshot.batches))
+        yield replace(snapshot, batches=watched_read.excusing(snapshot.batches))
 
 
 def index_hint(schema: TableSchema) -> str:
@@ -104,13 +107,15 @@ def index_hint(schema: TableSchema) -> str:
     return "" if index is None else f"force index ({quoted(index.name)})"
 
 
-def estimated(cursor: Cursor, tables: Collection[TableName], what: str) -> dict[TableName, int]:
-    """See `pipeline.ports.SourceServer.estimated_rows`; `what` is the column of
+def estimated(
+    cursor: Cursor, tables: Collection[TableName], statistic: str
+) -> dict[TableName, int]:
+    """See `pipeline.ports.SourceServer.estimated_rows`; `statistic` is the column of
     information_schema.tables to return."""
     with suppress(pymysql.MySQLError):  # MariaDB has no such setting
         cursor.execute(_FRESH)
     wanted = frozenset(tables)
-    estimates = ask(cursor, _ESTIMATES.replace("{what}", what), scopes_of(wanted))
+    estimates = ask(cursor, _ESTIMATES.replace("{what}", statistic), scopes_of(wanted))
     return {table: int(rows) for table, (rows,) in estimates if table in wanted}
 
 
@@ -119,10 +124,14 @@ def _require_cut_by(schema: TableSchema, rows: Range) -> None:
     key = chunk_key(schema)
     if rows.columns not in ((), key):
         by = ", ".join(key) or "nothing"
-        raise moved(schema.name, f"it is cut by {by}, its chunk by {', '.join(rows.columns)}")
+        raise moved(
+            schema.name,
+            f"it is now cut into chunks by {by}, this chunk by {', '.join(rows.columns)}",
+        )
 
 
-_ROWS, _FILTERED = "rows", "filtered"
+_ROWS_COLUMN, _FILTERED_COLUMN = "rows", "filtered"
+"""Columns of EXPLAIN: rows examined, and the percentage of them that the condition selects."""
 
 _MOST_KEYS: Final = 1_000
 """Most keys in one statement."""
@@ -147,26 +156,26 @@ def open_condition(
     most_seconds: float = PIECE_SECONDS,
 ) -> Iterator[ConditionSnapshot]:
     """See `pipeline.ports.SourceServer.rows_where`."""
-    rule = patience(whole=True, most_seconds=most_seconds)
+    read_patience = patience(whole=True, most_seconds=most_seconds)
     structure = row_structure(schema)
     with (
         reading(settings, patient=True) as cursor,
-        watched(settings, cursor, schema.name, rule) as read,
+        watched(settings, cursor, schema.name, read_patience) as watched_read,
     ):
-        with read.excused(), explained(settings, schema.name, structure.names):
+        with watched_read.excused(), explained(settings, schema.name, structure.names):
             _estimate(cursor, schema.name, condition)
             rows = take(settings, cursor, schema, where=f"({condition.text})")
 
-        def by_keys(asked: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-            return _by_keys(settings, cursor, read, schema, structure, asked)
+        def by_keys(keys: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+            return _by_keys(settings, cursor, watched_read, schema, structure, keys)
 
-        yield ConditionSnapshot(replace(rows, batches=read.excusing(rows.batches)), by_keys)
+        yield ConditionSnapshot(replace(rows, batches=watched_read.excusing(rows.batches)), by_keys)
 
 
 def _by_keys(
     settings: ConnectionSettings,
     cursor: ReadingCursor,
-    read: Watched,
+    watched_read: Watched,
     schema: TableSchema,
     structure: TableStructure,
     keys_asked: pa.RecordBatch,
@@ -174,7 +183,7 @@ def _by_keys(
     names = keys_asked.schema.names
     columns = tuple(column for column in structure.columns if column.name in names)
     keys = replace(structure, columns=columns, primary_key=tuple(names))
-    with read.excused(), explained(settings, schema.name, keys.names):
+    with watched_read.excused(), explained(settings, schema.name, keys.names):
         for at in range(0, keys_asked.num_rows, _MOST_KEYS):
             where = point_condition(schema, keys_asked.slice(at, _MOST_KEYS))
             yield from select_rows(cursor, keys, where=where)
@@ -192,7 +201,9 @@ def _estimate(cursor: Cursor, table: TableName, condition: Condition) -> int:
         raise ConditionRefused(
             f"{table}: the server refuses the condition: {message}", hint=HINT
         ) from error
-    return sum(int(float(row.get(_ROWS) or 0) * _share(row.get(_FILTERED))) for row in rows)
+    return sum(
+        int(float(row.get(_ROWS_COLUMN) or 0) * _share(row.get(_FILTERED_COLUMN))) for row in rows
+    )
 
 
 def _share(filtered: object) -> float:

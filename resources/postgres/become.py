@@ -1,7 +1,7 @@
 """Execute a program as another account: `become.py UID GID FOLDER PROGRAM ARGUMENT…`.
 It does what `subprocess` does for `user=`, but in a new process.
 
-It opens the folder first and keeps it open as the descriptor `FOLDER`: Linux resolves
+It opens the folder first and keeps it open as descriptor `FOLDER`: Linux resolves
 `/proc/self/fd/N` without checking the folders above, so they need not be opened to other accounts.
 
 With `user=`, `subprocess` forks instead of using `vfork`, and a fork waits up to a minute for what

@@ -1,4 +1,5 @@
-"""Changes that are no longer kept, and values that are cleared, on Postgres."""
+"""The ledger's records, on Postgres, of changes that were deleted because of their age, and of
+values that are deleted because a policy no longer shows them."""
 
 from __future__ import annotations
 
@@ -44,8 +45,12 @@ class PostgresForgotten(Books):
         return ForgottenNotes(notes)
 
     def forgettable(self, source: str, moment: datetime) -> Forgettable:
-        aged: int = self._only("acknowledged_before", source=source, moment=moment)["batch"]
-        return Forgettable(aged, [Holder(**row) for row in self._all("holders", source=source)])
+        last_old_batch: int = self._only("acknowledged_before", source=source, moment=moment)[
+            "batch"
+        ]
+        return Forgettable(
+            last_old_batch, [Holder(**row) for row in self._all("holders", source=source)]
+        )
 
     def change_files(self, source: str, above: int, through: int) -> list[ChangeFile]:
         rows = self._all("change_files", source=source, above=above, through=through)
@@ -70,11 +75,11 @@ class PostgresForgotten(Books):
 
     def prune(self, lease: Lease, rows: Prunable, above: int, through: int, most: int) -> Pruned:
         with self._step(lease) as step:
-            ends = {"above": above, "through": through, "most": most}
-            row = step.only(f"prune_{rows}", source=lease.source, **ends)
+            limits = {"above": above, "through": through, "most": most}
+            row = step.only(f"prune_{rows}", source=lease.source, **limits)
             return Pruned(row["gone"], row["reached"], row["ended"])
 
-    # -- tables of which less is shown -----------------------------------------------------
+    # -- values that a policy no longer shows -----------------------------------------------------
 
     def in_clear(self, source: str) -> list[InClear]:
         return [_in_clear(row) for row in self._all("in_clear", source=source)]
@@ -179,5 +184,5 @@ def _in_clear(row: Row) -> InClear:
     )
     holders = tuple(holder_told(kind, name) for kind, name in row["holders"])
     begun, stale = row["begun_at"] is not None, row["stale"]
-    gone = next((name for kind, name in row["holders"] if kind == GONE), None)
-    return InClear(row["id"], tightening, row["noted_at"], begun, holders, stale, gone)
+    gone_mirror = next((name for kind, name in row["holders"] if kind == GONE), None)
+    return InClear(row["id"], tightening, row["noted_at"], begun, holders, stale, gone_mirror)

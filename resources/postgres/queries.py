@@ -12,16 +12,16 @@ _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 @cache
 def queries() -> dict[str, str]:
     """Return each statement by its name. `ValueError` for a name that occurs twice."""
-    found: dict[str, str] = {}
+    statements: dict[str, str] = {}
     for file in files("resources.postgres").iterdir():
         if not file.name.endswith(".sql"):
             continue
         _, *parts = _NAME.split(file.read_text(encoding="utf-8"))
         for name, body in zip(parts[::2], parts[1::2], strict=True):
-            if name in found:
+            if name in statements:
                 raise ValueError(f"two statements are named {name}")
-            found[name] = body.strip()
-    return found
+            statements[name] = body.strip()
+    return statements
 
 
 def query(name: str) -> str:

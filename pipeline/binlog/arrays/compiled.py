@@ -58,7 +58,7 @@ def part(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def inline(name: str, *args: Any, **kwargs: Any) -> object:
-    """Return such a function that the intrinsic of this name builds."""
+    """Return a function for compiled code that the intrinsic of this name builds."""
 
     def build() -> Any:
         from pipeline.binlog.arrays import intrinsics
@@ -81,11 +81,12 @@ class kernel(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self._compiled is None:
-            self._compiled = _compiled(self._function)
+            self._compiled = _cached(self._function)
         try:
             return self._compiled(*args, **kwargs)
         except (OSError, EOFError, UnpicklingError) as error:
-            # The error comes from numba's cache: compiled code opens no files and has not begun.
+            # The error comes from numba's cache, since compiled code opens no files. So the
+            # function has not begun, and may be called again.
             folder = cache_folder()
             if folder is not None and not isinstance(error, OSError):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -100,7 +101,7 @@ def _uncached(function: Callable[P, R]) -> Callable[P, R]:
     return compiled
 
 
-def _compiled(function: Callable[P, R]) -> Callable[P, R]:
+def _cached(function: Callable[P, R]) -> Callable[P, R]:
     folder = cache_folder()
     if folder is None:
         return _uncached(function)
@@ -110,10 +111,10 @@ def _compiled(function: Callable[P, R]) -> Callable[P, R]:
     settings: Any = numba.config
     before, settings.CACHE_DIR = settings.CACHE_DIR, str(folder)
     try:
-        cached: Callable[P, R] = numba.njit(nogil=True, cache=True)(function)
+        with_cache: Callable[P, R] = numba.njit(nogil=True, cache=True)(function)
     finally:
         settings.CACHE_DIR = before
-    return cached
+    return with_cache
 
 
 @cache
@@ -121,9 +122,9 @@ def cache_folder() -> Path | None:
     """Return the cache folder for the present sources; None if no folder is writable. The caches
     of earlier sources are deleted."""
     for folder in _folders(_fingerprint()):
-        new = not folder.exists()
+        is_new = not folder.exists()
         if _writable(folder):
-            for outdated in folder.parent.glob(f"{_PREFIX}*") if new else ():
+            for outdated in folder.parent.glob(f"{_PREFIX}*") if is_new else ():
                 if outdated != folder:
                     shutil.rmtree(outdated, ignore_errors=True)
             return folder
@@ -134,8 +135,8 @@ def _folders(name: str) -> Iterator[Path]:
     yield _PACKAGE / "__pycache__" / name
     home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("HOME")
     if home:
-        below = "lockstep" if os.environ.get("XDG_CACHE_HOME") else ".cache/lockstep"
-        yield Path(home) / below / name
+        subfolder = "lockstep" if os.environ.get("XDG_CACHE_HOME") else ".cache/lockstep"
+        yield Path(home) / subfolder / name
 
 
 def _writable(folder: Path) -> bool:

@@ -7,8 +7,9 @@ MySQL's GTID events have commit timestamps since 8.0:
 | of the server that wrote the log | the immediate commit timestamp: no session can set it |
 | received from another server | the earlier of the original and the immediate timestamp |
 
-Without them (MariaDB, MySQL 5.7), the last event's header has the second in which COMMIT began, or
-the statement that commits by itself; a session can set it (`SET TIMESTAMP`).
+Without them (MariaDB, MySQL 5.7), the time is the second in the header of the transaction's last
+event. In that second COMMIT began, or the statement that commits by itself. A session can set it
+(`SET TIMESTAMP`).
 
 The lake and the ledger record the header's second as it is. A search uses the end of that second,
 so that a search for a moment within it does not miss the transaction.
@@ -51,24 +52,25 @@ def end_of_second(seconds: Number) -> Number:
 
 
 class NewestCommit:
-    """The newest commit time of a batch's transactions. A time after `read_at`, when the server was
-    asked for its log's end, is wrong and ignored; if all are, the newest is `read_at` itself."""
+    """The newest commit time of a batch's transactions. `read_at`: when the server was asked for
+    its log's end. A time later than that by more than `SKEW` is wrong and ignored; if all times are
+    wrong, the newest is `read_at` itself."""
 
     def __init__(self, read_at: datetime) -> None:
         self._read_at = read_at
         self._latest = microseconds(read_at + SKEW)
         self._newest = 0
-        self._any = False
+        self._has_transactions = False
 
     def put(self, transactions: Integers) -> None:
         times = commit_times(transactions)
         possible = times[times <= self._latest]
         self._newest = max(self._newest, int(possible.max(initial=0)))
-        self._any |= bool(len(times))
+        self._has_transactions |= bool(len(times))
 
     @property
     def time(self) -> datetime | None:
         """None if there were no transactions."""
-        if not self._any:
+        if not self._has_transactions:
             return None
         return moment(self._newest) if self._newest else self._read_at

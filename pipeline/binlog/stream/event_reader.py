@@ -50,13 +50,13 @@ class Reader:
         """Read an unsigned integer of `mysql::serialization`: the lowest bits of the first byte
         are a one for each byte that follows it, then a zero, then the value."""
         first = self.integer(1)
-        more = 0
-        while more < 8 and first >> more & 1:
-            more += 1
-        if more == 8:
+        following = 0
+        while following < 8 and first >> following & 1:
+            following += 1
+        if following == 8:
             return self.integer(8)
-        value = first | int.from_bytes(self.take(more), "little") << 8
-        return value >> more + 1
+        value = first | int.from_bytes(self.take(following), "little") << 8
+        return value >> following + 1
 
     def packed_text(self) -> bytes:
         return self.take(self.packed())

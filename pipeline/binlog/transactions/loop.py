@@ -1,4 +1,5 @@
-"""The Python side of the compiled loop: the arrays that it works on, and steps by hand."""
+"""The Python side of the compiled loop: the arrays that it works on, and the steps over events that
+Python handles itself."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ from pipeline.binlog.stream.rules import compiled_table
 from pipeline.binlog.stream.text_buffer import TextBuffer
 from pipeline.position import Coordinates
 
-_FIRST: Final = (EventType.FORMAT_DESCRIPTION, EventType.ROTATE)
+_VERIFIED_HERE: Final = (EventType.FORMAT_DESCRIPTION, EventType.ROTATE)
 """Events whose checksum Python verifies, not compiled code."""
 
 _TYPE_AT: Final = 4
@@ -37,7 +38,8 @@ _PACKET_HEAD: Final = 4
 
 
 class Loop:
-    """The loop's registers and arrays, which hold the complete transactions, then the open one."""
+    """The loop's registers and arrays. The arrays hold the complete transactions, and after them
+    the open one."""
 
     def __init__(self, offset: int, ring: Ring, maps: TableMaps, texts: TextBuffer) -> None:
         self.registers = Registers(offset)
@@ -74,7 +76,7 @@ class Loop:
     def event(self, at: Coordinates) -> Event:
         packet, checksum = self._bytes(), self.registers.checksum
         nested = self._input.mode == NESTED
-        if not nested and (checksum is None or packet[_TYPE_AT] in _FIRST):
+        if not nested and (checksum is None or packet[_TYPE_AT] in _VERIFIED_HERE):
             return read_first_event(packet, at, checksum=checksum)
         return read_event(packet, at, checksum=checksum and not nested)
 
@@ -101,7 +103,8 @@ class Loop:
     # -- stepping over the current event ---------------------------------------------
 
     def enter(self) -> None:
-        """Step over the event in the input, but not in the log: the events inside come first."""
+        """Step over the event in the input, but not in the log, since the events that it contains
+        come first."""
         registers = self.registers
         registers.at = self._input.at = registers.next
         if self._input.mode == WIRE:

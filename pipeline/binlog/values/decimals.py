@@ -35,13 +35,13 @@ def decimals(column: Column, cells: Cells) -> pa.Array:
     if pa.types.is_decimal(kind):
         buffer, out = room(len(cells), 16)
         buffers = [buffer]
-        wrong = _numbers(cells.data, cells.at, _groups(precision, scale), out)
+        damaged_cell = _numbers(cells.data, cells.at, _groups(precision, scale), out)
     else:
         buffer, out = room(len(cells), precision + 3)
         offsets, ends = room(len(cells) + 1, 4)
         buffers = [offsets, buffer]
-        wrong = _texts(cells.data, cells.at, precision, scale, out, ends.view(np.int32))
-    if wrong >= 0:
+        damaged_cell = _texts(cells.data, cells.at, precision, scale, out, ends.view(np.int32))
+    if damaged_cell >= 0:
         raise damaged("a DECIMAL has a group of digits that is too large")
     return pa.Array.from_buffers(kind, len(cells), [cells.validity(), *buffers])
 
@@ -54,7 +54,7 @@ def _groups(precision: int, scale: int) -> Integers:
 
 
 @part
-def _stored(data: Bytes, at: int, size: int, flip: int) -> int:
+def _read_group(data: Bytes, at: int, size: int, flip: int) -> int:
     if size == 4:
         return b32(data, at) ^ flip & 0xFFFFFFFF
     if size == 3:
@@ -76,7 +76,7 @@ def _numbers(data: Bytes, at: Places, groups: Integers, out: Bytes) -> int:
             flip = 0 if u8(data, place) & _POSITIVE else -1
             for g in range(len(groups)):
                 size, power = groups[g, 0], groups[g, 1]
-                number = _stored(data, place, size, flip)
+                number = _read_group(data, place, size, flip)
                 if g == 0:
                     number ^= sign
                 if number >= power:
@@ -113,7 +113,7 @@ def put_decimal(at: int, precision: int, scale: int, place: int) -> int:
     if flip:
         put8(place, _MINUS)
         place += 1
-    left, sign, begun = precision, _POSITIVE, False
+    left, sign, has_digits = precision, _POSITIVE, False
     while left > 0:
         digits = (left - scale - 1) % 9 + 1 if left > scale else min(left, 9)
         size = (digits + 1) // 2 if digits < 7 else 4
@@ -123,17 +123,17 @@ def put_decimal(at: int, precision: int, scale: int, place: int) -> int:
         if number >= TENS[digits]:
             return -1
         if left == scale:
-            if not begun:
+            if not has_digits:
                 put8(place, _ZERO)
                 place += 1
             put8(place, _POINT)
-            place, begun = place + 1, True
-        if begun or number > 0:
-            width = digits if begun else count_digits(number)
+            place, has_digits = place + 1, True
+        if has_digits or number > 0:
+            width = digits if has_digits else count_digits(number)
             put_digits(place, number, width)
-            place, begun = place + width, True
+            place, has_digits = place + width, True
         at, left, sign = at + size, left - digits, 0
-    if not begun:
+    if not has_digits:
         put8(place, _ZERO)
         place += 1
     return place

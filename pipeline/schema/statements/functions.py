@@ -32,7 +32,7 @@ timediff to_base64 to_days to_seconds trim ucase uncompress uncompressed_length 
 unix_timestamp updatexml upper uuid uuid_short var_pop var_samp variance weekday weekofyear
 yearweek
 """
-_WORDS: Final = """
+_KEYWORD_TEXT: Final = """
 ALL AND ANY AS ASCII BETWEEN BIGINT BINARY BIT BLOB BY CASE CHAR CHARACTER CHARSET COALESCE
 COLLATION CONVERT CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER DATABASE DATE
 DATETIME DAY DEC DECIMAL DEFAULT DISTINCT DIV DOUBLE ELSE ELSEIF ENUM EXISTS FLOAT FROM
@@ -44,4 +44,4 @@ UTC_DATE UTC_TIME UTC_TIMESTAMP VALUE VALUES VARBINARY VARCHAR WEEK WHEN WHERE W
 """
 
 BUILT_IN: Final = frozenset(_FUNCTIONS.split())
-KEYWORDS: Final = frozenset(_WORDS.split())
+KEYWORDS: Final = frozenset(_KEYWORD_TEXT.split())

@@ -53,8 +53,8 @@ def read_settings(reader: StatementReader) -> tuple[str | None, tuple[str, ...]]
     while reader.context.facts.mariadb and reader.accept("SET", "STATEMENT"):
         for variable, value in reader.listed(lambda: _assignment(reader)):
             if variable in _ENGINE and len(value) == 1 and value[0].kind in ("word", "string"):
-                is_usual = value[0].keyword == "DEFAULT"
-                engine = None if is_usual else engine_name(value[0].text, reader.context.facts)
+                is_default = value[0].keyword == "DEFAULT"
+                engine = None if is_default else engine_name(value[0].text, reader.context.facts)
             elif variable not in _LOGGED | _NEUTRAL:
                 unknown.append(variable)
         reader.expect("FOR")
