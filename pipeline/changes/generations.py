@@ -55,9 +55,9 @@ def next_generation(
     if schema is None:
         return newest
     try:
-        new_columns = _all_columns_of(row_structure(schema))
+        new_columns = _changelog_columns_of(row_structure(schema))
         structures = [
-            _all_columns_of(version.shown_structure)
+            _changelog_columns_of(version.shown_structure)
             for version in versions
             if version.generation == newest
         ]
@@ -86,7 +86,7 @@ def _shown_columns(schema: TableSchema | None, shown_as: ShownAs | None) -> dict
     return shows | {"": None if shown_as is None else shown_as.rows}
 
 
-def _all_columns_of(structure: TableStructure) -> pa.Schema:
+def _changelog_columns_of(structure: TableStructure) -> pa.Schema:
     """Return all columns that images of a structure can have in a changelog, including
     Lockstep's: a column of the table may have the name of one of those."""
     names = [column.name for column in structure.columns]

@@ -122,13 +122,13 @@ class Session:
         for wait in LEDGER_CONNECTION.tries():
             reused = self._connection is not None
             try:
-                return self._first(first, values, alone)
+                return self._run_first(first, values, alone)
             except psycopg2.Error as error:
                 if wait is None or not (reused and is_lost(error)):
                     raise
         raise AssertionError("the last try returns or raises")
 
-    def _first(
+    def _run_first(
         self, first: str, values: Mapping[str, Any], alone: bool
     ) -> tuple[Cursor, list[Row]]:
         if self._connection is None:

@@ -104,20 +104,22 @@ class TableDecoder:
         """
         for first_event, portion in in_portions(block):
             for walked, count, complete in self._walks(portion):
-                updated = self._changed(portion.data, walked, count) if self._updated else None
+                updated = (
+                    self._changed_columns(portion.data, walked, count) if self._updated else None
+                )
                 present = (
                     None if complete else _present(walked.cells[:, :count], walked.kind[:count])
                 )
                 decoded = self._images(portion, walked, count, first_event, present)
                 yield decoded if updated is None else replace(decoded, updated=updated)
 
-    def first_changes(self, block: Block, among: Collection[int]) -> dict[int, int]:
-        """Return those of the columns `among` (from 0) whose bytes an update changed, each with the
-        first event that did (a row of the block's index). Raises what `count` raises."""
+    def first_changes(self, block: Block, candidates: Collection[int]) -> dict[int, int]:
+        """Return those of the columns `candidates` (from 0) whose bytes an update changed, each
+        with the first event that did (a row of the block's index). Raises what `count` raises."""
         firsts: dict[int, int] = {}
         for walked, count, _ in self._walks(block):
             kinds = walked.kind[:count]
-            for column in among:
+            for column in candidates:
                 if column in firsts:
                     continue
                 cells = walked.cells[column, :count]
@@ -229,7 +231,9 @@ class TableDecoder:
             logged=present,
         )
 
-    def _changed(self, data: npt.NDArray[np.uint8], walked: _WalkedImages, count: int) -> pa.Array:
+    def _changed_columns(
+        self, data: npt.NDArray[np.uint8], walked: _WalkedImages, count: int
+    ) -> pa.Array:
         kinds = walked.kind[:count]
         changed = np.zeros((count, len(self._layouts)), np.bool_)
         _fill_changed(data, walked.cells, kinds, self._sizes, changed)
@@ -270,7 +274,7 @@ def _first_changed(data: Bytes, at: Places, kinds: npt.NDArray[np.int8], size: i
     `at`: the column's cell in each image, `size`: as in `cells.Layout`.
     """
     for image in range(len(at) - 1):
-        if kinds[image] == BEFORE and _changed(data, at[image], at[image + 1], size):
+        if kinds[image] == BEFORE and _cell_changed(data, at[image], at[image + 1], size):
             return image
     return -1
 
@@ -292,18 +296,18 @@ def _fill_changed(
         for image in range(1, len(kinds)):
             if kinds[image] == AFTER:
                 old, new = cells[column, image - 1], cells[column, image]
-                changed[image, column] = _changed(data, old, new, sizes[column])
+                changed[image, column] = _cell_changed(data, old, new, sizes[column])
 
 
 @part
-def _changed(data: Bytes, old: int, new: int, size: int) -> bool:
+def _cell_changed(data: Bytes, old: int, new: int, size: int) -> bool:
     if new == ABSENT or old == new:
         return False
-    return old < 0 or new < 0 or not _same(data, old, new, size)
+    return old < 0 or new < 0 or not _same_bytes(data, old, new, size)
 
 
 @part
-def _same(data: Bytes, old: int, new: int, size: int) -> bool:
+def _same_bytes(data: Bytes, old: int, new: int, size: int) -> bool:
     length = size
     if size < 0:
         length = cell_length(data, old, -size) - size

@@ -135,7 +135,7 @@ def find_end_of(
         for stretch in stretches:
             still_missing = missing.difference(gtid_set(stretch.transactions, stretch.sources))
             if not still_missing:
-                return stretch.end(_completing(stretch, missing))
+                return stretch.end(_first_complete_row(stretch, missing))
             missing = still_missing
     raise EndNotReached(
         f"the log up to {head} does not have {missing.shortened(_SHOWN)}",
@@ -148,7 +148,7 @@ _SHOWN: Final = 200
 """Most characters of a GTID set that an error shows."""
 
 
-def _completing(stretch: Stretch, missing: GtidSet) -> int:
+def _first_complete_row(stretch: Stretch, missing: GtidSet) -> int:
     """Return the first row after which no GTID is missing."""
     rows = stretch.transactions
 

@@ -51,10 +51,10 @@ def read_settings(reader: StatementReader) -> tuple[str | None, tuple[str, ...]]
     engine: str | None = None
     unknown: list[str] = []
     while reader.context.facts.mariadb and reader.accept("SET", "STATEMENT"):
-        for variable, value in reader.listed(lambda: _assignment(reader)):
-            if variable in _ENGINE and len(value) == 1 and value[0].kind in ("word", "string"):
-                is_default = value[0].keyword == "DEFAULT"
-                engine = None if is_default else engine_name(value[0].text, reader.context.facts)
+        for variable, tokens in reader.listed(lambda: _assignment(reader)):
+            if variable in _ENGINE and len(tokens) == 1 and tokens[0].kind in ("word", "string"):
+                is_default = tokens[0].keyword == "DEFAULT"
+                engine = None if is_default else engine_name(tokens[0].text, reader.context.facts)
             elif variable not in _LOGGED | _NEUTRAL:
                 unknown.append(variable)
         reader.expect("FOR")
@@ -66,11 +66,11 @@ def _assignment(reader: StatementReader) -> tuple[str, tuple[Token, ...]]:
     variable = reader.name().lower()
     if not reader.accept_symbol(":="):
         reader.expect_symbol("=")
-    value: list[Token] = []
+    tokens: list[Token] = []
     depth = 0
     while depth or not (reader.sees("FOR") or reader.sees_symbol(",")):
         if reader.over:
             raise reader.unexpected("FOR")
         depth += reader.sees_symbol("(") - reader.sees_symbol(")")
-        value.append(reader.next())
-    return variable, tuple(value)
+        tokens.append(reader.next())
+    return variable, tuple(tokens)
