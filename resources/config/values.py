@@ -145,7 +145,7 @@ def host_and_port(text: str) -> tuple[str, int]:
     match = _ADDRESS.fullmatch(text)
     port = int(match["port"] or 3306) if match else 0
     if match is None or not 1 <= port <= 65_535:
-        raise ValueError(f"{text!r} is not a host, nor a host with a port such as db2:3306")
+        raise ValueError(f"{text!r} is neither a host nor a host with a port such as db2:3306")
     return match["host"].strip("[]"), port
 
 

@@ -86,7 +86,7 @@ REST = {
     ),
     "a replica that is no address": (
         '[sources.snapshot]\nread_from = "db3:no"\n',
-        "line 8: 'db3:no' is not a host, or a host and a port such as db2:3306",
+        "line 8: 'db3:no' is neither a host nor a host with a port such as db2:3306",
     ),
     "a policy that is none": (
         'on_source_changed = "gtid"\n',
