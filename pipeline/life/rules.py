@@ -196,13 +196,15 @@ def replayed(
     table: TableName,
     history: Iterable[tuple[int | None, events.Event]],
     abandoned: Mapping[int, Coordinates],
+    catching_up: Collection[int] = (),
 ) -> TableState | None:
     """Return the state that a table's events lead to without those of abandoned batches; None
     without any event. `history`: each event with the batch that recorded it, if one did.
     `abandoned`: those batches, and where each began: a table that stopped in one stopped there.
 
-    A table that an abandoned batch saw first stays known. An event that no longer fits, because it
-    followed one of an abandoned batch, is skipped.
+    A table that an abandoned batch saw first stays known. If that was one of `catching_up`, the log
+    that it read is not read again, and the table lacks its rows. An event that no longer fits,
+    because it followed one of an abandoned batch, is skipped.
     """
     state: TableState | None = None
     for batch, event in history:
@@ -211,6 +213,7 @@ def replayed(
                 state = step(table, state, _moved(event, abandoned))
         elif state is None and isinstance(event, _FIRST):
             need = event.need if isinstance(event, events.Followed) else None
+            need = Need.ROWS if batch in catching_up else need
             seen = events.Followed(event.changelog, event.changelog_generation, event.mirror, need)
             state = step(table, None, seen)
     return state

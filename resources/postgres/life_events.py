@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, Final
 
+from pipeline.batch import BatchKind
 from pipeline.decisions import Lease
 from pipeline.errors import Need, StoppedBy
 from pipeline.life import events
@@ -71,14 +72,13 @@ def forget(transaction: Step, lease: Lease, batch: int) -> None:
         history.setdefault(table(row), []).append(row)
     batches = {row["batch"] for rows in history.values() for row in rows}
     batches |= {row["told"].get("stopped_batch") for rows in history.values() for row in rows}
-    begins = {
-        row["id"]: coordinates(row, "start")
-        for row in transaction.all(
-            "abandoned_among", source=lease.source, batches=sorted(batches - {None})
-        )
-    }
+    abandoned = transaction.all(
+        "abandoned_among", source=lease.source, batches=sorted(batches - {None})
+    )
+    begins = {row["id"]: coordinates(row, "start") for row in abandoned}
+    alone = {row["id"] for row in abandoned if row["kind"] == BatchKind.CATCHING_UP}
     states = (
-        replayed(name, [(row["batch"], event_of(row)) for row in rows], begins)
+        replayed(name, [(row["batch"], event_of(row)) for row in rows], begins, alone)
         for name, rows in history.items()
     )
     never = events.BatchAbandoned(batch)

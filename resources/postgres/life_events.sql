@@ -44,5 +44,5 @@ where e.source = %(source)s and (e.database, e.name) in (
 order by e.id
 
 -- name: abandoned_among
-select id, start_base, start_number, start_offset from lockstep.batches
+select id, kind, start_base, start_number, start_offset from lockstep.batches
 where source = %(source)s and id = any(%(batches)s::bigint[]) and state = 'abandoned'

@@ -176,6 +176,12 @@ def test_a_table_that_an_abandoned_batch_saw_first_is_still_known() -> None:
     assert (state.has_stopped, state.stopped) == (True, Stopped(1, place(4)))
 
 
+def test_a_table_that_an_abandoned_batch_alone_had_the_log_of_lacks_its_rows() -> None:
+    """Nobody reads the log again that a batch read which caught tables up."""
+    states = [replayed(ORDERS, [(1, followed())], {1: place(4)}, alone) for alone in ((), {1})]
+    assert [state and state.need for state in states] == [None, Need.ROWS]
+
+
 @dataclass
 class World:
     """A table, and batches that read the log one behind the other, 10 bytes each."""
