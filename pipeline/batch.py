@@ -219,6 +219,7 @@ class CaptureRecord:
     `followed`: loads whose tables are captured from their low on, beginning with this batch.
     `joined`: loads that are complete with this batch: all rows, which are in `snapshots`, and the
     log after them.
+    `needless`: numbers of loads that are void, because the log has all rows of their tables.
     `passed_statements`: number of statements that were logged instead of rows and change no
     captured table.
     """
@@ -246,6 +247,7 @@ class CaptureRecord:
     scope: TablePatterns | None = None
     followed: tuple[LoadFollowed, ...] = ()
     joined: tuple[LoadJoined, ...] = ()
+    needless: tuple[int, ...] = ()
     passed_statements: int = 0
 
 

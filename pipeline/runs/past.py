@@ -287,7 +287,7 @@ def follow_pasts(work: Workplace, lease: Lease) -> CaptureReport | None:
     table without a past is read from MySQL alone, and a note says why."""
     clock, (ordered, late) = perf_counter(), _ordered(work)
     for load in late:
-        work.ledger.load_without_past(lease, load.id)
+        _without_past(work, lease, load, "it is in the lake, or being read from MySQL, by now")
     if not ordered:
         return None
     pasts = find_pasts(work, [load.table for load in ordered])
@@ -369,21 +369,21 @@ def _capture_pasts(
     # begins: the scan let them begin after that.
     capture.reading.buffer.prepared.lenient = True
     read_proven(work, lease, basis, capture)
-    quarantined = _begin_loads(work, lease, basis, capture, {t: loads[t] for t in loaded}, cursor)
+    reading = {table: loads[table] for table in loaded}
+    quarantined = tuple(_begin_loads(work, lease, basis, capture, reading, cursor))
     record = capture.record(
         end=cursor.position, witness=cursor.witness, by_gtid=cursor.by_gtid, orders_done=()
     )
+    stopped = {quarantine.table for quarantine in quarantined}
     record = replace(
         record,
         history=_without_statements(record.history, pasts),
-        quarantined=tuple(quarantined),
+        quarantined=quarantined,
+        needless=tuple(loads[table].id for table in pasts.keys() - loaded - stopped),
         followed=tuple(capture.segmenter.following.joining.followed),
         scope=work.source.patterns,
     )
     work.ledger.record_capture(lease, batch.id, record)
-    stopped = {quarantine.table for quarantine in quarantined}
-    for table in pasts.keys() - loaded - stopped:
-        work.ledger.void_load(lease, loads[table].id, "the log has all of it")
     return capture.report(record, began=clock)
 
 

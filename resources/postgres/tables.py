@@ -253,12 +253,14 @@ def _order(row: Row) -> TableOrder:
 
 
 def record_loads(step: Step, source: str, batch: int, record: CaptureRecord) -> None:
-    """Record the loads that a capture follows or joins, after their tables and versions."""
+    """Record the loads that a capture follows, joins or voids, after their tables and versions."""
     for begun in record.followed:
         values = {"batch": batch, "sequence": begun.sequence, "version": begun.version}
         step.must("follow_load", "loads_known", source=source, load=begun.load, **values)
     for ended in record.joined:
         step.must("join_load", "loads_known", source=source, load=ended.load, batch=batch)
+    for load in record.needless:
+        step.must("void_load", "loads_known", source=source, load=load, why="the log has all of it")
 
 
 def _load(row: Row, chunks: Sequence[Chunk]) -> Load:
