@@ -19,8 +19,10 @@ from pipeline.runs.inspecting.table_commands import Asked, Reload, foresee_reloa
 from pipeline.supply.plan import FromPast, RowsRead
 from pipeline.table_state import Supplier, TableEventKind
 from tests.fix_mysql import ACCOUNT, MySqlStand
+from tests.hostile.test_recovered import recovered, undone
 from tests.mysql.logged import head
 from tests.mysql.reading import server
+from tests.outside import merge, publish
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, mortal, noted
 from tests.positions.paused import Shop
@@ -308,7 +310,7 @@ def test_refusals(shop: Shop) -> None:
     assert shop.follower.ledger.open_loads(SOURCE) == []
 
 
-STEPS = ("begin_batch", "begin_load", "record_capture", "void_load", "plan_chunk")
+STEPS = ("begin_batch", "begin_load", "record_capture", "plan_chunk")
 
 
 @pytest.mark.parametrize("table", ["t", "n"])
@@ -384,3 +386,164 @@ def test_random_histories(shop: Shop, seed: int) -> None:
     tables = [f"{shop.name}.t"]
     other = Shop(shop.stand, shop.name, Follower(shop.follower.server, tables, begins))
     require_past(shop, other)
+
+
+@pytest.mark.parametrize("table", ["t", "n"])
+def test_its_past_is_lost_before_it_is_merged(shop: Shop, table: str) -> None:
+    """The batch that read it is given up, and the rows of the table are read from MySQL."""
+    shop.do(
+        "create table n (id int primary key, v int)",
+        "insert into n values (1, 1), (2, 2)",
+        "update t set v = 8 where id = 1",
+    )
+    shop.run()
+    reload(shop, table)
+    shop.do("insert into first values (1)")
+    shop.follower.capture()
+    files, folder = shop.follower.lake.files, f"/_changes/{shop.name}/{table}/"
+    del files[next(path for path in files if folder in path)]
+    shop.run()
+    shop.require_same(table)
+    assert TableEventKind.REREAD in shop.events(table)
+    shop.do(f"insert into {table} values (9, 9)")
+    shop.run()
+    shop.require_same(table)
+    assert shop.follower.ledger.open_loads(SOURCE) == []
+
+
+def test_killed_once_its_past_is_recorded(shop: Shop) -> None:
+    """A table that is whole is not read from MySQL as well."""
+    shop.do("create table n (id int primary key, v int)", "insert into n values (1, 1), (2, 2)")
+    shop.run()
+    reload(shop, "n")
+    with suppress(Crash), mortal(shop.follower, "record_capture", after=True):
+        shop.run()
+    shop.run()
+    assert TableEventKind.REREAD not in shop.events("n")
+    shop.require_same("n")
+
+
+@pytest.mark.parametrize("table", ["t", "n"])
+def test_paused_once_its_past_is_recorded(shop: Shop, table: str) -> None:
+    """The table stays where it stopped until it is resumed; then nothing is missing."""
+    shop.do(
+        "create table n (id int primary key, v int)",
+        "insert into n values (1, 1), (2, 2)",
+        "update t set v = 8 where id = 1",
+    )
+    shop.run()
+    reload(shop, table)
+    with suppress(Crash), mortal(shop.follower, "record_capture", after=True):
+        shop.run()
+    shop.pause(table)
+    shop.do(f"insert into {table} values (9, 9)")
+    for _ in range(2):
+        shop.run()
+        assert shop.state(table).has_stopped
+    shop.resume(table)
+    shop.run()
+    shop.require_same(table)
+    assert shop.state(table).complete
+    assert shop.follower.ledger.open_loads(SOURCE) == []
+
+
+def test_from_the_source_after_all(shop: Shop) -> None:
+    """The newer order counts."""
+    shop.do("create table n (id int primary key, v int)", "insert into n values (1, 1), (2, 2)")
+    shop.run()
+    reload(shop, "n")
+    shop.follower.reload(shop.table("n"), Supplier.SOURCE)
+    shop.run()
+    shop.require_same("n")
+    assert shop.events("n") == [TableEventKind.REREAD]
+    assert changes(shop, "n") == []
+
+
+MEANWHILE = {
+    "renamed away": ["rename table {0} to away"],
+    "renamed and back": ["rename table {0} to away", "rename table away to {0}"],
+    "swapped with one that is followed": [
+        "alter table first add column v int",
+        "rename table first to away, {0} to first, away to {0}",
+    ],
+    "in the place of one that is followed": ["drop table first", "rename table {0} to first"],
+    "another takes its place": [
+        "create table x (id int primary key, v int)",
+        "insert into x values (7, 7)",
+        "rename table {0} to away, x to {0}",
+    ],
+    "dropped": ["drop table {0}"],
+    "dropped and created": [
+        "drop table {0}",
+        "create table {0} (id int primary key, v int)",
+        "insert into {0} values (5, 5)",
+    ],
+    "truncated": ["truncate {0}", "insert into {0} values (5, 5)"],
+    "altered": ["alter table {0} add column w int default 4", "insert into {0} values (5, 5, 5)"],
+}
+"""What happens between the order and the run."""
+
+
+@pytest.mark.parametrize("table", ["t", "n"])
+@pytest.mark.parametrize("what", MEANWHILE)
+def test_before_the_run(shop: Shop, what: str, table: str) -> None:
+    """Whatever happens to it, all tables are what MySQL has."""
+    shop.do(
+        "insert into first values (1)",
+        "create table n (id int primary key, v int)",
+        "insert into n values (1, 1), (2, 2)",
+        "update t set v = 8 where id = 1",
+    )
+    shop.run()
+    reload(shop, table)
+    shop.do(f"insert into {table} values (9, 9)")
+    shop.do(*(statement.format(table) for statement in MEANWHILE[what]))
+    tables = {str(*row) for row in shop.stand.rows(f"show tables from {shop.name}")}
+    for key in (50, 51):
+        shop.run()
+        states = {one.name: state for one, state in shop.follower.states().items()}
+        shop.do(*(f"insert into {one} (id) values ({key})" for one in tables & states.keys()))
+    shop.run()
+    states = {one.name: state for one, state in shop.follower.states().items()}
+    for one in tables & states.keys():
+        assert states[one].complete, one
+        shop.require_same(one)
+    assert shop.follower.ledger.open_loads(SOURCE) == []
+
+
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("table", ["t", "n"])
+def test_a_ledger_that_is_lost_after_it(shop: Shop, table: str, killed: bool) -> None:
+    """From the newest batch, and from each one before it: no row is lost or there twice."""
+    shop.do(
+        "create table n (id int primary key, v int)",
+        "insert into n values (1, 1), (2, 2)",
+        "update t set v = 8 where id = 1",
+    )
+    shop.run()
+    reload(shop, table)
+    shop.do(f"insert into {table} values (9, 9)", "insert into first values (2)")
+    if killed:
+        with suppress(Crash), mortal(shop.follower, "record_capture", after=True):
+            shop.run()
+        with shop.follower.leased() as lease:
+            publish(shop.follower.work(), lease)
+            merge(shop.follower.work(), lease)
+    else:
+        shop.run()
+        shop.do(f"update {table} set v = 3 where id = 9")
+        shop.run()
+    for behind in (None, *(batch.id for batch in reversed(shop.batches()))):
+        with noted(f"behind {behind}"):
+            if behind is None:
+                shop.follower.lose_ledger()
+                recovered(shop.follower)
+            else:
+                undone(shop.follower, behind)
+            for key in range(3):
+                shop.run()
+                shop.do(f"insert into first values ({100 * (behind or 0) + 20 + key})")
+                shop.do(f"update {table} set v = v + 1 where id = 9")
+            shop.run()
+            for name in ("first", table):
+                shop.require_same(name)

@@ -343,6 +343,8 @@ def give_reload(work: Workplace, lease: Lease, reload: Reload) -> Reload:
     if reload.supplier is Supplier.SOURCE and not reload.stopped:
         why = f"{asked.reason}; {reload.why}" if reload.why else asked.reason
         load = work.ledger.order_load(lease, table, author=asked.author, reason=why)
+        if load.with_past:  # it was ordered from the log before
+            work.ledger.load_without_past(lease, load.id)
         return replace(reload, load=load.id)
     order = work.ledger.order_table(
         lease,
