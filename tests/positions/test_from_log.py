@@ -13,7 +13,7 @@ import pytest
 from pymysql import MySQLError
 
 from lockstep.commands.plan import supply_lines
-from pipeline.errors import PastRefused
+from pipeline.errors import PastRefused, StoppedBy
 from pipeline.runs.inspecting.plan import make_plan
 from pipeline.runs.inspecting.table_commands import Asked, Reload, foresee_reload, give_reload
 from pipeline.supply.plan import FromPast, RowsRead
@@ -547,3 +547,44 @@ def test_a_ledger_that_is_lost_after_it(shop: Shop, table: str, killed: bool) ->
             shop.run()
             for name in ("first", table):
                 shop.require_same(name)
+
+
+@pytest.mark.parametrize("table", ["t", "n"])
+def test_an_xa_transaction_that_is_open_where_it_ends(shop: Shop, table: str) -> None:
+    """Its rows come where it is committed, whenever that is."""
+    shop.do("create table n (id int primary key, v int)", "insert into n values (1, 1), (2, 2)")
+    prepare_xa(shop.stand, "x", f"insert into {shop.name}.{table} values (11, 11)")
+    shop.run()
+    reload(shop, table)
+    prepare_xa(shop.stand, "y", f"insert into {shop.name}.{table} values (12, 12)")
+    shop.do("insert into first values (1)")
+    for xid in "xy":
+        shop.run()
+        shop.do(f"xa commit '{xid}'")
+    shop.run()
+    shop.require_same(table)
+    assert [row["id"] for row in changes(shop, table)][-2:] == [11, 12]
+
+
+@pytest.mark.parametrize("table", ["t", "n"])
+def test_paused_before_its_past_is_lost(shop: Shop, table: str) -> None:
+    """It waits for the person who paused it; then nothing is missing."""
+    shop.do(
+        "create table n (id int primary key, v int)",
+        "insert into n values (1, 1), (2, 2)",
+        "update t set v = 8 where id = 1",
+    )
+    shop.run()
+    reload(shop, table)
+    shop.follower.capture()
+    shop.pause(table)
+    files, folder = shop.follower.lake.files, f"/_changes/{shop.name}/{table}/"
+    del files[next(path for path in files if folder in path)]
+    shop.do(f"insert into {table} values (9, 9)")
+    for _ in range(2):
+        shop.run()
+        assert shop.state(table).stopped_by is StoppedBy.PERSON
+    shop.resume(table)
+    shop.run()
+    shop.require_same(table)
+    assert shop.state(table).complete
