@@ -290,6 +290,14 @@ def _must_be_shown(part: TableContent, before: int) -> bool:
     return part.snapshot is not None or any(event.kind in whole for event in part.events)
 
 
+def begins_with_mirror(parts: Iterable[TableContent]) -> bool:
+    """Return whether a write of these parts begins with an earlier version of the mirror."""
+    events = [event for part in parts for event in part.events]
+    rebuilt = [event for event in events if event.kind is TableEventKind.REBUILT]
+    settled = any(event.kind in SETTLES for event in events)
+    return bool(rebuilt) and rebuilt[-1].origin is not None and not settled
+
+
 def since_emptied(parts: Sequence[TableContent]) -> Sequence[TableContent]:
     """Return the parts since the last event that settled the table's rows; all without one."""
     emptied = _emptied(parts)

@@ -97,6 +97,13 @@ def owed(reason: str, need: Need = Need.ROWS) -> TableError:
     return TableError(reason, hint=_HINTS[need], need=need, by=StoppedBy.RUN)
 
 
+def read_once_resumed(table: TableName, reason: str) -> TableError:
+    """Return the error of a table that is read from the source once a person resumes it, because
+    a person had asked for its changelog alone."""
+    hint = f"`lockstep resume {table} --reason …` reads it from the source"
+    return TableError(reason, hint=hint, need=Need.ROWS)
+
+
 def waits_for_rows(error: TableError | Quarantine) -> bool:
     """Return whether a table waits for a person, and all of it is read from the source then."""
     return error.by is StoppedBy.SYSTEM and error.need in (Need.ROWS, Need.CONSENT)

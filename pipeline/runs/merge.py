@@ -24,9 +24,9 @@ import pyarrow as pa
 from pipeline.arrow_errors import for_one_table
 from pipeline.batch import Batch, BatchState
 from pipeline.changes.layout import DELETED_AT, application_id
-from pipeline.changes.merging import plan_merge, read_before
+from pipeline.changes.merging import begins_with_mirror, plan_merge, read_before
 from pipeline.decisions import Lease
-from pipeline.errors import CommitConflict, MirrorRefused, Need, TableError
+from pipeline.errors import CommitConflict, MirrorRefused, Need, StoppedBy, TableError
 from pipeline.intent import Intent
 from pipeline.policies import Readers
 from pipeline.ports.mirrors import MirrorSize
@@ -34,7 +34,7 @@ from pipeline.retries import MERGE
 from pipeline.runs.agreement.claim import require_claim
 from pipeline.runs.agreement.lake_logs import look_at, moved
 from pipeline.runs.context import Workplace, tables_done
-from pipeline.runs.cures import owed, reload_hint
+from pipeline.runs.cures import owed, read_once_resumed, reload_hint
 from pipeline.runs.expect import waiting_log
 from pipeline.runs.merging.job import Job, TableBooks, Task, books_of, prepare_job, task_of
 from pipeline.runs.merging.mirror_write import FOUND, Written, commit_made, write_once
@@ -335,6 +335,8 @@ class _Merging:
         catches_up = error.need is None and not isinstance(error, MirrorRefused)
         if catches_up and plan_merge(self.books[table].parts).copied is not None:
             error = owed(error.reason)
+        if error.by is StoppedBy.RUN and begins_with_mirror(self.books[table].parts):
+            error = read_once_resumed(table, error.reason)
         if isinstance(error, MirrorRefused) and table in self.rewritten - self.renewed:
             self._renew(table, error.reason)
         else:

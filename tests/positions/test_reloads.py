@@ -138,6 +138,27 @@ def test_a_version_with_rows_of_somebody_else_is_no_base(mysql: MySqlStand, data
     shop.require_same("a")
 
 
+def test_the_version_is_gone_that_a_write_was_begun_with(mysql: MySqlStand, database: str) -> None:
+    """MySQL is not read before a person says so: it was the changelog that a person asked for."""
+    shop = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"], "snapshot"))
+    shop.make(("a",), ("insert into a values (2, 2)",))
+    shop.run()
+    shop.do("insert into a values (3, 3)")
+    shop.run()
+    reload(shop, "a", Supplier.CHANGELOG)
+    with mortal(shop.follower, "intend", after=True), suppress(Crash):
+        shop.run()
+    shop.follower.lake.vacuumed[shop.state("a").mirror] = 1
+    for _ in range(3):
+        shop.run()
+        assert shop.state("a").stopped_by is StoppedBy.SYSTEM
+        assert shop.state("a").need is Need.ROWS
+    assert shop.events("a").count(TableEventKind.REREAD) == 1
+    shop.resume("a")
+    shop.run()
+    shop.require_same("a")
+
+
 def reload(shop: Shop, table: str, supplier: Supplier | None = None) -> Reload:
     return shop.follower.reload(shop.table(table), supplier)
 

@@ -17,11 +17,11 @@ from itertools import groupby
 from pipeline.batch import TableContent
 from pipeline.changes.merging import FromChangelog, Origin, plan_merge, whole_since
 from pipeline.decisions import Continuity
-from pipeline.errors import Need, TableError
+from pipeline.errors import TableError
 from pipeline.intent import Intent, MirrorVersion
 from pipeline.ports.ledger import LAST_BATCH
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import owed
+from pipeline.runs.cures import owed, read_once_resumed
 from pipeline.table import TableName
 
 
@@ -56,13 +56,12 @@ def origin_of_write(
     if not intent.id:
         origin = from_earlier_version(work, intent.table, parts, before=before)
         if isinstance(origin, str):
-            # A person asked for the changelog, so MySQL is not read before a person says so.
-            hint = f"`lockstep resume {intent.table} --reason …` reads it from the source"
-            raise TableError(origin, hint=hint, need=Need.ROWS)
+            raise read_once_resumed(intent.table, origin)
         return origin
     pinned = intent.copies and work.ledger.pinned(work.source.name, write=intent.copies)
     if not pinned:
-        raise owed("the version of its mirror that its write was begun with is not known")
+        reason = "the version of its mirror that its write was begun with is not known"
+        raise read_once_resumed(intent.table, reason)
     later = tuple(part for part in parts if part.batch > pinned.last_batch)
     return FromChangelog(later, shown_by(pinned, parts), pinned)
 
