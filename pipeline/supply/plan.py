@@ -239,6 +239,13 @@ class Plan:
         """Return whether all rows are read from the server."""
         return self.besides is not None and isinstance(self.besides.supply, RowsRead)
 
+    @property
+    def reads_all_later(self) -> bool:
+        """Return whether all rows are read by a reading that has not begun: no change before that
+        counts."""
+        supply = None if self.besides is None else self.besides.supply
+        return isinstance(supply, RowsRead) and not (supply.load and supply.load.reading)
+
     def continuing(self, load: Load | None) -> Plan:
         """Return the same with `load`, by which all rows are read from the server; without one,
         unchanged."""
@@ -302,8 +309,7 @@ def _with_its_past(have: Have, want: Want, reach: Reach) -> _Steps:
     if isinstance(past, str):
         return None  # it is read as it would be without
     log = Step(FromPast(past), past.why)
-    older = "it has rows from before that"
-    return (log,) if past.whole else (log, Step(RowsRead(have.load), older))
+    return (log,) if past.whole else (log, Step(RowsRead(have.load), have.reason))
 
 
 def _reading(have: Have, want: Want, reach: Reach) -> _Steps:

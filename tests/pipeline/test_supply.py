@@ -32,7 +32,6 @@ from tests.pages.supply_rules import BASED, CHANGELOG, COLUMNS, LOAD, LOG, PAST,
 from tests.pages.supply_rules import TABLE as ORDERS
 
 WHOLE = replace(PAST, whole=True)
-BEFORE = "it has rows from before that"
 NEW = Have(ORDERS, Standing.NEW, reason="a reason")
 LATE = Want(supplier=Supplier.LOG)
 STOPPED = Have(ORDERS, Standing.STOPPED, reason="a reason")
@@ -115,7 +114,7 @@ def rows(reason: str) -> list[tuple[type, str]]:
 CASES: list[tuple[str, Have, Want, Reached, list[tuple[type, str]]]] = [
     ("nothing is lacking", STOPPED, Want(), Reached(), []),
     ("the log", STOPPED, Want(), Reached(LOG), [(FromLog, "")]),
-    ("its past", NEW, LATE, Reached(past=PAST), [(FromPast, PAST.why), (RowsRead, BEFORE)]),
+    ("its past", NEW, LATE, Reached(past=PAST), [(FromPast, PAST.why), (RowsRead, "a reason")]),
     ("its whole past", NEW, LATE, Reached(past=WHOLE), [(FromPast, PAST.why)]),
     ("no past", NEW, LATE, Reached(), rows("a reason")),
     ("the log is gone", STOPPED, Want(), Reached("it was purged"), rows("it was purged")),

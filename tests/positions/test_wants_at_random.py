@@ -10,13 +10,11 @@ import pymysql
 import pytest
 
 from pipeline.errors import LedgerRefused, PastRefused, StoppedBy
-from pipeline.ports.ledger import content_of
-from pipeline.runs.inspecting.plan import make_plan
-from pipeline.supply.plan import ColumnsRead, FromLog, FromPast, Rewritten, RowsRead
-from pipeline.table_state import Supplier, TableEventKind
+from pipeline.table_state import Supplier
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.positions.follower import SOURCE
+from tests.positions.foreseen import run_as_planned
 from tests.positions.interrupted import Crash, mortal
 from tests.positions.paused import Shop, open_shop
 
@@ -144,38 +142,8 @@ class Chance:
             self.do(f"purge binary logs to '{newest.position.at.file}'")
 
     def run(self, _: str) -> None:
-        """What is read from the server, written again and caught up is what was planned; besides
-        that, statements in the log that is still unread may have tables read again, and those in
-        the log of a pause may stop a table once more."""
-        follower = self.shop.follower
-        foreseen = make_plan(follower.work())
-        before, told = self.shop.batches()[-1].id, len(follower.notes)
-        self.shop.run()
-        plans, reading = foreseen.tables, foreseen.reading
-        assert reading is not None and plans.waits == {}
-        batches = [batch for batch in self.shop.batches() if batch.id > before]
-        contents = [content_of(follower.ledger, SOURCE, batch.id) for batch in batches]
-        events = {(one.kind, one.table) for content in contents for one in content.events}
-        read = {table for kind, table in events if kind is TableEventKind.REREAD}
-        again = set(reading.rereads) | {one.table for one in reading.quarantined}
-        notes = follower.notes[told:]
-        again |= {t for t in plans.spans if any(f"{t} was quarantined" in note for note in notes)}
-        planned = plans.supplied(RowsRead).keys()
-        assert planned - again <= read <= planned | again
-        rewritten = {table for kind, table in events if kind is TableEventKind.REBUILT}
-        assert plans.supplied(Rewritten).keys() - again <= rewritten
-        assert rewritten <= plans.supplied(Rewritten).keys()
-        columns = {
-            part.table
-            for content in contents
-            for part in content.snapshots
-            if part.columns is not None
-        }
-        assert plans.supplied(ColumnsRead).keys() - again <= columns | read
-        supplies = {type(step.supply) for plan in plans.plans.values() for step in plan.steps}
-        assert [batch.catches_up for batch in batches].count(True) == len(
-            supplies & {FromLog, FromPast}
-        )
+        """What the plan before it says."""
+        run_as_planned(self.shop.follower)
 
     def until(self, _: str) -> None:
         """A run whose end is fixed leaves what it would have to read to the next one."""

@@ -73,10 +73,10 @@ class Renames:
     def __init__(self, basis: Basis) -> None:
         self._basis = basis
         run_start, decision = basis.run_start, basis.run_start.decision
-        continues = decision.predecessor is not None or (
-            decision.continuity is Continuity.CONTIGUOUS and not run_start.leave_out
+        contiguous = decision.predecessor is not None or (
+            decision.continuity is Continuity.CONTIGUOUS
         )
-        self._continues = continues and run_start.known_until is None
+        self._continues = contiguous and not run_start.leave_out
         self._temporary = run_start.facts.flavour == "mariadb"
 
     def __call__(
@@ -118,7 +118,7 @@ class Renames:
         tables = self._basis.tables
         for name in (origin, table):
             if name in busy or tables.loading(name):
-                return f"rows or columns of {name} are being read from MySQL"
+                return f"{name} is being read from MySQL, or its mirror is written again"
             if name in self._stale:
                 return f"the mirror of {name} shows more than its settings allow"
         if (missed := tables.missed(origin)) is not None:

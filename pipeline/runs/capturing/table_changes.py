@@ -456,6 +456,7 @@ class Following:
         if version is not None and version.schema is not None and self.wanted(table):
             itself = None if origin.base is None else table
             self._tables.record_event(TableEventKind.REBUILT, version, origin.told, itself)
+            self._busy.add(table)
 
     def quarantine(self, table: TableName, at: Coordinates, error: TableError) -> None:
         """Stop the table at `at`. If only the source has its values (`ValueLeftOut`), the next run

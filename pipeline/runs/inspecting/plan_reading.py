@@ -95,8 +95,7 @@ def read_ahead(work: Workplace, run_start: RunStart, returns: TablePlans) -> Pla
     batch = newest[0].id + 1 if newest else 1
     taken_up = [order.table for order in returns.resumed]
     basis = basis_of(work, run_start, bounds, batch, taken_up)
-    asked = [table for table, plan in returns.plans.items() if plan.asks_server]
-    tally = LogTally(basis, asked)
+    tally = LogTally(basis, returns)
     stops: list[LockstepError] = []
     # A transaction that does not fit in memory is counted here, instead of being spilled.
     spool = UnkeptSpool(work.spool, tally.spilled, tally.out.append)
@@ -273,10 +272,13 @@ _Tallies = tuple[dict[TableName, TableTally], Integers]
 
 class LogTally:
     """A `log_reader.Taker` that counts rows instead of capturing them. It follows structures and
-    quarantines tables as a capture would. `asked`: tables that the run would read from MySQL."""
+    quarantines tables as a capture would. `returns`: what supplies tables besides this log."""
 
-    def __init__(self, basis: Basis, asked: Collection[TableName] = ()) -> None:
-        self._basis, self._asked = basis, asked
+    def __init__(self, basis: Basis, returns: TablePlans) -> None:
+        self._basis = basis
+        plans = returns.plans.items()
+        self._busy = {table for table, plan in plans if plan.besides is not None}
+        self._read_later = {table for table, plan in plans if plan.reads_all_later}
         self._captured = basis.tables
         self._patterns = basis.work.source.patterns
         self._policies_of = basis.work.source.policies_of
@@ -309,7 +311,8 @@ class LogTally:
         self._decoding.follow(buffer)
 
     def wanted(self, table: TableName) -> bool:
-        return self._captured.wanted(table)
+        """Return whether changes of a table count: those before all of its rows are read do not."""
+        return table not in self._read_later and self._captured.wanted(table)
 
     def watches(self, table: TableName) -> bool:
         """Return False: changes of parent tables that are not captured are not counted."""
@@ -321,11 +324,11 @@ class LogTally:
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
         by_table = with_supplies(
             consequences(followed, self._policies_of, logged, self._treated),
-            self._renames(followed.effects, self._asked),
+            self._renames(followed.effects, self._busy),
         )
         effects = []
         for table, consequence in by_table.items():
-            if not self._patterns.matches(table) or not self._captured.wanted(table):
+            if not self._patterns.matches(table) or not self.wanted(table):
                 continue
             effects.append(f"{table}: {consequence.action}, {consequence.reason}")
             self._apply(table, consequence, logged)
@@ -362,7 +365,7 @@ class LogTally:
             self._quarantine(table, at, error)
 
     def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
-        if self._patterns.matches(table) and self._captured.wanted(table):
+        if self._patterns.matches(table) and self.wanted(table):
             self._reread(table, reason)
 
     def put(self, group: TransactionGroup) -> None:
@@ -390,7 +393,7 @@ class LogTally:
         tables: dict[TableName, TableTally] = {}
         rows = np.zeros(count, np.int64)
         for name, _, part in by_table(block, self._decoding.buffer.maps.known):
-            if not self._captured.wanted(name):
+            if not self.wanted(name):
                 continue
             transactions = np.minimum(part.events[:, columns.TRANSACTION], count - 1)
             at = begin(int(transactions[0]))

@@ -42,7 +42,7 @@ from pipeline.runs.wanted import (
     origin_of,
     plan_returns,
 )
-from pipeline.schema.consequences import GOES_ON, NOT_FOLLOWED, Consequence, consequences
+from pipeline.schema.consequences import GOES_ON, NOT_FOLLOWED, Action, Consequence, consequences
 from pipeline.schema.context import ServerDialect, read_context
 from pipeline.schema.evolve import evolve
 from pipeline.schema.evolving.effects import Created, NotFollowed
@@ -308,11 +308,10 @@ def _foresee_past(asked: Asked, facts: Reloading) -> Reload:
         f"{facts.pasts.log_bytes(past):,} bytes of log are read again"
     )
     if past.whole:
-        sentence += ", which has all of its rows"
-        return Reload(asked, Supplier.LOG, Supplier.LOG, sentence)
+        return Reload(asked, Supplier.LOG, Supplier.LOG, f"{sentence}, which has all of its rows")
+    rows, older = facts.rows.get(table), "it has rows from before that"
     sentence += ", then its rows from MySQL"
-    rows = facts.rows.get(table)
-    return Reload(asked, Supplier.LOG, Supplier.LOG, sentence, rows=rows)
+    return Reload(asked, Supplier.LOG, Supplier.LOG, sentence, older, rows)
 
 
 def _require_consent(work: Workplace, state: TableState) -> None:
@@ -336,14 +335,13 @@ def give_reload(work: Workplace, lease: Lease, reload: Reload) -> Reload:
     asked, table = reload.asked, reload.table
     if reload.reading:
         return reload
-    if reload.supplier is Supplier.LOG:
-        values = {"author": asked.author, "reason": asked.reason}
-        load = work.ledger.order_load(lease, table, **values, with_past=True)
-        return replace(reload, load=load.id)
-    if reload.supplier is Supplier.SOURCE and not reload.stopped:
+    with_past = reload.supplier is Supplier.LOG
+    if with_past or (reload.supplier is Supplier.SOURCE and not reload.stopped):
         why = f"{asked.reason}; {reload.why}" if reload.why else asked.reason
-        load = work.ledger.order_load(lease, table, author=asked.author, reason=why)
-        if load.with_past:  # it was ordered from the log before
+        load = work.ledger.order_load(
+            lease, table, author=asked.author, reason=why, with_past=with_past
+        )
+        if load.with_past and not with_past:  # it was ordered from the log before
             work.ledger.load_without_past(lease, load.id)
         return replace(reload, load=load.id)
     order = work.ledger.order_table(
@@ -421,6 +419,10 @@ def _require_no_more(work: Workplace, asked: Asked, place: StoppedAt, given: Tab
         ) from error
 
 
+_EMPTIED: Final = (Action.EMPTY, Action.CREATE)
+"""Actions after which all rows of a table are in the log."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoppedAt:
     """The history at the place where a table stopped. `version`: its structure there, None if it is
@@ -451,7 +453,8 @@ class StoppedAt:
     def doubt(self, order: TableOrder) -> str | None:
         """Return why the log alone is not enough: the table would stop here again, or its earlier
         rows do not fit the given structure."""
-        if self.why_read is not None:
+        emptied = self.consequence is not None and self.consequence.action in _EMPTIED
+        if self.why_read is not None and not (emptied and order.schema is None):
             return self.why_read
         if order.schema is None:
             return None if self.consequence is None or self.followed else self.consequence.reason

@@ -109,7 +109,11 @@ def plan_replay(
         return ReplayReport(span, (), (), early=chosen.early)
     facts = SpanFacts.of(work, chosen.batches)
     batches = tuple(
-        BatchReplayed(batch, facts.why_not(batch), revision=facts.marks.revised.get(batch.id, 0))
+        BatchReplayed(
+            batch,
+            facts.why_not(batch) if _concerns(work, batch, only) else None,
+            revision=facts.marks.revised.get(batch.id, 0),
+        )
         for batch in chosen.batches
     )
     return ReplayReport(span, batches, chosen.tables, early=chosen.early)
@@ -244,6 +248,12 @@ def _latest(before: Sequence[Agreement], after: Sequence[Agreement]) -> tuple[Ag
     return (*(settled | newest).values(),)
 
 
+def _concerns(work: Workplace, batch: Batch, only: frozenset[TableName] | None) -> bool:
+    """Return whether a batch has changes of these tables."""
+    segments = content_of(work.ledger, batch.source, batch.id).segments
+    return any(only is None or segment.table in only for segment in segments)
+
+
 def _read(
     work: Workplace,
     batch: Batch,
@@ -252,8 +262,7 @@ def _read(
     comparison: SegmentComparison,
 ) -> tuple[Batch, str | None, tuple[SegmentFound, ...]]:
     """Return the batch, why it cannot be read again (None if it was), and how its files compare."""
-    segments = content_of(work.ledger, batch.source, batch.id).segments
-    if not any(only is None or segment.table in only for segment in segments):
+    if not _concerns(work, batch, only):
         return batch, None, ()
     read = recapture(work, batch, facts)
     why = read if isinstance(read, str) else None
