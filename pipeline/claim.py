@@ -94,14 +94,16 @@ def judge_claim(
     published: Batch | None,
     batch: Callable[[int], Batch | None],
     pruned: Callable[[], int],
+    given: Callable[[], int],
     contradicted: Sequence[BatchSpan] = (),
 ) -> LockstepError | None:
     """Return why a ledger may not continue with a folder, or None if it may.
 
     `newest`: the last batch that the ledger captured; `published`: the last one that is merged or
     acknowledged. `batch`: returns the ledger's batch of a number, or None if it never used that
-    number, or, for numbers below `pruned()`, has forgotten it. `contradicted`: batches that were
-    undone in the folder although this ledger still has them.
+    number, or, for numbers below `pruned()`, has forgotten it. `given`: returns the highest number
+    that the ledger gave to a batch or passed over. `contradicted`: batches that were undone in the
+    folder although this ledger still has them.
     """
     if isinstance(folder, Unclaimed):
         return _unclaimed(source, folder, newest, published)
@@ -127,6 +129,16 @@ def judge_claim(
                 source,
                 f"the ledger is behind its lake: the folder {_claimed(folder)}, and {ledger_ends}",
             )
+    undone = max(folder.void, key=lambda span: span.through, default=None)
+    if undone is not None and undone.through > given():
+        # The ledger that went back passed these numbers over. A copy of it from before that would
+        # give them again, and files and commits of the undone batches would pass for its own.
+        return _refusal(
+            source,
+            f"the ledger is behind its lake: the folder {source} went back from batch "
+            f"{undone.through} to the end of batch {undone.after}, which this ledger does not "
+            f"know; {ledger_ends}",
+        )
     if published is not None and (folder.batch is None or folder.batch < published.id):
         return _refusal(
             source,

@@ -594,6 +594,10 @@ class Ledger(Protocol):
         earlier ledgers whose changes count for this ledger, in place of those of before; None
         changes nothing of that."""
 
+    def highest_number(self) -> int:
+        """Return the highest number that a batch of any source was given, or that `number_above`
+        passed over; 0 before the first."""
+
     def inherited(self, source: str) -> tuple[BatchSpan, ...]:
         """Return those batches, oldest first; none unless the ledger was made from its lake."""
 

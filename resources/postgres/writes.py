@@ -240,6 +240,10 @@ class PostgresWrites(Books):
                 ends = {"above": span.after, "through": span.through}
                 step.run("inherit", source=lease.source, **ends)
 
+    def highest_number(self) -> int:
+        number: int = self._only("highest_number")["batch"]
+        return number
+
     def inherited(self, source: str) -> tuple[BatchSpan, ...]:
         rows = self._all("inherited", source=source)
         return tuple(BatchSpan(row["above"], row["through"]) for row in rows)

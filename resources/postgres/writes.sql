@@ -325,6 +325,9 @@ select setval(pg_get_serial_sequence('lockstep.batches', 'id'),
        setval('lockstep.txn_versions',
               greatest(%(txn_version)s, nextval('lockstep.txn_versions')))
 
+-- name: highest_number
+select coalesce(pg_sequence_last_value(pg_get_serial_sequence('lockstep.batches', 'id')), 0) as batch
+
 -- name: forget_inherited
 delete from lockstep.inherited where source = %(source)s
 

@@ -173,6 +173,33 @@ def test_a_batch_that_was_gone_back_to_counts(mysql: MySqlStand, database: str) 
     require_equal(follower, mysql, database)
 
 
+def test_a_ledger_from_before_its_recovery_gives_no_number_again(
+    mysql: MySqlStand, database: str
+) -> None:
+    """It was restored twice, and does not know that batch 2 was undone in between: a batch 2 of its
+    own would be taken for that one when the ledger is lost, and read once more."""
+    follower = followed(mysql, database)
+    mysql.execute(f"use {database}", "create table a (id int primary key)")
+    follower.run()
+    older = follower.kept_ledger()
+    mysql.execute(f"insert into {database}.a values (1)")
+    follower.run()
+    follower.restore_ledger(older)
+    with follower.leased() as lease:
+        brought_together(follower.work(), lease)
+    assert follower.lake.claims[SOURCE].void == (BatchSpan(1, 2),)
+    follower.restore_ledger(older)
+    mysql.execute(f"insert into {database}.a values (2)")
+    with pytest.raises(ForeignCommit, match="went back from batch 2 to the end of batch 1"):
+        follower.run()
+    assert go_on(follower)
+    assert 2 not in {batch.id for batch in follower.live_batches()}
+    follower.lose_ledger()
+    recovered(follower, 2)
+    follower.run()
+    require_equal(follower, mysql, database)
+
+
 def test_a_claim_says_what_is_void(tmp_path: Path) -> None:
     claims, moment = FileClaims(tmp_path), datetime(2026, 1, 1, tzinfo=UTC)
     claim = Claim(SOURCE, "a ledger", moment, 9, void=(BatchSpan(2, 4), BatchSpan(5, 8)))

@@ -310,6 +310,16 @@ def test_what_a_table_lacks_is_kept(ledger: Ledger, lease: Lease, need: Need | N
     assert ledger.table_states(lease.source)[ORDERS].need is need
 
 
+def test_the_highest_number_is_one_given_or_passed_over(ledger: Ledger, lease: Lease) -> None:
+    """Also that of an abandoned batch."""
+    batch = begun(ledger, lease)
+    ledger.abandon(lease, batch.id, "damaged")
+    assert ledger.highest_number() == batch.id
+    ledger.number_above(lease, batch=batch.id + 70, txn_version=0)
+    assert ledger.highest_number() == batch.id + 70
+    assert begun(ledger, lease).id == batch.id + 71
+
+
 def test_what_a_recovered_ledger_took_over_is_kept(
     ledger: Ledger, source: str, lease: Lease
 ) -> None:

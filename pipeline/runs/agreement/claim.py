@@ -50,6 +50,7 @@ def disagreement(work: Workplace, folder: Claim | Unclaimed | None = None) -> Lo
         published,
         lambda number: _batch(work, batches, number),
         lambda: work.ledger.pruned_through(source),
+        work.ledger.highest_number,
         contradicted(work, folder),
     )
     if error is None and isinstance(folder, Unclaimed) and not folder.empty:
