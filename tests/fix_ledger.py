@@ -123,6 +123,7 @@ class Database:
             with closing(_connected(server_dsn())) as connection, connection.cursor() as cursor:
                 cursor.execute(f"create database {name} template {_TEMPLATE}")
             self.dsn = make_dsn(server_dsn(), dbname=name)
+            self.tell("update lockstep.ledger set id = gen_random_uuid()")  # not the template's
         weakref.finalize(self, _FREE.append, name)
 
     def _empty(self, name: str) -> None:
