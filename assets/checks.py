@@ -33,14 +33,14 @@ from pipeline.preflight.retention import spoken
 from pipeline.proof.proven import TableProof, open_differences
 from pipeline.runs.capturing.table_extents import partial_tables
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import quarantines_of
+from pipeline.runs.cures import stopped_tables
 from pipeline.runs.inspecting.status import log_seen
 from pipeline.segment import RowCounts
 from pipeline.standing.accounting import Account, accounts
 from pipeline.standing.facts import Headroom, Lag
 from pipeline.standing.verdict import Verdict, at_risk, late
 from pipeline.table import TableName
-from pipeline.table_state import Extent, Quarantine
+from pipeline.table_state import Extent, StoppedTable
 from resources.config import Settings
 
 _WARN, _ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
@@ -61,7 +61,7 @@ class CheckedSource:
     pause: timedelta | None
     keep: timedelta
     following: frozenset[TableName]
-    stopped: Sequence[Quarantine]
+    stopped: Sequence[StoppedTable]
     gaps: Sequence[Gap]
     partial: Sequence[Extent]
     proofs: Sequence[TableProof]
@@ -99,7 +99,7 @@ def _gather(settings: Settings, work: Workplace, consumers: Consumers) -> Checke
         pause=pause_from_now(settings.source(source).schedule),
         keep=settings.keep(),
         following=following,
-        stopped=quarantines_of(states),
+        stopped=stopped_tables(states),
         gaps=ledger.gaps(source),
         partial=partial_tables(ledger, source, work.source.patterns),
         proofs=ledger.proofs(source),

@@ -59,7 +59,7 @@ from assets.sensors import (
     traffic_sensor,
 )
 from assets.table_news import standings_of
-from pipeline.changes.layout import lies_at
+from pipeline.changes.layout import is_folder_of
 from pipeline.decisions import Lease
 from pipeline.errors import LockstepError
 from pipeline.places import AtMoment
@@ -212,11 +212,11 @@ def _without_colliding(
     if mirrors is None or not mirrors.rules:
         return entries
     moves = {
-        entry.table: not lies_at(entry.mirror, names.source, mirrors.of(entry.table))
+        entry.table: not is_folder_of(entry.mirror, names.source, mirrors.of(entry.table))
         for entry in entries
         if not entry.ended
     }
-    colliding = mirrors.meetings(sorted(moves, key=lambda table: (moves[table], table)))
+    colliding = mirrors.collisions(sorted(moves, key=lambda table: (moves[table], table)))
     return [replace(entry, ended=True) if entry.table in colliding else entry for entry in entries]
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from resources.file_lock import alone
+from resources.file_lock import exclusive_lock
 from resources.private import make_private
 
 
@@ -28,7 +28,7 @@ def read_object(path: Path) -> dict[str, Any]:
 def changing_object(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the file's object to one process at a time; write it if the process changed it."""
     make_private(path.parent)
-    with alone(path.with_name(f"{path.name}.lock")):
+    with exclusive_lock(path.with_name(f"{path.name}.lock")):
         content = read_object(path)
         before = _text(content)
         yield content

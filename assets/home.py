@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from resources.file_lock import alone
+from resources.file_lock import exclusive_lock
 from resources.private import make_private
 
 _YAML = """\
@@ -24,7 +24,7 @@ def dagster_home(state_folder: Path) -> Path:
     home = Path(os.environ.get("DAGSTER_HOME") or state_folder / "dagster").absolute()
     make_private(home)
     file = home / "dagster.yaml"
-    with alone(home / ".opening"):
+    with exclusive_lock(home / ".opening"):
         if not file.exists():
             file.write_text(_YAML, encoding="utf-8")
     return home

@@ -15,7 +15,7 @@ from assets.files import changing_object
 from pipeline.errors import LockstepError, Recovery
 from pipeline.preflight import pause_from_now
 from pipeline.runs.context import Unwatched
-from pipeline.runs.inspecting.status import stand
+from pipeline.runs.inspecting.status import standing_of
 from pipeline.runs.run import Site
 from pipeline.standing.verdict import State, Verdict, verdict
 from resources.config import Settings
@@ -32,9 +32,9 @@ def judged(site: Site, source: SourceSettings) -> Verdict:
     try:
         work = site.workplace(source.name, Unwatched())
     except LockstepError as error:
-        standing = stand(source.name, plan.patterns, site.ledger(), error, now)
+        standing = standing_of(source.name, plan.patterns, site.ledger(), error, now)
     else:
-        standing = stand(source.name, plan.patterns, work.ledger, work, now)
+        standing = standing_of(source.name, plan.patterns, work.ledger, work, now)
     return verdict(standing, now, pause_from_now(source.schedule))
 
 
@@ -43,7 +43,7 @@ def trouble_sentence(source: str, trouble: Verdict) -> str:
     return f"{source}: {trouble.sentence}.{hint}"
 
 
-def tell_people(settings: Settings, site: Site, sources: Iterable[str], note: Note) -> None:
+def notify_people(settings: Settings, site: Site, sources: Iterable[str], note: Note) -> None:
     """Notify the addresses of `[notify]` of the state of these sources, if it is news to them. This
     never fails: errors become notes."""
     if not settings.notify:

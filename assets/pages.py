@@ -28,7 +28,7 @@ from pipeline.shown import first_words, in_markdown
 from pipeline.standing.facts import Headroom, Lag
 from pipeline.standing.tables import TableStanding
 from pipeline.table import TableName
-from pipeline.table_state import Extent, Quarantine, TableEvent
+from pipeline.table_state import Extent, StoppedTable, TableEvent
 from resources.lake.paths import LakePath
 
 Metadata = dict[str, Any]
@@ -68,7 +68,7 @@ def partial_table(tables: Sequence[Extent]) -> dg.MetadataValue:
     return records(heads, [(table.table, table.begins, table.hint) for table in tables])
 
 
-def quarantine_table(tables: Sequence[Quarantine]) -> dg.MetadataValue:
+def quarantine_table(tables: Sequence[StoppedTable]) -> dg.MetadataValue:
     rows = [(table.table, table.reason, table.hint, table.position) for table in tables]
     return records(("table", "reason", "hint", "position"), rows)
 

@@ -207,7 +207,7 @@ def _acknowledge(
         note_coverage(context, settings, work, session.record.covered)
     metadata = acknowledged_metadata(report, now, session.record.merged)
     if session.record.registered is not None:
-        metadata["catalog"] = "; ".join(session.record.registered.told()) or "nothing to do"
+        metadata["catalog"] = "; ".join(session.record.registered.lines()) or "nothing to do"
     if report.acknowledged:
         page = keep_page_of_run(settings, work, session.run_id)
         metadata |= {} if page is None else {"report": dg.MetadataValue.path(page)}
@@ -302,7 +302,7 @@ class LoggedProgress:
         now = self._monotonic()
         if step.step != "merge" and now - self._last >= 10:
             self._last = now
-            self._log.info(f"{step.step}: {step.told}")
+            self._log.info(f"{step.step}: {step.words}")
 
     def note(self, sentence: str) -> None:
         self._log.warning(sentence)

@@ -24,7 +24,7 @@ from demo.mysqld import RunningMySql, mysql_server
 from pipeline.position import Coordinates
 from resources.lake import log_store
 from resources.lake.jars import class_path, jars_folder
-from resources.lake.java import archive_path, java_or_refuse
+from resources.lake.java import archive_path, require_java
 from resources.lake.settings import SparkSettings
 from resources.mysql.connection import ConnectionSettings
 from resources.mysql.server import MySqlServer
@@ -120,7 +120,7 @@ def tuned(scratch: Path) -> dict[str, str]:
     settings = SparkSettings(
         user={},
         class_path=jars,
-        archive=archive_path(jars_folder(sys.prefix), jars, java_or_refuse(os.environ)),
+        archive=archive_path(jars_folder(sys.prefix), jars, require_java(os.environ)),
         log4j=log4j,
         scratch=scratch,
         cores=os.cpu_count() or 1,

@@ -26,7 +26,7 @@ from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched, Workplace
 from pipeline.runs.merge import merge
-from pipeline.runs.upkeeping.changes import let_go, plan_changes
+from pipeline.runs.upkeeping.changes import delete_changes, plan_changes
 from resources.adapters import Adapters
 from resources.config import load_settings
 from resources.postgres.connection import LedgerAddress, connect
@@ -101,7 +101,7 @@ def _run(work: Workplace) -> None:
 
 
 def _keep(work: Workplace) -> None:
-    let_go(work, plan_changes(work, KEEP, PROMISED), "benchmark")
+    delete_changes(work, plan_changes(work, KEEP, PROMISED), "benchmark")
 
 
 def _line(

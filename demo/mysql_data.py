@@ -16,7 +16,7 @@ from pathlib import Path
 
 from demo.mysql_search import Program
 from pipeline.errors import SetupIncomplete
-from resources.file_lock import alone
+from resources.file_lock import exclusive_lock
 
 # Options that cannot change after a data folder is initialised.
 _INITIAL = (
@@ -54,7 +54,7 @@ def _prepared(program: Program, cache: Path, initial_options: tuple[str, ...]) -
     mark = hashlib.sha256("\0".join(marks).encode()).hexdigest()[:12]
     prepared = cache / f"mysql-data-{mark}"
     cache.mkdir(parents=True, exist_ok=True)
-    with alone(cache / f"mysql-data-{mark}.lock"):
+    with exclusive_lock(cache / f"mysql-data-{mark}.lock"):
         if not prepared.exists():
             _initialise(program, prepared, initial_options)
     return prepared

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.errors import SetupIncomplete
-from resources.file_lock import alone
+from resources.file_lock import exclusive_lock
 
 CURE = (
     "install MySQL 8.0 or newer, so that `mysqld` is on PATH, or name a server that may be "
@@ -58,7 +58,7 @@ def unpacked(package: DebianPackage, cache: Path) -> Path:
     mirror, or if the download fails."""
     root = cache / package.folder
     cache.mkdir(parents=True, exist_ok=True)
-    with alone(cache / f"{package.folder}.lock"):
+    with exclusive_lock(cache / f"{package.folder}.lock"):
         if not root.exists():
             _fetch(package, root)
     return root

@@ -110,7 +110,7 @@ class LiveProgress:
             description = f"{self._source}: {step.step}"
             self._tasks[step.step] = self._bars.add_task(description, figures="")
         task, total = self._tasks[step.step], max(step.total, 1)
-        self._bars.update(task, completed=step.done, total=total, figures=step.told)
+        self._bars.update(task, completed=step.done, total=total, figures=step.words)
 
     def note(self, sentence: str) -> None:
         self._log_lines.note(sentence)

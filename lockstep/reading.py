@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lockstep.consuming import CONFIG, open_site
 from lockstep.grammar import table_name
-from pipeline.changes.generations import SharedColumn, together
+from pipeline.changes.generations import SharedColumn, shared_columns
 from pipeline.errors import ConfigurationError, NothingMatches, VersionSetUnknown
 from pipeline.places import parse_place
 from pipeline.ports.ledger import Ledger
@@ -29,7 +29,7 @@ from resources.lake.frame import (
     read_generations,
 )
 from resources.lake.paths import LakePath
-from resources.lake.versions import MirrorVersion, opened, version_frame, version_rows
+from resources.lake.versions import MirrorVersion, open_version, version_frame, version_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class TableVersion:
 
     def to_delta(self) -> Any:
         """Return the version as a `deltalake.DeltaTable`."""
-        return opened(self._mirror_version)
+        return open_version(self._mirror_version)
 
     def spark(self, session: Any) -> Any:
         """Return the version as a DataFrame of a SparkSession with Delta, in which the check that
@@ -170,5 +170,5 @@ def whole_changelog(
             hint="`lockstep tables` lists what is captured, `lockstep run` captures",
         )
     schemas = [generation.schema for generation in generations]
-    columns = together(schemas, [generation.number for generation in generations])
+    columns = shared_columns(schemas, [generation.number for generation in generations])
     return WholeChangelog(table, generations, columns)

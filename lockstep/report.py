@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from lockstep.context import CommandContext
 from pipeline.json_values import parts
 from pipeline.shown import NAMED, listed, shown
-from pipeline.table_state import STOPPED_BY, Extent, Quarantine
+from pipeline.table_state import STOPPED_BY, Extent, StoppedTable
 
 if TYPE_CHECKING:
-    from pipeline.changes.merging import FromChangelog
+    from pipeline.changes.merging import ChangelogOrigin
     from pipeline.replay.rows import ReplayDifference
     from pipeline.runs.reports import RowDifference, TableDifference
 
@@ -58,9 +58,9 @@ def partial_lines(tables: Sequence[Extent]) -> Iterator[str]:
         yield f"    hint: {extents[0].hint}"
 
 
-def show_stopped(context: CommandContext, tables: Sequence[Quarantine]) -> None:
+def show_stopped(context: CommandContext, tables: Sequence[StoppedTable]) -> None:
     """Print stopped tables. Those that stopped at one place for one reason share a line."""
-    groups: dict[tuple[str, str, str], list[Quarantine]] = {}
+    groups: dict[tuple[str, str, str], list[StoppedTable]] = {}
     for table in tables:
         groups.setdefault((STOPPED_BY[table.by], table.position, table.reason), []).append(table)
     for (who, position, reason), quarantines in groups.items():
@@ -118,7 +118,7 @@ def counted(count: int, thing: str, things: str = "") -> str:
     return f"{count:,} {thing if count == 1 else things or f'{thing}s'}"
 
 
-def origin_values(origin: FromChangelog) -> dict[str, Any]:
+def origin_values(origin: ChangelogOrigin) -> dict[str, Any]:
     """Return what a mirror is rebuilt from when MySQL is not read: the mirror's version that the
     changes are applied to (None if the table was empty then), and the changelog's batches."""
     names = "mirror", "delta_version", "last_batch as batch"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pipeline.runs.context import Progress
     from pipeline.runs.reports import MergeReport, TableMerge, VerifyReport
     from pipeline.runs.run import RunRecord, Site
-    from pipeline.source_plan import PartOrder
+    from pipeline.source_plan import RereadRows
     from pipeline.table import TableName
     from resources.adapters import Adapters
     from resources.config import Settings
@@ -46,7 +46,7 @@ def run_sources(
     adapters: Adapters,
     until: Place | None,
     context: CommandContext,
-    part: PartOrder | None = None,
+    part: RereadRows | None = None,
 ) -> dict[str, tuple[int, dict[str, Any]]]:
     """Run the sources one after another, with one ledger connection and one JVM. `part`: rows of
     one table that are read again; then there is one source."""
@@ -68,7 +68,7 @@ def run_source(
     site: Site,
     progress: Progress,
     until: Place | None = None,
-    part: PartOrder | None = None,
+    part: RereadRows | None = None,
 ) -> RunRecord:
     """Carry out one run and write its page. The last OpenLineage event is sent only after the
     source's lock is released, so that a slow backend cannot delay the next run."""
@@ -143,7 +143,7 @@ def _report(record: RunRecord, context: CommandContext) -> tuple[int, dict[str, 
         code, refusal = context.refused(record.source, record.error)
         return code, {**values, **refusal}
     if record.registered is not None:
-        context.say(*(f"  catalog: {line}" for line in record.registered.told()))
+        context.say(*(f"  catalog: {line}" for line in record.registered.lines()))
         if record.registered.trouble is not None:
             context.say(f"    hint: {record.registered.trouble.hint}")
     done = record.acknowledged

@@ -21,15 +21,15 @@ from typing import ClassVar, TypeVar
 
 from pipeline.decisions import Continuity
 from pipeline.load import LoadFollowed, LoadJoined
-from pipeline.position import Position, ServerLife, SetWitness, Witness
+from pipeline.position import Position, ServerProcess, SetWitness, Witness
 from pipeline.schema.history import History
 from pipeline.segment import RowCounts, Segment, SourcePart
 from pipeline.table import TableName
 from pipeline.table_state import (
     Extent,
     Handover,
-    Quarantine,
     SnapshotPart,
+    StoppedTable,
     TableEvent,
     TableState,
 )
@@ -164,7 +164,7 @@ class Batch:
     continuity: Continuity | None = None
     by_gtid: bool = False
     kind: BatchKind = BatchKind.ORDINARY
-    life: ServerLife | None = None
+    life: ServerProcess | None = None
     requests: Requests | None = None
 
     @property
@@ -231,7 +231,7 @@ class CaptureRecord:
     log_bytes: int = 0
     segments: tuple[Segment, ...] = ()
     tables: tuple[TableState, ...] = ()
-    quarantined: tuple[Quarantine, ...] = ()
+    quarantined: tuple[StoppedTable, ...] = ()
     prepared: tuple[Prepared, ...] = ()
     ended: tuple[Ended, ...] = ()
     by_gtid: bool = False
@@ -243,7 +243,7 @@ class CaptureRecord:
     handovers: tuple[Handover, ...] = ()
     extents: tuple[Extent, ...] = ()
     set_witnesses: tuple[SetWitness, ...] = ()
-    life: ServerLife | None = None
+    life: ServerProcess | None = None
     scope: TablePatterns | None = None
     followed: tuple[LoadFollowed, ...] = ()
     joined: tuple[LoadJoined, ...] = ()

@@ -45,7 +45,7 @@ class RunBounds:
             return cls(until, GtidSet(), budget)
         return cls(facts.head, GtidSet.parse(facts.gtid_executed), budget)
 
-    def spent(self, *, transactions: int, log_bytes: int, seconds: float) -> str | None:
+    def reached_limit(self, *, transactions: int, log_bytes: int, seconds: float) -> str | None:
         """Return the first limit that is reached, as it is configured, or None."""
         budget = self.budget
         if budget.max_transactions is not None and transactions >= budget.max_transactions:
@@ -68,7 +68,7 @@ class RunBounds:
                 hint="run again; if that fails, look at the server's error log",
             )
 
-    def unread(self, read: GtidSet, purged: GtidSet) -> GtidSet:
+    def missing_gtids(self, read: GtidSet, purged: GtidSet) -> GtidSet:
         """Return the GTIDs that the server had executed before the end was fixed, and that were
         neither read up to the run's end nor purged. If there are any, the log is incomplete."""
         return self.executed.difference(read).difference(purged)

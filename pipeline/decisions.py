@@ -140,7 +140,7 @@ class LeaseView:
     in_dagster: bool = False
     ended: bool = False
 
-    def died(self) -> Decision:
+    def death(self) -> Decision:
         """Return the decision that the next run records for the run of this lease, which could not
         record its own end."""
         return Decision(

@@ -56,7 +56,7 @@ class Divider:
         """Number of items so far that count as earlier than the moment, minus the number of the
         others."""
 
-    def restarted(self) -> Divider:
+    def restart(self) -> Divider:
         return Divider(self.moment, self.latest)
 
     def put(self, times: npt.NDArray[np.int64]) -> None:
@@ -92,19 +92,17 @@ class Divider:
         return Division(self.place, late, early, self._last_place)
 
 
-def divided(
-    times: Sequence[datetime], moment: datetime, latest: datetime | None = None
-) -> Division:
+def divide(times: Sequence[datetime], moment: datetime, latest: datetime | None = None) -> Division:
     divider = Divider(microseconds(moment), None if latest is None else microseconds(latest))
     divider.put(np.array([microseconds(at) for at in times], np.int64))
     return divider.division
 
 
-def divided_after(
+def divide_after(
     times: Sequence[datetime], moment: datetime, latest: datetime | None = None
 ) -> Division:
     """Return the place of the moment's end: items at the moment itself come before it."""
-    return divided(times, moment + timedelta(microseconds=1), latest)
+    return divide(times, moment + timedelta(microseconds=1), latest)
 
 
 def microseconds(at: datetime) -> int:

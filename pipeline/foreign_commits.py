@@ -56,7 +56,7 @@ promised, but `lockstep check` judges it (`pipeline.preflight.mirrors`)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class AllExpected:
     """All commits up to and including `newest` are ours or neutral."""
 
     newest: int | None
@@ -102,11 +102,11 @@ class Unknown:
     version: int
 
 
-Found = Passed | Behind | Ahead | Foreign | Moved | Unknown
+Judgement = AllExpected | Behind | Ahead | Foreign | Moved | Unknown
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class MirrorRecord:
     """A mirror as the ledger knows it. `looked`: the Delta version up to which its log was checked,
     or None if that was not recorded. `begun`: the version at which it was taken over, or -1.
     `last`: the highest transaction version that was ever intended for it."""
@@ -132,7 +132,7 @@ class Expected:
         return max(settled if self.looked is None else self.looked, self.begun)
 
 
-def judge(look: LogAbove, expected: Expected, *, replaced: bool = False) -> Found:
+def judge(look: LogAbove, expected: MirrorRecord, *, replaced: bool = False) -> Judgement:
     """Judge a mirror's commits after `expected.since`. `replaced`: all its rows are about to be
     replaced, so foreign commits do not matter."""
     if (look.newest if look.newest is not None else -1) < expected.version:
@@ -143,7 +143,7 @@ def judge(look: LogAbove, expected: Expected, *, replaced: bool = False) -> Foun
             return other
         if look.base.transactions.get(expected.app_id) != settled.intent.txn_version:
             return Behind(look.newest, expected.version)
-    first: Found | None = None
+    first: Judgement | None = None
     for commit in look.commits:
         judgement = _mirrors(commit, expected)
         if isinstance(judgement, Ahead):
@@ -151,10 +151,10 @@ def judge(look: LogAbove, expected: Expected, *, replaced: bool = False) -> Foun
         first = first or judgement
     if look.missing is not None and first is None:
         first = Unknown(look.missing)
-    return Passed(look.newest) if first is None or replaced else first
+    return AllExpected(look.newest) if first is None or replaced else first
 
 
-def _mirrors(commit: LakeCommit, expected: Expected) -> Ahead | Foreign | None:
+def _mirrors(commit: LakeCommit, expected: MirrorRecord) -> Ahead | Foreign | None:
     if not commit.ours:
         return foreign(commit)
     if (other := _other(commit, expected.ledger)) is not None:
@@ -198,14 +198,14 @@ def judge_changelog(
     positions: Mapping[int, str],
     pruned: int = 0,
     revised: int = 0,
-) -> Found:
+) -> Judgement:
     """Judge the commits of a changelog, or of one of the source's own tables, after the version
     `looked`. `positions`: the ends of the ledger's batches, as commits name them; batches before
     `pruned` may be missing in it. `revised`: the ledger's newest revision."""
     if looked is not None and (look.newest if look.newest is not None else -1) < looked:
         return Behind(look.newest, looked)
-    first: Found | None = None
-    moved: Found | None = None
+    first: Judgement | None = None
+    moved: Judgement | None = None
     for commit in look.commits:
         if commit.ours:
             if (other := _other(commit, ledger)) is not None:
@@ -224,7 +224,7 @@ def judge_changelog(
             moved = moved or (Moved(commit) if commit.relists else None)
     if look.missing is not None and first is None:
         first = Unknown(look.missing)
-    return first or moved or Passed(look.newest)
+    return first or moved or AllExpected(look.newest)
 
 
 def reshaped(commit: LakeCommit) -> bool:

@@ -93,7 +93,7 @@ class LakeCommit:
 
     @property
     def said(self) -> Mapping[str, Any] | None:
-        return said_of(self.user_metadata)
+        return metadata_of(self.user_metadata)
 
     @property
     def repeats(self) -> int | None:
@@ -130,7 +130,7 @@ class LogAbove:
     missing: int | None = None
 
 
-def said_of(user_metadata: str | None) -> Mapping[str, Any] | None:
+def metadata_of(user_metadata: str | None) -> Mapping[str, Any] | None:
     try:
         said = json.loads(user_metadata or "")["lockstep"]
     except (ValueError, KeyError, TypeError):
@@ -140,17 +140,17 @@ def said_of(user_metadata: str | None) -> Mapping[str, Any] | None:
 
 def same_write(user_metadata: str | None, intended: str) -> bool:
     """Return whether a commit is a try of the write whose metadata is `intended`."""
-    ours = said_of(intended)
-    said = said_of(user_metadata)
+    ours = metadata_of(intended)
+    said = metadata_of(user_metadata)
     if ours is None or said is None:
         return user_metadata == intended
     return all(said.get(name) == ours[name] for name in _SAME if name in ours)
 
 
-def restamped(user_metadata: str, kind: WriteKind, **more: Any) -> str:
+def metadata_for_kind(user_metadata: str, kind: WriteKind, **more: Any) -> str:
     """Return the metadata of a commit of another kind that belongs to a write with this metadata.
     Metadata that is not ours is returned unchanged, unless `more` is given."""
-    said = said_of(user_metadata)
+    said = metadata_of(user_metadata)
     if said is None and not more:
         return user_metadata
     return stamp({**(said or {}), "format": FORMAT, "kind": kind.value, **more})
@@ -165,7 +165,7 @@ def same_files(
 ) -> bool:
     """Return whether a commit of ours that lists these files published the recorded ones. It may
     list fewer if its metadata has a digest of all of them."""
-    said = said_of(user_metadata) or {}
+    said = metadata_of(user_metadata) or {}
     return set(listed) == set(recorded) or ("files" in said and set(listed) < set(recorded))
 
 

@@ -53,7 +53,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadBasis:
+class LoadBegin:
     """The basis of a load that has begun: the table's structure, the place in the log of
     `server_uuid` before its first chunk, and the server's estimate of its rows. `shape`:
     fingerprint of the rules by which its rows are shown, or None if they are shown unchanged."""
@@ -104,7 +104,7 @@ class Load:
     author: str
     reason: str
     ordered_at: datetime
-    reading: LoadBasis | None = None
+    reading: LoadBegin | None = None
     followed: FollowedFrom | None = None
     chunks: tuple[Chunk, ...] = ()
     with_past: bool = False

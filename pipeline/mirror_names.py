@@ -91,7 +91,7 @@ class MirrorNames:
             return False
         return self.of(one) == self.of(other) or self.given(one) or self.given(other)
 
-    def meetings(self, tables: Iterable[TableName]) -> dict[TableName, TableName]:
+    def collisions(self, tables: Iterable[TableName]) -> dict[TableName, TableName]:
         """Return the tables whose mirror would have the name of an earlier one's, each with that
         one."""
         first: dict[TableName, TableName] = {}

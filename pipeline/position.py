@@ -141,14 +141,14 @@ _TOLERANCE = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, slots=True)
-class ServerLife:
+class ServerProcess:
     """The start of a server process, computed from its uptime in whole seconds, and the number of
     RESET statements that it carried out. Without a RESET a process has one continuous log."""
 
     started_at: datetime
     resets: int
 
-    def goes_on(self, earlier: ServerLife | None) -> bool:
+    def is_same_process(self, earlier: ServerProcess | None) -> bool:
         """Return whether this is the same process, without a RESET since."""
         return (
             earlier is not None
@@ -158,7 +158,7 @@ class ServerLife:
 
 
 @dataclass(frozen=True, slots=True)
-class Reign:
+class ServerPeriod:
     """A period in which a source was read from one server. `since_batch`: id of its first batch."""
 
     server_uuid: str

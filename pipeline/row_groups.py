@@ -14,7 +14,7 @@ from pipeline.segment import GROUP_BYTES, GROUP_ROWS
 
 
 @dataclass(slots=True)
-class HeldRows:
+class RowBuffer:
     """Rows in memory, in the order in which they were added."""
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
@@ -27,7 +27,7 @@ class HeldRows:
         self.bytes += batch.nbytes
 
     @property
-    def enough(self) -> bool:
+    def is_full(self) -> bool:
         """True if they fill a row group, by number of rows or by bytes."""
         return self.rows >= GROUP_ROWS or self.bytes >= GROUP_BYTES
 
@@ -37,10 +37,10 @@ class HeldRows:
 
 def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Yield the same rows in the same order, in tables that fill a row group, except the last."""
-    held = HeldRows()
+    held = RowBuffer()
     for batch in batches:
         held.add(batch)
-        if held.enough:
+        if held.is_full:
             yield pa.Table.from_batches(held.batches)
             held.clear()
     if held.batches:

@@ -55,14 +55,14 @@ class RowImages:
     event: pa.Int32Array
     row: pa.Int32Array
     change_type: pa.Int8Array
-    softened: Mapping[str, int]
+    nulled: Mapping[str, int]
     present: pa.BinaryArray | None = None
     unknown: Mapping[str, int] = field(default_factory=dict)
     logged: pa.BinaryArray | None = None
     updated: pa.BinaryArray | None = None
 
 
-def in_order(apart: Sequence[tuple[RowImages, npt.NDArray[np.int64]]]) -> RowImages:
+def merge_images(apart: Sequence[tuple[RowImages, npt.NDArray[np.int64]]]) -> RowImages:
     """Put together images that were decoded apart, in the order of their events. With each come
     indices: `indices[event]` is the index of its event in the result."""
     parts = [images for images, _ in apart]
@@ -70,14 +70,14 @@ def in_order(apart: Sequence[tuple[RowImages, npt.NDArray[np.int64]]]) -> RowIma
     order = pa.array(np.argsort(event, kind="stable"))
     softened, unknown = Counter[str](), Counter[str]()
     for images in parts:
-        softened.update(images.softened)
+        softened.update(images.nulled)
         unknown.update(images.unknown)
     return RowImages(
         columns=pa.concat_batches([images.columns for images in parts]).take(order),
         event=pa.array(event.astype(np.int32)).take(order),
         row=pa.concat_arrays([images.row for images in parts]).take(order),
         change_type=pa.concat_arrays([images.change_type for images in parts]).take(order),
-        softened=softened,
+        nulled=softened,
         unknown=unknown,
         present=_bits_together([(images.present, images) for images in parts], order),
         logged=_bits_together([(images.logged, images) for images in parts], order),
@@ -95,7 +95,7 @@ def _bits_together(
     return pa.concat_arrays(arrays).take(order)
 
 
-def packed(present: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> pa.Array:
+def pack_bits(present: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> pa.Array:
     """Return `present` (images x columns) in the format of `RowImages.present`, and NULL for images
     that are `whole`."""
     bits = np.packbits(present, axis=1, bitorder="little")
@@ -106,7 +106,7 @@ def packed(present: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> pa.A
     return pa.Array.from_buffers(pa.binary(), len(present), buffers)
 
 
-def unpacked(bits: pa.Array) -> npt.NDArray[np.bool_]:
+def unpack_bits(bits: pa.Array) -> npt.NDArray[np.bool_]:
     """Return the inverse of `packed` (images x columns). Rows that are NULL are true; up to seven
     columns of false follow the table's. If all rows are NULL, there are no columns."""
     valid = bits.drop_null()

@@ -95,14 +95,14 @@ class SegmentFile:
         return self.path.endswith(tuple(UPDATED + ending for ending in ENDINGS))
 
 
-def written_for(path: str) -> tuple[int, int] | None:
+def batch_and_version_of(path: str) -> tuple[int, int] | None:
     """Return the batch and the schema version in the name of a changelog's file, or None."""
     match = _OF_BATCH.match(path)
     return None if match is None else (int(match[1]), int(match[2]))
 
 
 def batch_of(path: str) -> int | None:
-    written = written_for(path)
+    written = batch_and_version_of(path)
     return None if written is None else written[0]
 
 
@@ -175,12 +175,12 @@ class Revisions:
     open: Revision | None
 
 
-def revised(files: Iterable[SegmentFile]) -> tuple[SegmentFile, ...]:
+def with_revised_names(files: Iterable[SegmentFile]) -> tuple[SegmentFile, ...]:
     """Return the files with the names that they get in a changelog. These contain a checksum, so
     that they differ from the names of the files that they replace."""
     return tuple(replace(file, path=f"r{file.sha256[:12]}-{file.path}") for file in files)
 
 
-def written_as(path: str) -> str:
+def unrevised_name(path: str) -> str:
     """Return the name that a file had before it was `revised`."""
     return re.sub(f"^{_MARK}", "", path)

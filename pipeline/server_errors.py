@@ -116,7 +116,7 @@ def meaning_of(number: int) -> Meaning:
     return _BY_NUMBER.get(number, Meaning.REFUSED)
 
 
-def told(number: int, text: str, names: Collection[str] = ()) -> str:
+def explanation(number: int, text: str, names: Collection[str] = ()) -> str:
     """Return number and text without values of rows: of the quoted parts only `names` are kept.
 
     The server does not escape quotes in a value, so everything from the first quoted part that is
@@ -192,7 +192,8 @@ def require_harmless(
     for warning in shown:
         if not harmless(warning):
             raise TableError(
-                f"the source warned while it was read: {told(warning.number, warning.text, names)}",
+                "the source warned while it was read: "
+                f"{explanation(warning.number, warning.text, names)}",
                 hint=_cure(table, warning.number),
             )
     if count > len(shown) or count >= KEPT:

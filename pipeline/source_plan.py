@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pipeline.bounds import Budget
-from pipeline.changes.layout import lies_at
+from pipeline.changes.layout import is_folder_of
 from pipeline.mirror_names import Into, MirrorNames
 from pipeline.places import Place, Snapshot
 from pipeline.policies import LakePolicies, Readers, StartPolicies, written
@@ -56,7 +56,7 @@ class SnapshotPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class PartOrder:
+class RereadRows:
     """An order to read again those rows of a table for which a condition holds. `author` and
     `reason`: who ordered it, and why."""
 
@@ -117,8 +117,8 @@ class SourcePlan:
     until: Place | None = None
     prove_rows: int = 0
     snapshot: SnapshotPlan = field(default_factory=SnapshotPlan)
-    part: PartOrder | None = None
-    passes: NamePatterns = field(default_factory=NamePatterns)
+    part: RereadRows | None = None
+    allowed_statements: NamePatterns = field(default_factory=NamePatterns)
     tables: tuple[TableSettings, ...] = ()
 
     @property
@@ -137,7 +137,7 @@ class SourcePlan:
         for settings in self.tables:
             yield replace(self.lake, **settings.policies)
 
-    def read_by(self, readers: Readers) -> SourcePlan:
+    def for_readers(self, readers: Readers) -> SourcePlan:
         """Return the plan with mirrors for these readers, whatever is configured."""
         tables = tuple(
             replace(settings, policies={**settings.policies, "readers": readers})
@@ -177,10 +177,10 @@ class SourcePlan:
         """Return the name of the table's mirror."""
         return self.mirrors.of(table)
 
-    def other_place(self, state: TableState) -> TableName | None:
+    def misplaced_mirror(self, state: TableState) -> TableName | None:
         """Return the name to which the mirror has to move, or None if it already has it."""
         name = self.mirrors.of(state.table)
-        return None if lies_at(state.mirror, self.name, name) else name
+        return None if is_folder_of(state.mirror, self.name, name) else name
 
     def start_at(self, facts: ServerFacts) -> Place | None:
         """Return the configured start on the server that answers."""

@@ -38,7 +38,7 @@ class Stopped:
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantine:
+class StoppedTable:
     """Why a table was stopped: one sentence, the place in the log, the cure in words, what the
     table lacks besides the log, and who stopped it.
 
@@ -59,7 +59,7 @@ class Quarantine:
     @classmethod
     def of(
         cls, table: TableName, error: TableError, position: str, at: Coordinates | None = None
-    ) -> Quarantine:
+    ) -> StoppedTable:
         return cls(table, error.reason, error.hint, position, at, error.need, error.by)
 
     @property

@@ -16,11 +16,11 @@ SILENT_SECONDS: Final = 2.0
 
 
 @contextmanager
-def alone(lock: Path) -> Iterator[None]:
+def exclusive_lock(lock: Path) -> Iterator[None]:
     """Hold the lock of a file, which is created if it is missing; other processes wait."""
     descriptor = open_lock(lock)
     try:
-        take(descriptor, fcntl.LOCK_EX, lock)
+        wait_for_lock(descriptor, fcntl.LOCK_EX, lock)
         yield
     finally:
         os.close(descriptor)
@@ -32,7 +32,7 @@ def open_lock(lock: Path) -> int:
     return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-def take(descriptor: int, kind: int, lock: Path) -> None:
+def wait_for_lock(descriptor: int, kind: int, lock: Path) -> None:
     """Wait for a lock of a kind (`fcntl.LOCK_EX` or `LOCK_SH`); after two seconds print on standard
     error which processes hold it."""
     try:

@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-from resources.lake.java import java_or_refuse
+from resources.lake.java import require_java
 
 UNITY = "LOCKSTEP_TEST_UNITY"
 """The address of a Unity Catalog that tests may write to."""
@@ -45,7 +45,7 @@ def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     found = find_spec("pyspark")
     assert found is not None and found.origin is not None, "pyspark is a dependency"
     jars = Path(found.origin).parent / "jars"
-    java = str(java_or_refuse(os.environ).program)
+    java = str(require_java(os.environ).program)
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [

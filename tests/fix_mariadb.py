@@ -16,7 +16,7 @@ import pytest
 
 from demo.mysql_search import Program, cache_folder
 from pipeline.errors import JavaMissing, SetupIncomplete
-from resources.lake.java import java_or_refuse
+from resources.lake.java import require_java
 from tests.fix_mysql import ACCOUNT, PASSWORD, MySqlStand, killed_at_last
 from tests.mariadb.programs import mariadb_10_11, mariadb_11_4
 from tests.mariadb.server import mariadb_server
@@ -44,7 +44,7 @@ def mariadb_program() -> Program:
 def mariadb11_program() -> Program:
     """MariaDB 11.4, fetched once into the user's cache folder."""
     try:
-        java = java_or_refuse(os.environ)
+        java = require_java(os.environ)
         return mariadb_11_4(cache_folder(os.environ), java.program)
     except (JavaMissing, SetupIncomplete) as missing:
         pytest.skip(f"{missing}: {missing.hint}")

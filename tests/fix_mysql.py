@@ -27,7 +27,7 @@ from pymysql.cursors import Cursor
 from demo.mysql_search import GivenServer, MySql, Program, cache_folder, find_mysql
 from demo.mysqld import ProgramMySql, RunningMySql, SomebodysMySql, mysql_server
 from pipeline.errors import JavaMissing, SetupIncomplete
-from resources.lake.java import java_or_refuse
+from resources.lake.java import require_java
 from tests.maven import ServerJar
 from tests.old_mysql import MYSQL_5_7, MYSQL_8_0, old_mysql
 
@@ -297,7 +297,7 @@ def database(mysql: MySqlStand) -> Iterator[str]:
 
 def _old(server: ServerJar) -> Program:
     try:
-        java = java_or_refuse(os.environ)
+        java = require_java(os.environ)
         return old_mysql(server, cache_folder(os.environ), java.program)
     except (JavaMissing, SetupIncomplete) as missing:
         pytest.skip(f"{missing}: {missing.hint}")

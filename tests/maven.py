@@ -18,8 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pipeline.errors import SetupIncomplete
-from resources.file_lock import alone
-from resources.lake.jars import Jar, unsound
+from resources.file_lock import exclusive_lock
+from resources.lake.jars import Jar, missing_or_damaged
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def server_files(server: ServerJar, cache: Path, java: Path) -> Path:
     """
     root = cache / server.folder
     cache.mkdir(parents=True, exist_ok=True)
-    with alone(root.with_name(f"{root.name}.lock")):
+    with exclusive_lock(root.with_name(f"{root.name}.lock")):
         if not root.exists():
             with tempfile.TemporaryDirectory(dir=cache, prefix=".fetching-") as folder:
                 work = Path(folder)
@@ -105,5 +105,5 @@ def _fetch(server: ServerJar, work: Path, java: Path) -> None:
         *("-types", "jar", "-retrieve", f"{work}/[artifact]-[revision].[ext]"),
     ]
     done = subprocess.run(command, capture_output=True, check=False)
-    if done.returncode != 0 or unsound(work, [jar]):
+    if done.returncode != 0 or missing_or_damaged(work, [jar]):
         raise SetupIncomplete(f"{jar.file_name} could not be fetched", hint=server.cure)

@@ -10,14 +10,14 @@ from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from pipeline.errors import ConfigurationError
 from pipeline.json_values import to_json
-from pipeline.runs.registering.register import CatalogReport, Deed, differences, register
+from pipeline.runs.registering.register import CatalogReport, CatalogStep, differences, register
 from resources.holders import holder
 
 _WOULD: Final = {
-    Deed.REGISTERED: "not registered",
-    Deed.CHANGED: "not as it should be",
-    Deed.RENAMED: "registered under another name",
-    Deed.DROPPED: "still registered, although the table is gone",
+    CatalogStep.REGISTERED: "not registered",
+    CatalogStep.CHANGED: "not as it should be",
+    CatalogStep.RENAMED: "registered under another name",
+    CatalogStep.DROPPED: "still registered, although the table is gone",
 }
 
 

@@ -26,7 +26,7 @@ from pipeline.errors import (
 )
 from pipeline.preflight import Finding, KeptMirror, SourceEvidence, pause_from_now, preflight
 from pipeline.runs.context import Unwatched
-from pipeline.runs.reshaping import hashed
+from pipeline.runs.reshaping import versions_to_check
 from pipeline.shown import listed, shown
 from resources.lake.paths import LakePath, ObjectPath
 
@@ -115,7 +115,7 @@ def _preflight(
     states = adapters.ledger().table_states(source.name) if has_ledger else {}
     partial = adapters.ledger().partial(source.name) if has_ledger else ()
     plan = source.plan()
-    hashes = hashed(adapters.ledger(), source.name, plan.patterns) if has_ledger else ()
+    hashes = versions_to_check(adapters.ledger(), source.name, plan.patterns) if has_ledger else ()
     evidence = SourceEvidence(
         server.survey(),
         plan.patterns,
@@ -124,7 +124,7 @@ def _preflight(
         mirrors=list(_mirrors(adapters, states.values())),
         keep=settings.keep(),
         reading=plan.snapshot,
-        passes=plan.passes,
+        passes=plan.allowed_statements,
         policies_of=plan.policies_of,
         settings=plan.tables,
         known=set(states),
@@ -178,9 +178,9 @@ def _refusal(subject: str, error: LockstepError) -> Finding:
 
 
 def _java() -> str:
-    from resources.lake.java import java_or_refuse
+    from resources.lake.java import require_java
 
-    java = java_or_refuse(os.environ)
+    java = require_java(os.environ)
     return f"Java {java.major}, {java.program}"
 
 
@@ -268,13 +268,13 @@ def _note_tables(settings: Settings, work: Workplace) -> None:
     """Write the list of tables that Dagster declares when it next loads the definitions."""
     from assets.catalogue import CatalogueEntry, update_catalogue
     from pipeline.changes.layout import changelog_path, mirror_path
-    from pipeline.runs.mirror_places import meetings
+    from pipeline.runs.mirror_places import collisions
 
     source, states = work.source, work.ledger.table_states(work.source.name)
     tables = [table.name for table in work.server.tables()]
     captured = [name for name in tables if source.patterns.matches(name)]
     # Two new tables whose mirrors would have one path get no mirror.
-    colliding = meetings(work, states, captured).keys() - states.keys()
+    colliding = collisions(work, states, captured).keys() - states.keys()
     entries = [
         CatalogueEntry(
             name.database,
@@ -294,8 +294,8 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
     """Check that ledger and lake belong together, and report mirrors and changelogs that somebody
     else changed."""
     from pipeline.runs.agreement.claim import lake_trouble
-    from pipeline.runs.agreement.lake_logs import astray, moved_changelogs
-    from pipeline.runs.mirror_places import former_places, moves
+    from pipeline.runs.agreement.lake_logs import changed_mirrors, moved_changelogs
+    from pipeline.runs.mirror_places import former_places, pending_moves
 
     if (error := lake_trouble(work)) is not None:
         return (_refusal("lake", error),)
@@ -307,13 +307,13 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
                 f"the next run quarantines it: {mirror.why}",
                 mirror.hint,
             )
-            for mirror in astray(work)
+            for mirror in changed_mirrors(work)
         ),
         *(
             Finding("warning", str(changelog.table), changelog.why, changelog.hint)
             for changelog in moved_changelogs(work)
         ),
-        *(_move(work, table, name) for table, name in moves(work).reloaded.items()),
+        *(_move(work, table, name) for table, name in pending_moves(work).reloaded.items()),
         *(
             Finding("ok", "lake", f"{folder} is kept for its versions", topic="former mirrors")
             for folder in former_places(work.ledger, work.source.name)
@@ -322,14 +322,14 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
 
 
 def _move(work: Workplace, table: TableName, name: TableName) -> Finding:
-    from lockstep.commands.plan import price_told
+    from lockstep.commands.plan import price_words
     from pipeline.runs.wanted import estimates_of, origin_of
 
     state = work.ledger.table_states(work.source.name)[table]
     origin = origin_of(work, state, files=False)
     cost = "from its changelog, and reads no row from MySQL"
     if isinstance(origin, str):
-        price = price_told(estimates_of(work, [table])[table])
+        price = price_words(estimates_of(work, [table])[table])
         cost = f"and reads the table from MySQL{price}; {origin}"
     return Finding(
         "warning",

@@ -31,7 +31,7 @@ from pipeline.preflight import pause_from_now
 from pipeline.proof.proven import open_differences, proven_since
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.span_report import SpanReport, report_of_run
-from pipeline.runs.inspecting.status import stand
+from pipeline.runs.inspecting.status import standing_of
 from pipeline.standing.facts import Standing
 from pipeline.standing.verdict import State, Verdict, verdict
 from pipeline.table_state import TableCondition
@@ -58,7 +58,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 def _figures(adapters: Adapters, source: SourceSettings, *, files: bool) -> SourceFigures:
     now, ledger, name = datetime.now(UTC), adapters.ledger(), source.name
     work = workplace_or_why(adapters, name)
-    standing = stand(name, source.plan().patterns, ledger, work, now)
+    standing = standing_of(name, source.plan().patterns, ledger, work, now)
     judged = verdict(standing, now, pause_from_now(source.schedule))
     states = ledger.table_states(name)
     tables = Counter((state.condition, state.stopped_by) for state in states.values())

@@ -13,7 +13,12 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, author, reason, table_name
 from pipeline.json_values import parts
 from pipeline.runs.context import Unwatched
-from pipeline.runs.inspecting.table_commands import Asked, Ordered, foresee_resume, give_order
+from pipeline.runs.inspecting.table_commands import (
+    OrderRequest,
+    RecordedOrder,
+    give_order,
+    plan_resume,
+)
 from pipeline.schema.model_json import schema_to_json
 from pipeline.table_state import OrderKind
 from resources.holders import holder
@@ -27,7 +32,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         source = context.source_of(adapters, arguments.source, asked.table)
         work = adapters.workplace(source, Unwatched())
         if kind is OrderKind.RESUME and arguments.dry_run:
-            forecast = foresee_resume(work, asked)
+            forecast = plan_resume(work, asked)
             context.say(f"{source}: {forecast.next}\n  nothing is recorded (--dry-run)")
             return Outcome(exits.DONE, {"source": source, **_values(forecast), "order": None})
         with work.ledger.lock(source, holder(kind), None) as lease:
@@ -40,7 +45,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     return Outcome(exits.DONE, {"source": source, **_values(ordered)})
 
 
-def _asked(arguments: argparse.Namespace) -> Asked:
+def _asked(arguments: argparse.Namespace) -> OrderRequest:
     statement: str | None = None
     renames: tuple[tuple[str, str], ...] = ()
     if arguments.command == OrderKind.RESUME:  # pause has neither --schema nor --rename
@@ -52,7 +57,7 @@ def _asked(arguments: argparse.Namespace) -> Asked:
                 hint="add --schema FILE, with what `show create table` prints",
             )
     table, text = table_name(arguments.table), reason(arguments)
-    return Asked(table, author(arguments), text, statement, renames)
+    return OrderRequest(table, author(arguments), text, statement, renames)
 
 
 def _read(path: Path) -> str:
@@ -80,7 +85,7 @@ def _renames(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple(renames)
 
 
-def _values(ordered: Ordered) -> dict[str, Any]:
+def _values(ordered: RecordedOrder) -> dict[str, Any]:
     order = ordered.order
     return {
         "order": {

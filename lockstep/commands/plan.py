@@ -25,10 +25,10 @@ from pipeline.runs.wanted import TablePlans
 from pipeline.standing.verdict import clock
 from pipeline.supply.plan import (
     ColumnsRead,
+    FromChangelog,
     FromLog,
     FromPast,
     Price,
-    Rewritten,
     RowsRead,
     Step,
     Supply,
@@ -109,13 +109,13 @@ def _supplies(plans: TablePlans) -> list[dict[str, Any]]:
 
 
 def _origin(supply: Supply) -> dict[str, Any]:
-    return origin_values(supply.origin) if isinstance(supply, Rewritten) else {}
+    return origin_values(supply.origin) if isinstance(supply, FromChangelog) else {}
 
 
 _SUPPLIES: Final[Mapping[type[Supply], str]] = {
     FromLog: "log",
     FromPast: "log",
-    Rewritten: "changelog",
+    FromChangelog: "changelog",
     RowsRead: "source",
     ColumnsRead: "source, by key",
 }
@@ -205,7 +205,7 @@ def _lines(source: str, plan: RunPlan) -> Iterator[str]:
         yield from _reading_lines(plan.reading, plan.seconds)
 
 
-def price_told(price: Price) -> str:
+def price_words(price: Price) -> str:
     """Return the end of a sentence with the rows and bytes that are read, as far as known."""
     rows = "" if price.rows is None else f": about {price.rows:,} rows"
     return rows + ("" if not price.bytes else f", {price.bytes:,} bytes")
@@ -216,7 +216,7 @@ def _shape_lines(table: TableName, shape: PlannedShape) -> Iterator[str]:
         yield f"  shape   {table} would be quarantined: {shape.reason}"
         yield f"          hint: {shape.refused}"
         return
-    price = price_told(Price(shape.estimated_rows, shape.estimated_bytes))
+    price = price_words(Price(shape.estimated_rows, shape.estimated_bytes))
     yield f"  shape   {table}: {shape.reason}{price}"
     if shape.remains is not None:
         yield f"          {shape.remains}"
@@ -240,7 +240,7 @@ def _step_line(table: TableName, step: Step, order: TableOrder | None, end: str)
     moved = ""
     if order is not None and order.author == "lockstep" and order.kind is OrderKind.RELOAD:
         moved = f": {order.reason}"
-    price = price_told(step.price)
+    price = price_words(step.price)
     match step.supply:
         case FromLog(span):
             return (
@@ -252,7 +252,7 @@ def _step_line(table: TableName, step: Step, order: TableOrder | None, end: str)
                 f"past    {table} is followed from {past.begins} on, and not earlier, because "
                 f"{step.reason}: {step.price.log_bytes:,} bytes"
             )
-        case Rewritten(origin):
+        case FromChangelog(origin):
             return (
                 f"back    the mirror of {table} is rewritten {step.reason}: {origin.size}{moved}; "
                 "no row is read from the source"

@@ -18,7 +18,7 @@ from pipeline.errors import LakeUnavailable, NothingMatches, VersionSetUnknown
 from pipeline.table import TableName
 from resources.config.secrets import is_reference
 from resources.lake.paths import LakePath
-from resources.lake.settings import HADOOP, SAME
+from resources.lake.settings import HADOOP_VERSION, S3A_NAMES
 
 if TYPE_CHECKING:
     from pipeline.places import Place
@@ -316,13 +316,13 @@ def store_lines(path: str, options: Mapping[str, str]) -> dict[str, str]:
 
 def _spark(scheme: str, options: Mapping[str, str]) -> str:
     lines = [
-        f"# a session with --packages org.apache.hadoop:hadoop-aws:{HADOOP}",
+        f"# a session with --packages org.apache.hadoop:hadoop-aws:{HADOOP_VERSION}",
         "import os",
         f'spark.conf.set("fs.{scheme}.impl", "{_FILE_SYSTEM}")',
     ]
     for name, value in options.items():
-        if name in SAME:
-            lines.append(f'spark.conf.set("fs.s3a.{SAME[name]}", {_python(value)})')
+        if name in S3A_NAMES:
+            lines.append(f'spark.conf.set("fs.s3a.{S3A_NAMES[name]}", {_python(value)})')
     if "endpoint" in options:
         lines.append('spark.conf.set("fs.s3a.path.style.access", "true")')
     return "\n".join(lines)

@@ -22,11 +22,11 @@ from pipeline.json_values import parts
 from pipeline.ports.ledger import Ledger
 from pipeline.recovery.decide import Case
 from pipeline.recovery.facts import RecoveryPlan
-from pipeline.runs.agreement.changelog_files import agree
+from pipeline.runs.agreement.changelog_files import correct_changelogs
 from pipeline.runs.recovering.recover import (
     RecoveryOutcome,
     UndoneRun,
-    foresee,
+    plan_recovery,
     recover,
     undone_run,
 )
@@ -50,7 +50,7 @@ def _recover(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                     work, lease, author=name, reason=text, behind=behind, start_over=start_over
                 )
         else:
-            outcome = foresee(work, behind, start_over=start_over)
+            outcome = plan_recovery(work, behind, start_over=start_over)
         refused = outcome.case is Case.REFUSED
         consumers = adapters.consumers().consumers(source) if refused else []
     recorded = arguments.yes and outcome.case is not Case.AGREE
@@ -215,14 +215,14 @@ def _undo(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
     with context.work_on(source) as (adapters, work):
         undone = undone_run(work.ledger, source, arguments.run)
-        outcome = foresee(work, undone.behind)
+        outcome = plan_recovery(work, undone.behind)
         assert outcome.plan is not None, "this ledger holds the source"
         if arguments.yes:
             _require_embedded_alone(context, source, work.ledger, undone.behind)
             with work.ledger.lock(source, holder("undo"), None) as lease:
                 # The new ledger is made from the lake's logs, so they must list what this ledger
                 # acknowledged before it is moved away.
-                tuple(agree(work, lease))
+                tuple(correct_changelogs(work, lease))
         consumers = adapters.consumers().consumers(source)
     also = f", and what came after it ({undone.later} more)" if undone.later else ""
     context.say(f"{source}: run {undone.run} is undone, from batch {undone.first} on{also}")

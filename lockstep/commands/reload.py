@@ -14,19 +14,19 @@ from lockstep.report import counted, origin_values
 from lockstep.running import run_sources
 from pipeline.errors import NothingMatches
 from pipeline.json_values import parts
-from pipeline.runs.capturing.logged_statements import facts_of_server
+from pipeline.runs.capturing.logged_statements import dialect_of
 from pipeline.runs.context import Unwatched, Workplace
 from pipeline.runs.inspecting.plan import loads_take
 from pipeline.runs.inspecting.table_commands import (
-    Asked,
+    OrderRequest,
     Reload,
     Reloading,
-    foresee_reload,
     give_reload,
+    plan_reload,
 )
 from pipeline.runs.loading.part import require_readable
 from pipeline.snapshot.condition import read_condition
-from pipeline.source_plan import PartOrder
+from pipeline.source_plan import RereadRows
 from pipeline.table import TableName
 from pipeline.table_state import Supplier, TableCondition
 from pipeline.tables import TablePatterns
@@ -104,7 +104,7 @@ def _foreseen(
         else:
             chosen.append(table)
     known, by = Reloading(work, chosen), (author(arguments), reason(arguments))
-    return [foresee_reload(work, Asked(table, *by), supplier, known) for table in chosen]
+    return [plan_reload(work, OrderRequest(table, *by), supplier, known) for table in chosen]
 
 
 def _chosen(work: Workplace, patterns: Sequence[str]) -> list[TableName]:
@@ -170,7 +170,7 @@ def _some_rows(
 
 
 def read_again(
-    context: CommandContext, adapters: Adapters, source: str, orders: Sequence[PartOrder]
+    context: CommandContext, adapters: Adapters, source: str, orders: Sequence[RereadRows]
 ) -> tuple[int, dict[str, Any]]:
     """An ordinary run, then one for each of the orders; exit code and JSON of the last one, with
     what was read by all of them."""
@@ -188,10 +188,10 @@ def read_again(
     return code, {**told, "refreshed": read}
 
 
-def _order(work: Workplace, arguments: argparse.Namespace) -> tuple[PartOrder, int]:
+def _order(work: Workplace, arguments: argparse.Namespace) -> tuple[RereadRows, int]:
     """What is to be read, and about how many rows that is; refused where it cannot be."""
-    condition = read_condition(arguments.where, facts_of_server(work.server.facts()))
-    order = PartOrder(
+    condition = read_condition(arguments.where, dialect_of(work.server.facts()))
+    order = RereadRows(
         table_name(arguments.tables[0]),
         condition,
         author(arguments),
@@ -201,7 +201,7 @@ def _order(work: Workplace, arguments: argparse.Namespace) -> tuple[PartOrder, i
     return order, work.server.estimated_where(order.table, condition)
 
 
-def _foresee_rows(context: CommandContext, source: str, order: PartOrder, rows: int) -> None:
+def _foresee_rows(context: CommandContext, source: str, order: RereadRows, rows: int) -> None:
     table, limits = order.table, order.condition.limits
     about = ", ".join(dict.fromkeys(limit.column for limit in limits))
     which = (
@@ -217,7 +217,7 @@ def _foresee_rows(context: CommandContext, source: str, order: PartOrder, rows: 
     )
 
 
-def _tell(context: CommandContext, order: PartOrder, told: dict[str, Any]) -> None:
+def _tell(context: CommandContext, order: RereadRows, told: dict[str, Any]) -> None:
     found = told["refreshed"].get(str(order.table))
     stopped = {quarantine.table for quarantine in told["stopped"]}
     if found is not None and order.table not in stopped:

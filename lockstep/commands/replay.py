@@ -14,10 +14,10 @@ from lockstep.grammar import UsageError, place_argument, table_name
 from lockstep.report import counted, row_lines
 from pipeline.json_values import parts
 from pipeline.replay.spans import Span
-from pipeline.runs.replaying.heal import Healed
+from pipeline.runs.replaying.heal import MirrorCorrection
 from pipeline.runs.replaying.replay import ReplayReport, plan_replay, replay
-from pipeline.runs.replaying.segments_found import SegmentFound, SegmentStanding
-from pipeline.runs.replaying.waiting import lock_when_free
+from pipeline.runs.replaying.segments_found import SegmentResult, SegmentStanding
+from pipeline.runs.replaying.waiting import wait_for_lock
 from pipeline.table import TableName
 from resources.holders import holder
 
@@ -40,7 +40,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         if arguments.dry_run:
             report = plan_replay(work, Span(since, until), only)
         else:
-            with lock_when_free(work.ledger, source.name, holder("replay"), context.note) as lease:
+            with wait_for_lock(work.ledger, source.name, holder("replay"), context.note) as lease:
                 report = replay(
                     work,
                     lease,
@@ -98,7 +98,7 @@ def replay_lines(report: ReplayReport, *, planned: bool) -> Iterator[str]:
         yield "nothing was written (--compare)"
 
 
-def _segment_line(segment: SegmentFound, *, committed: bool) -> str:
+def _segment_line(segment: SegmentResult, *, committed: bool) -> str:
     sentence = f"{segment.table} in batch {segment.batch} is {segment.standing.value}"
     if segment.columns:
         sentence += f" in {', '.join(segment.columns)}"
@@ -114,7 +114,7 @@ def _segment_line(segment: SegmentFound, *, committed: bool) -> str:
     return f"{sentence}: replaced" if committed else f"{sentence}: a replay replaces it"
 
 
-def _mirror_line(healed: Healed, *, committed: bool) -> str:
+def _mirror_line(healed: MirrorCorrection, *, committed: bool) -> str:
     table = healed.table
     if healed.not_compared is not None:
         return f"{table}: its mirror was not compared: {healed.not_compared}; {healed.hint}"

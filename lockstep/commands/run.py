@@ -26,8 +26,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         if ready:
             outcomes |= run_sources(ready, adapters, until, context)
         if context.settings.notify:
-            from assets.notices import tell_people
+            from assets.notices import notify_people
 
             names = [source.name for source in sources]
-            tell_people(context.settings, adapters, names, context.note)
+            notify_people(context.settings, adapters, names, context.note)
     return Outcome.of_sources(outcomes)

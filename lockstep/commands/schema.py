@@ -18,7 +18,7 @@ from pipeline.runs.comparing.verify_schema import SchemaVerification, verify_sch
 from pipeline.runs.context import Unwatched, Workplace
 from pipeline.runs.inspecting.schema_history import (
     ShownSchema,
-    ToldVersion,
+    ShownVersion,
     show_schema,
     unknown_table,
 )
@@ -126,7 +126,7 @@ def schema_values(source: str, shown: ShownSchema, at: str | None) -> dict[str, 
     }
 
 
-def _version_values(shown: ToldVersion, table: TableName) -> dict[str, Any]:
+def _version_values(shown: ShownVersion, table: TableName) -> dict[str, Any]:
     version, statement = shown.version, shown.statement
     return {
         **parts(version, "version", "since", "knowledge as state", "reason", "origin", "batch"),
@@ -216,7 +216,7 @@ def _show_columns(context: CommandContext, version: SchemaVersion, schema: Table
     context.say(f"  {written_options(schema)}\n")
 
 
-def _version_lines(shown: ToldVersion, *, marked: bool) -> Iterator[str]:
+def _version_lines(shown: ShownVersion, *, marked: bool) -> Iterator[str]:
     version, statement = shown.version, shown.statement
     mark = "→" if marked else " "
     origin = _ORIGINS[version.origin] if statement is None else first_words(statement.text)
@@ -227,7 +227,7 @@ def _version_lines(shown: ToldVersion, *, marked: bool) -> Iterator[str]:
         yield f"         {change}"
 
 
-def _state(version: ToldVersion) -> str:
+def _state(version: ShownVersion) -> str:
     if version.version.knowledge is Knowledge.DROPPED:
         return "dropped"
     return f"its structure is not known from here on: {version.version.reason}"

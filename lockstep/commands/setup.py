@@ -36,12 +36,12 @@ def _setup(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _prepare_spark(arguments: argparse.Namespace, context: CommandContext) -> dict[str, Any]:
-    from resources.lake.jars import DELTA, S3, bring_jars, class_path, jars_folder
-    from resources.lake.java import java_or_refuse, make_archive
+    from resources.lake.jars import DELTA, S3, class_path, download_jars, jars_folder
+    from resources.lake.java import make_archive, require_java
     from resources.lake.log_store import log_store_jar
 
     try:
-        java = java_or_refuse(os.environ)
+        java = require_java(os.environ)
     except JavaMissing as error:
         without_java = "if Spark is a server elsewhere: `lockstep setup --no-java`"
         raise JavaMissing(error.message, hint=f"{error.hint}; {without_java}") from error
@@ -49,7 +49,7 @@ def _prepare_spark(arguments: argparse.Namespace, context: CommandContext) -> di
     folder = jars_folder(sys.prefix)
     settings = None if arguments.ivy_settings is None else Path(arguments.ivy_settings)
     locks = (DELTA, S3) if arguments.extra else (DELTA,)
-    fetched = bring_jars(folder, *locks, java=java.program, settings=settings)
+    fetched = download_jars(folder, *locks, java=java.program, settings=settings)
     context.say(f"jars of Delta Lake{' and for s3' if S3 in locks else ''}: {len(fetched)} fetched")
     archived = make_archive(folder, (*class_path(folder), log_store_jar()), java)
     state = "made" if archived else "exists"

@@ -22,7 +22,7 @@ from pipeline.preflight.retention import spoken
 from pipeline.proof.proven import TableProof, open_differences, proven_since
 from pipeline.retries import a_tenth
 from pipeline.runs.context import Unwatched, Workplace
-from pipeline.runs.inspecting.status import stand
+from pipeline.runs.inspecting.status import standing_of
 from pipeline.runs.registering.gather import CatalogStanding
 from pipeline.runs.registering.gather import stand as registered
 from pipeline.runs.wanted import only_server_supplies
@@ -47,7 +47,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             now, ledger = datetime.now(UTC), adapters.ledger()
             plan = source.plan()
             work = workplace_or_why(adapters, source.name)
-            standing = stand(source.name, plan.patterns, ledger, work, now)
+            standing = standing_of(source.name, plan.patterns, ledger, work, now)
             states, orders = ledger.table_states(source.name), ledger.open_orders(source.name)
             tables = inactive(states, orders)
             pause = pause_from_now(source.schedule)

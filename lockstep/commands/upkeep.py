@@ -17,7 +17,7 @@ from pipeline.runs.upkeeping.gather import TableUpkeep, plan_upkeep
 from pipeline.runs.upkeeping.upkeep import UpkeepReport, plan_former, thin_logs, upkeep
 from pipeline.table import TableName
 from pipeline.upkeep.changes import ChangesPlan
-from pipeline.upkeep.decide import Pile, StepKind
+from pipeline.upkeep.decide import FileTotal, StepKind
 from resources.adapters import Adapters
 from resources.holders import holder
 
@@ -109,7 +109,7 @@ def _table_lines(upkeep: TableUpkeep, *, planned: bool) -> Iterator[str]:
         yield f"{table}: {left}"
 
 
-def _pile(pile: Pile) -> str:
+def _pile(pile: FileTotal) -> str:
     return f"{counted(pile.files, 'file')} ({size(pile.bytes)})"
 
 

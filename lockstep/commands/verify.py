@@ -16,8 +16,8 @@ from lockstep.grammar import UsageError, table_name
 from lockstep.report import counted, difference_lines, show_stopped, show_table
 from pipeline.errors import SourceBusy
 from pipeline.json_values import parts
-from pipeline.runs.capturing.table_extents import note_equal, proven
-from pipeline.runs.comparing.verify_outcome import note, parts_of, repair
+from pipeline.runs.capturing.table_extents import now_whole, record_whole
+from pipeline.runs.comparing.verify_outcome import orders_to_read, record_proofs, repair
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.comparing.verify_sample import verify_sample
 from pipeline.runs.context import Workplace
@@ -47,7 +47,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 else:
                     random = SystemRandom()
                     report = verify_sample(work, chosen, rows, random, show_values=show_values)
-                note(work, report)
+                record_proofs(work, report)
                 if rows is None:
                     _note_equal(work, report, context)
             show_verify(context, source.name, report)
@@ -113,11 +113,11 @@ def _proven(difference: TableDifference) -> str:
 def _note_equal(work: Workplace, report: VerifyReport, context: CommandContext) -> None:
     """Record that incomplete tables which proved equal are complete. Not while a run is going on,
     because it may change them."""
-    if not proven(work, report):
+    if not now_whole(work, report):
         return
     try:
         with work.ledger.lock(work.source.name, holder("verify"), None) as lease:
-            note_equal(work, lease, report)
+            record_whole(work, lease, report)
     except SourceBusy:
         context.note(
             "a run began, so it is not recorded which tables are complete: verify them again"
@@ -130,7 +130,7 @@ def _repaired(
     """Read the differing rows of a table now if a condition can name them; have the next run read
     all rows of the other tables that differ. `SourceBusy` while a run is going on."""
     source, author = work.source.name, getpass.getuser()
-    orders = parts_of(work, report, author)
+    orders = orders_to_read(work, report, author)
     read: dict[str, Any] = {}
     if orders:
         read = read_again(context, adapters, source, orders)[1]["refreshed"]

@@ -21,7 +21,7 @@ DATABASE, SOURCE = "{database}", "{source}"
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class Unregistered:
     """A table that is not registered, or not as it should be, with the reason and a hint."""
 
     table: TableName
@@ -41,24 +41,26 @@ def entry_names(
     named: Callable[[TableName], EntryName],
     refuses: Callable[[EntryName], str | None],
     registered: Mapping[TableName, Registered],
-) -> tuple[dict[TableName, EntryName], list[Left]]:
+) -> tuple[dict[TableName, EntryName], list[Unregistered]]:
     """Return the names of a source's tables, and the tables that cannot have one, with the reason.
     `named` gives the name of a table's entry, `refuses` the reason why the catalog refuses a
     name."""
     names: dict[TableName, EntryName] = {}
-    left: list[Left] = []
+    left: list[Unregistered] = []
     taken: dict[EntryName, TableName] = {}
     for table in sorted(tables, key=lambda table: (table not in registered, table)):
         name = named(table)
         reason = refuses(name)
         if reason is not None:
             hint = "rename the table at the source, or do without its entry"
-            left.append(Left(table, name, reason, hint))
+            left.append(Unregistered(table, name, reason, hint))
         elif name in taken:
             reason = (
                 f"{taken[name]} has that name: catalogs do not distinguish upper from lower case"
             )
-            left.append(Left(table, name, reason, "rename one of the two tables at the source"))
+            left.append(
+                Unregistered(table, name, reason, "rename one of the two tables at the source")
+            )
         else:
             taken[name] = table
             names[table] = name

@@ -93,7 +93,7 @@ class Registrations:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CatalogEntry:
     """What the catalog has under a name. `location` is None if that is not a table with a location;
     `source` and `content` are its marks, None without them."""
 
@@ -110,7 +110,7 @@ def place(location: str) -> str:
     return re.sub(r"^s3[an]:", "s3:", location).rstrip("/")
 
 
-def marked(found: Found, source: str, root: str, known: Registered | None) -> bool:
+def marked(found: CatalogEntry, source: str, root: str, known: Registered | None) -> bool:
     """Return whether an entry was made by Lockstep for this source and this lake. The marks alone
     do not prove it, since another project may have a source of the same name: the location must
     also be below `root`, or be the one that the ledger recorded."""
@@ -120,6 +120,6 @@ def marked(found: Found, source: str, root: str, known: Registered | None) -> bo
     return below or (known is not None and at_one_of(found, (known.location,)))
 
 
-def at_one_of(found: Found, locations: Iterable[str]) -> bool:
+def at_one_of(found: CatalogEntry, locations: Iterable[str]) -> bool:
     """Return whether the catalog's entry is a table at one of these locations."""
     return found.location is not None and place(found.location) in map(place, locations)

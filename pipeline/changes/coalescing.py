@@ -28,7 +28,7 @@ from pipeline.changes.mapping import (
 )
 from pipeline.errors import Need, StoppedBy, TableError
 from pipeline.ports.mirror_writes import PartColumn, StagedFiles
-from pipeline.row_images import unpacked
+from pipeline.row_images import unpack_bits
 from pipeline.segment import ChangeType
 
 Images = tuple[pa.Table, StagedFiles]
@@ -188,7 +188,7 @@ def _bits(table: pa.Table, part: StagedFiles) -> tuple[Flags | None, int]:
     if part.present is None:
         return None, len(images)
     bits = images.column(part.present).combine_chunks()
-    return unpacked(bits), len(images)
+    return unpack_bits(bits), len(images)
 
 
 def _has(column: PartColumn, bits: Flags | None, count: int) -> Flags:

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pipeline.changes.generations import SharedColumn, all_columns, gathered, in_order, together
+from pipeline.changes.generations import (
+    SharedColumn,
+    all_columns,
+    in_order,
+    one_table,
+    shared_columns,
+)
 from pipeline.changes.layout import changelog_path, changelog_schema, published_schema
 from pipeline.consumers import Delivery
 from pipeline.errors import NothingMatches, SegmentsLost, TableError, TableQuarantined
@@ -94,7 +100,7 @@ def delivered_table(
     try:
         parts = _parts(ledger, delivery.source, state, own)
         schemas = [part.schema for part in parts] or [_newest(ledger, delivery.source, state)]
-        columns = together(schemas, [part.generation for part in parts])
+        columns = shared_columns(schemas, [part.generation for part in parts])
     except TableError as error:
         raise _quarantined(state) from error
     return DeliveredTable(table, parts, columns)
@@ -116,7 +122,7 @@ def read_in_order(store: SegmentStore, table: DeliveredTable) -> pa.Table:
     require_files(store, table)
     if not table.parts:
         return table.schema.empty_table()
-    return in_order(gathered([_read(store, part) for part in table.parts], table.columns))
+    return in_order(one_table([_read(store, part) for part in table.parts], table.columns))
 
 
 def _parts(

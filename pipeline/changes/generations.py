@@ -20,12 +20,12 @@ from pipeline.schema.treatments import Fate, Hash, Treatment
 from pipeline.table import TableStructure
 
 
-def fits(changelog: pa.Schema, version: SchemaVersion) -> bool:
+def holds_version(changelog: pa.Schema, version: SchemaVersion) -> bool:
     """Return whether images of a version can be added to a changelog with these columns."""
-    return joins(changelog, changelog_schema(version.shown_structure))
+    return can_take(changelog, changelog_schema(version.shown_structure))
 
 
-def joins(changelog: pa.Schema, new_columns: pa.Schema) -> bool:
+def can_take(changelog: pa.Schema, new_columns: pa.Schema) -> bool:
     """Return whether a changelog with these columns can take files with the columns
     `new_columns`."""
     present = {folded(field.name): field for field in changelog}
@@ -68,7 +68,7 @@ def next_generation(
         earlier, now = _shown_columns(last.schema, last.shown_as), _shown_columns(source, shown_as)
         if any(earlier[name] != now[name] for name in earlier.keys() & now.keys()):
             return newest + 1
-    return newest if all(joins(columns, new_columns) for columns in structures) else newest + 1
+    return newest if all(can_take(columns, new_columns) for columns in structures) else newest + 1
 
 
 def _shown_columns(schema: TableSchema | None, shown_as: ShownAs | None) -> dict[str, object]:
@@ -103,7 +103,9 @@ class SharedColumn:
     sources: tuple[str | None, ...]
 
 
-def together(schemas: Sequence[pa.Schema], numbers: Sequence[int] = ()) -> tuple[SharedColumn, ...]:
+def shared_columns(
+    schemas: Sequence[pa.Schema], numbers: Sequence[int] = ()
+) -> tuple[SharedColumn, ...]:
     """Return the columns of generations, oldest first, that are read as one table.
 
     A name has its newest type. A generation whose type cannot be cast to it without loss gets a
@@ -134,7 +136,7 @@ def together(schemas: Sequence[pa.Schema], numbers: Sequence[int] = ()) -> tuple
     return tuple(columns.values())
 
 
-def gathered(tables: Sequence[pa.Table], columns: Sequence[SharedColumn]) -> pa.Table:
+def one_table(tables: Sequence[pa.Table], columns: Sequence[SharedColumn]) -> pa.Table:
     """Return the generations' rows under the shared columns, one generation after the other."""
     parts = [
         pa.table(

@@ -128,7 +128,7 @@ def free_place(
         number += 1
 
 
-def lies_at(mirror: str, source: str, name: TableName) -> bool:
+def is_folder_of(mirror: str, source: str, name: TableName) -> bool:
     """Return whether a mirror's folder is one of that table name, of any generation."""
     _, at, end = mirror.rpartition("/")[2].partition("@")
     part = _table_part(name.name, f"{at}{end}")

@@ -25,7 +25,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from pipeline.binlog.text.twins import may_stray
+from pipeline.binlog.text.twins import may_be_ambiguous
 from pipeline.changes.layout import (
     DELETED_AT,
     changelog_names,
@@ -338,7 +338,11 @@ def _unproven(
     values can have one text: two of the mirror's rows could have one key."""
     names = {track.names[history.last]: track.name for track in history.of(history.last)}
     columns = row_structure(history.schemas[history.last]).columns
-    stray = {names[column.name] for column in columns if column.name in names and may_stray(column)}
+    stray = {
+        names[column.name]
+        for column in columns
+        if column.name in names and may_be_ambiguous(column)
+    }
     before = frozenset(next(iter(keys[history.first]), ()))
     for key in map(frozenset, keys[history.last]):
         if key != before and not stray.isdisjoint(key):

@@ -35,7 +35,7 @@ SETTLES: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Emptied:
+class RowsLost:
     """The table lost all its rows: it was truncated, dropped, created or read from the source.
     `sequence` is the number of the last change before `event`."""
 
@@ -71,7 +71,7 @@ class MergePlan:
     completion: SnapshotPart | None = None
     read_until: int = 0
     through: int | None = None
-    emptied: tuple[Emptied, ...] = ()
+    emptied: tuple[RowsLost, ...] = ()
     gone: tuple[Segment, ...] = ()
     copied: TableEvent | None = None
 
@@ -86,7 +86,7 @@ def plan_merge(parts: Sequence[TableContent]) -> MergePlan:
     settling: TableEvent | None = None
     snapshot: SnapshotPart | None = None
     completion: SnapshotPart | None = None
-    emptied: list[Emptied] = []
+    emptied: list[RowsLost] = []
     dropped, above = False, 0
     for part in parts:
         if part.snapshot is not None and part.snapshot.columns is not None:
@@ -95,7 +95,7 @@ def plan_merge(parts: Sequence[TableContent]) -> MergePlan:
             dropped = event.kind is TableEventKind.DROPPED
             begins, read = _begins(part, event)
             if dropped or event.kind in SETTLES:
-                emptied.append(Emptied(begins, event))
+                emptied.append(RowsLost(begins, event))
             if event.kind in SETTLES and begins >= above:
                 settling, snapshot, above = event, read, begins
     if completion is not None and completion.low_sequence < above:
@@ -196,7 +196,7 @@ def _final(parts: Sequence[TableContent]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class FromChangelog:
+class ChangelogOrigin:
     """The changes that make up a table. It begins empty, or with the rows of its mirror's version
     `base`, and has schema version `version` there; `parts`: what batches have of it since, oldest
     first."""
@@ -224,7 +224,7 @@ class FromChangelog:
         return f"from {self.base} and {since or 'nothing else, for it did not change since'}"
 
 
-Origin = FromChangelog | str
+ReloadOrigin = ChangelogOrigin | str
 """Where a reload takes a mirror's rows from: its changelog; or the source, for the reason given."""
 
 
@@ -237,7 +237,7 @@ def reload_origin(
     tried: int | None = None,
     forgotten: int = 0,
     why: str = "",
-) -> Origin:
+) -> ReloadOrigin:
     """Return whether the changelog has all rows of a table, or why the source must be read.
 
     `parts`: all of the table's parts, oldest first. `adopted`: the mirror is an earlier ledger's.
@@ -275,7 +275,7 @@ def reload_origin(
     unshown = [part for part in since if tried is not None and part.batch >= tried]
     if any(event.kind is TableEventKind.REBUILT for part in unshown for event in part.events):
         return "a mirror could not be written from its changelog"
-    return FromChangelog(since, event.version)
+    return ChangelogOrigin(since, event.version)
 
 
 def whole_since(parts: Sequence[TableContent], before: int) -> int:
@@ -298,7 +298,7 @@ def begins_with_mirror(parts: Iterable[TableContent]) -> bool:
     return bool(rebuilt) and rebuilt[-1].origin is not None and not settled
 
 
-def since_emptied(parts: Sequence[TableContent]) -> Sequence[TableContent]:
+def parts_since_settled(parts: Sequence[TableContent]) -> Sequence[TableContent]:
     """Return the parts since the last event that settled the table's rows; all without one."""
     emptied = _emptied(parts)
     return parts if emptied is None else parts[emptied[0] :]

@@ -41,7 +41,7 @@ from pipeline.errors import Need, StoppedBy
 from pipeline.life import events
 from pipeline.position import Coordinates
 from pipeline.table import TableName
-from pipeline.table_state import Handover, Quarantine, Stopped, TableCondition, TableState
+from pipeline.table_state import Handover, Stopped, StoppedTable, TableCondition, TableState
 
 NEW: Final = None
 """A table of which no batch has had anything yet."""
@@ -239,7 +239,7 @@ def capture_events(
     rejoined: Iterable[TableName],
     tables: Sequence[TableState],
     handovers: Sequence[Handover],
-    quarantined: Iterable[Quarantine],
+    quarantined: Iterable[StoppedTable],
     loaded: Collection[TableName] = (),
 ) -> Iterator[Told]:
     """Yield what a batch records of tables, in the order in which it counts. `rejoined`: tables
@@ -268,7 +268,7 @@ def capture_events(
         yield quarantine.table, quarantine_event(quarantine, Stopped(batch, quarantine.at or start))
 
 
-def quarantine_event(quarantine: Quarantine, stopped: Stopped | None) -> events.TableStopped:
+def quarantine_event(quarantine: StoppedTable, stopped: Stopped | None) -> events.TableStopped:
     return events.TableStopped(
         quarantine.by,
         quarantine.reason,

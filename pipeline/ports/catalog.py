@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from pipeline.catalog.values import Entry, EntryName, Found
+from pipeline.catalog.values import CatalogEntry, Entry, EntryName
 
 
 class Catalog(Protocol):
@@ -34,7 +34,7 @@ class Catalog(Protocol):
     def require_ready(self) -> str:
         """Ask the catalog, and return a sentence that says that it answers and admits us."""
 
-    def find(self, name: EntryName) -> Found | None: ...
+    def find(self, name: EntryName) -> CatalogEntry | None: ...
 
     def put(self, entry: Entry, known: EntryName | None) -> None:
         """Write the entry, and create its schema if it is missing. `known`: the entry that it

@@ -9,7 +9,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from pipeline.lake_commit import LogAbove
-from pipeline.ports.held import Held, unasked
+from pipeline.ports.held import RequireHeld, no_check
 from pipeline.segment import SegmentFile
 
 
@@ -54,7 +54,7 @@ class Changelog(Protocol):
         schema: pa.Schema,
         files: Sequence[SegmentFile],
         user_metadata: str,
-        held: Held = unasked,
+        held: RequireHeld = no_check,
     ) -> Published:
         """Add the files as application transaction (app_id, batch). Create the table at its first
         batch, and add the columns of `schema` that it lacks in a commit before. `TableError` for a
@@ -83,7 +83,7 @@ class Changelog(Protocol):
         gone: Sequence[str],
         files: Sequence[SegmentFile],
         words: str,
-        held: Held = unasked,
+        held: RequireHeld = no_check,
     ) -> Published:
         """List `files` and no longer those that are `gone`, whichever of them the table lists, in
         one commit, the application transaction (app_id, revision); all other files stay. Add the
@@ -100,7 +100,7 @@ class Changelog(Protocol):
         app_id: str,
         number: int,
         words: str,
-        held: Held = unasked,
+        held: RequireHeld = no_check,
     ) -> int:
         """Set the table back to an earlier version, with its columns, properties and reader
         features, as application transaction (app_id, number), and return the new version.
@@ -115,7 +115,7 @@ class Changelog(Protocol):
         batch: int,
         files: Sequence[SegmentFile],
         words: str,
-        held: Held = unasked,
+        held: RequireHeld = no_check,
     ) -> Restated:
         """List these files and no others, as application transaction (app_id, batch); files that do
         not exist as recorded are left out. If there is no table, none is created. `held` as for

@@ -7,14 +7,14 @@ from contextlib import contextmanager, suppress
 
 from pipeline.errors import LeaseLost, LedgerUnavailable
 
-Held = Callable[[], None]
+RequireHeld = Callable[[], None]
 """Raise `LeaseLost` unless the writer still holds the source. A port calls it after it has planned
 its commit and before it commits: a run that took over earlier is noticed, and one that takes over
 later commits first, or finds this commit."""
 
 
 @contextmanager
-def overtaken_first(held: Held) -> Iterator[None]:
+def lease_lost_first(held: RequireHeld) -> Iterator[None]:
     """Raise `LeaseLost` instead of any error inside, if another run has taken over by then.
 
     A process that was suspended and wakes up may have read some facts before and some after: its
@@ -30,5 +30,5 @@ def overtaken_first(held: Held) -> Iterator[None]:
         raise
 
 
-def unasked() -> None:
+def no_check() -> None:
     """Do nothing: the check for writes that no other run can take over."""

@@ -42,25 +42,25 @@ from pipeline.intent import (
     VersionSet,
 )
 from pipeline.life.events import MirrorEvent
-from pipeline.load import ChunkRows, Load, LoadBasis
-from pipeline.position import Coordinates, LogFile, Position, Reign, SetWitness
+from pipeline.load import ChunkRows, Load, LoadBegin
+from pipeline.position import Coordinates, LogFile, Position, ServerPeriod, SetWitness
 from pipeline.proof.proven import Compared, TableProof
 from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
 from pipeline.schema.model import TableSchema
 from pipeline.segment import RevisedSegment, Revision, Revisions
 from pipeline.snapshot.bounds import Range
 from pipeline.table import TableName
-from pipeline.table_state import Extent, OrderKind, Quarantine, Supplier, TableOrder, TableState
+from pipeline.table_state import Extent, OrderKind, StoppedTable, Supplier, TableOrder, TableState
 from pipeline.tables import CaptureScope
 from pipeline.upkeep.changes import (
     ChangeFile,
+    DeletionNotes,
     Forgettable,
-    ForgottenNotes,
     ForgottenStep,
     Prunable,
     Pruned,
 )
-from pipeline.upkeep.clearing import ClearedBooks, ClearedFile, InClear, Tightening
+from pipeline.upkeep.clearing import ClearedFile, ClearedLedgerRows, Tightening, UnclearedValues
 
 LAST_BATCH: Final = (1 << 63) - 1
 LAST_PLACE: Final = Coordinates(LogFile("", (1 << 31) - 1), (1 << 63) - 1)
@@ -248,7 +248,7 @@ class Ledger(Protocol):
         from a server with the place between its start and its end, both included; a batch that only
         caught tables up is not among the latter."""
 
-    def lineage(self, source: str) -> tuple[Reign, ...]:
+    def lineage(self, source: str) -> tuple[ServerPeriod, ...]:
         """Return the servers from which the source was read, in order; one may occur twice."""
 
     def begin_batch(
@@ -388,7 +388,7 @@ class Ledger(Protocol):
     def note_whole(self, lease: Lease, batch: int, tables: Collection[TableName]) -> None:
         """Note that the lake has all rows of these tables as of the batch's end."""
 
-    def quarantine(self, lease: Lease, quarantined: Quarantine) -> None:
+    def quarantine(self, lease: Lease, quarantined: StoppedTable) -> None:
         """following → stopped, outside a capture; repeating it changes nothing. The table's open
         write is given up, so call it only if nothing of that write is in the lake."""
 
@@ -444,7 +444,7 @@ class Ledger(Protocol):
     def open_loads(self, source: str) -> list[Load]:
         """Return the loads that no live batch joined and that are not void, oldest first."""
 
-    def begin_load(self, lease: Lease, load: int, reading: LoadBasis) -> None:
+    def begin_load(self, lease: Lease, load: int, reading: LoadBegin) -> None:
         """Record what the load begins with; from now on its chunks may be planned."""
 
     def plan_chunk(self, lease: Lease, load: int, number: int, range: Range) -> None:
@@ -605,7 +605,7 @@ class Ledger(Protocol):
     # Changes of batches up to `forgotten(source).through` may be deleted. Nobody reads them even if
     # their files still exist.
 
-    def forgotten(self, source: str, table: TableName | None = None) -> ForgottenNotes:
+    def forgotten(self, source: str, table: TableName | None = None) -> DeletionNotes:
         """Return what is forgotten; with a table, also what is forgotten of it alone
         (`begin_clearing`)."""
 
@@ -632,7 +632,7 @@ class Ledger(Protocol):
 
     # -- tables of which less is shown than before -------------------------------------------------
 
-    def in_clear(self, source: str) -> list[InClear]:
+    def in_clear(self, source: str) -> list[UnclearedValues]:
         """Return the tightenings whose earlier values are not cleared, including those that a
         person keeps, by table and oldest first."""
 
@@ -654,7 +654,7 @@ class Ledger(Protocol):
     def ended_loads(self, source: str, table: TableName) -> list[tuple[int, TableSchema]]:
         """Return the ended loads of a table, each with the structure with which it began."""
 
-    def clear_books(self, lease: Lease, note: int, books: ClearedBooks) -> None:
+    def clear_books(self, lease: Lease, note: int, books: ClearedLedgerRows) -> None:
         """Replace values in the ledger by these, delete the bounds of the chunks of those loads,
         and note that a tightening is cleared."""
 

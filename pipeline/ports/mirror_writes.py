@@ -148,7 +148,7 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class CountedMerge:
     """Insert and delete the row images of `parts` in a mirror without a key, by counting copies."""
 
     target: MirrorTarget
@@ -173,7 +173,7 @@ class Replace:
 
 
 @dataclass(frozen=True, slots=True)
-class Recount:
+class CountedReplace:
     """The same without a key, by counting copies in `snapshot` and in the row images."""
 
     target: MirrorTarget
@@ -181,16 +181,16 @@ class Recount:
     snapshot: Snapshot = ()
 
 
-MirrorWrite = Append | Merge | Count | Replace | Recount
+MirrorWrite = Append | Merge | CountedMerge | Replace | CountedReplace
 """One write to a mirror, in one commit; `changes.strategy` chooses among them."""
 
 
 def parts_of(write: MirrorWrite) -> Snapshot:
     """Return the inputs of a write whose columns are not those of the mirror yet."""
     match write:
-        case Append(_, parts) | Count(_, parts):
+        case Append(_, parts) | CountedMerge(_, parts):
             return parts
-        case Recount(_, parts, snapshot):
+        case CountedReplace(_, parts, snapshot):
             return (*parts, *snapshot)
         case Merge():
             return () if write.completion is None else (write.completion,)

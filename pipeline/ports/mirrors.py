@@ -12,7 +12,7 @@ import pyarrow as pa
 from pipeline.keeping import Retention
 from pipeline.lake_commit import LakeCommit, LogAbove
 from pipeline.policies import Readers
-from pipeline.ports.held import Held, unasked
+from pipeline.ports.held import RequireHeld, no_check
 from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
 from pipeline.proof.sampling import ValueRange
 
@@ -70,7 +70,7 @@ class Mirrors(Protocol):
         """Return the commit that recorded (app_id, txn_version), from the table's log, without a
         JVM; None if there is none. `ForeignCommit` if only a higher version is recorded."""
 
-    def write(self, write: MirrorWrite, held: Held = unasked) -> MirrorCommit:
+    def write(self, write: MirrorWrite, held: RequireHeld = no_check) -> MirrorCommit:
         """Apply the write once: create the mirror if necessary, commit with txnAppId/txnVersion
         and userMetadata, read the commit back and require that it is this one. Several threads may
         call it for different mirrors. A transaction that is already recorded is not applied again;
@@ -85,7 +85,7 @@ class Mirrors(Protocol):
         txn_version: int,
         after: int,
         told: str = "",
-        held: Held = unasked,
+        held: RequireHeld = no_check,
     ) -> tuple[MirrorCommit, ...]:
         """Carry the steps out in order, one commit each, and return the commits. Their userMetadata
         has the application, the transaction and the step's number, and the metadata of the write
@@ -107,7 +107,7 @@ class Mirrors(Protocol):
         another Delta table than `table_id`, or one that shows a later batch than `batch`, cannot be
         read either."""
 
-    def restore(self, mirror: str, version: int, said: str, held: Held = unasked) -> int:
+    def restore(self, mirror: str, version: int, said: str, held: RequireHeld = no_check) -> int:
         """Set the mirror back to that version in one commit with the metadata `said`, which moves
         no row, and return its Delta version. `CommitConflict` as in `write`; `TableError` if the
         version cannot be restored."""
@@ -118,7 +118,7 @@ class Mirrors(Protocol):
         version: int,
         said: str,
         noted: Callable[[int], None],
-        held: Held = unasked,
+        held: RequireHeld = no_check,
     ) -> None:
         """Make an empty commit directly after a version, with the metadata `said`, and call `noted`
         with its version; then delete all earlier versions, rows and log alike. Writes that were
@@ -126,7 +126,7 @@ class Mirrors(Protocol):
         another such commit. `CommitConflict` as in `write`; `held` is also called before files are
         deleted."""
 
-    def remove(self, mirror: str, held: Held = unasked) -> None:
+    def remove(self, mirror: str, held: RequireHeld = no_check) -> None:
         """Delete the mirror with all its versions, also after an interrupted try; a missing mirror
         is no error. Only the mirror that existed when `held` was called is deleted, never one that
         was created in its place."""

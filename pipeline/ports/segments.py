@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from pipeline.ports.held import Held, unasked
+from pipeline.ports.held import RequireHeld, no_check
 from pipeline.segment import SegmentFile
 
 
@@ -89,7 +89,7 @@ class SegmentStore(Protocol):
         whose files are recorded nowhere."""
 
     def purge(
-        self, folder: str, through: int, kept: Collection[str] = (), held: Held = unasked
+        self, folder: str, through: int, kept: Collection[str] = (), held: RequireHeld = no_check
     ) -> int:
         """Delete the files of batches up to `through`, recorded or not, but for those `kept`, and
         return how many. They are listed before `held` is called, so that files of a run that takes

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pipeline.batch import Xid
 from pipeline.gtid import GtidSet
 from pipeline.ports.compared import ComparedServer
-from pipeline.position import Coordinates, LogFile, ServerLife
+from pipeline.position import Coordinates, LogFile, ServerProcess
 from pipeline.schema.model import DatabaseSchema, TableSchema
 from pipeline.snapshot.bounds import Bound, Range
 from pipeline.snapshot.condition import Condition
@@ -68,7 +68,7 @@ class ServerFacts:
     settings: Mapping[str, str]
     read_at: datetime
     standby: bool = False
-    life: ServerLife | None = None
+    life: ServerProcess | None = None
 
     def size_of(self, file: LogFile) -> int | None:
         """Return the bytes of a file of the log; None if the server does not list it."""

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from pipeline.lake_commit import LakeCommit
-from pipeline.upkeep.decide import MirrorFiles, Pile, UpkeepStep
+from pipeline.upkeep.decide import FileTotal, MirrorFiles, UpkeepStep
 
 
 class MirrorUpkeep(Protocol):
@@ -27,10 +27,10 @@ class MirrorUpkeep(Protocol):
         nothing to do. The commit has the metadata `said` and directly follows version `above`:
         `CommitConflict` if somebody else has committed since."""
 
-    def thin_log(self, folder: str, now: datetime, *, delete: bool) -> Pile:
+    def thin_log(self, folder: str, now: datetime, *, delete: bool) -> FileTotal:
         """Return the checkpoints of a table's log that later ones replace; with `delete`, delete
         them."""
 
-    def vacuum(self, mirror: str) -> Pile:
+    def vacuum(self, mirror: str) -> FileTotal:
         """Delete the files that no version needs which was current within the time `keep`, and
         return what was deleted. Repeating it continues an interrupted one."""

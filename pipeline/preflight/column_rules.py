@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pipeline.binlog.text.charsets import text_decoder
-from pipeline.binlog.text.twins import SETS_WITH_TWINS, may_stray
+from pipeline.binlog.text.twins import AMBIGUOUS_SETS, may_be_ambiguous
 from pipeline.changes.clustering import unclusterable
 from pipeline.changes.layout import MARKS, changelog_names, mirror_path
 from pipeline.changes.lineage import taken_names
@@ -18,7 +18,7 @@ from pipeline.changes.strategy import UNSTAMPED, UNSTAMPED_HINT
 from pipeline.errors import TableError
 from pipeline.preflight.evidence import SourceEvidence
 from pipeline.preflight.findings import CheckRule, Fault, Fine, Verdict, about
-from pipeline.schema.column_names import MERGE_COLUMNS, merges
+from pipeline.schema.column_names import MERGE_COLUMNS, is_mergeable
 from pipeline.schema.types import TEXT_TYPES, arrow_schema
 from pipeline.table import Column, TableStructure
 
@@ -81,7 +81,7 @@ def _key_twins(evidence: SourceEvidence) -> Iterator[Verdict]:
     for structure in evidence.structures:
         for column in _key_columns(structure):
             text = column.type in TEXT_TYPES
-            if not (text or column.type in _MEMBERS) or not may_stray(column):
+            if not (text or column.type in _MEMBERS) or not may_be_ambiguous(column):
                 continue
             why = "has members that cannot be told apart"
             if text:
@@ -121,14 +121,14 @@ def _folding(evidence: SourceEvidence) -> Iterator[Verdict]:
 
 def _meetings(evidence: SourceEvidence) -> Iterator[Verdict]:
     tables = sorted(table.name for table in evidence.tables)
-    for table, other in evidence.names.meetings(tables).items():
+    for table, other in evidence.names.collisions(tables).items():
         name = evidence.names.of(table)
         yield Fault(f"their mirrors would both be called {name}", f"{other}, {table}")
 
 
 def _merge_columns(evidence: SourceEvidence) -> Iterator[Verdict]:
     for structure in evidence.structures:
-        own = [column.name for column in structure.columns if not merges([column.name])]
+        own = [column.name for column in structure.columns if not is_mergeable([column.name])]
         if own:
             yield Fault(f"Delta's MERGE has a column {own[0]!r} of its own", str(structure.name))
 
@@ -218,7 +218,7 @@ CHECK_RULES: Final = about(
     CheckRule(
         "keys of equal text",
         "character sets of a PRIMARY KEY in which several codes mean one character "
-        f"({', '.join(sorted(SETS_WITH_TWINS))}), and members of ENUM and SET in it that cannot be "
+        f"({', '.join(sorted(AMBIGUOUS_SETS))}), and members of ENUM and SET in it that cannot be "
         "told apart",
         "warning",
         "keys that differ in MySQL would be the same text in the lake: the first value that does "

@@ -43,7 +43,7 @@ class Prefix:
 
 
 @dataclass(slots=True)
-class Carried:
+class CarriedSum:
     """A mirror's sum, carried through the log.
 
     `state`: the sum after the transactions so far; `since`: the place from which the table has it,

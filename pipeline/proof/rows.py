@@ -41,7 +41,7 @@ def together(batches: Iterable[Pairs]) -> Pairs:
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
+class WrongRows:
     """Wrong rows by hashes of their keys: those that only one side has, and those with different
     values. `untold`: number of rows that cannot be compared, because the log lacks some of their
     columns. `kept`: number of deleted rows that the lake keeps as configured, which is right."""
@@ -56,8 +56,8 @@ class Wrong:
     def all(self) -> frozenset[int]:
         return self.only_source | self.only_lake | self.different
 
-    def __or__(self, other: Wrong) -> Wrong:
-        return Wrong(
+    def __or__(self, other: WrongRows) -> WrongRows:
+        return WrongRows(
             self.only_source | other.only_source,
             self.only_lake | other.only_lake,
             self.different | other.different,
@@ -65,10 +65,10 @@ class Wrong:
             self.kept + other.kept,
         )
 
-    def least(self, most: int) -> Wrong:
+    def least(self, most: int) -> WrongRows:
         """Return at most `most` of the wrong rows, those with the smallest hashes."""
         some = frozenset(heapq.nsmallest(most, self.all))
-        return Wrong(
+        return WrongRows(
             self.only_source & some,
             self.only_lake & some,
             self.different & some,
@@ -78,7 +78,7 @@ class Wrong:
 
 
 @dataclass(slots=True)
-class FirstTouch:
+class RowsBeforeLog:
     """Rows before the log first changed them. `was`: the hash of the row, or None if there was no
     such row, by the hash of the key. `untold`: keys of rows of which the log lacks columns."""
 
@@ -99,8 +99,8 @@ class FirstTouch:
             if not comes[at] and not whole[at]:
                 self.untold.add(key)
 
-    def shares(self, of: int) -> list[FirstTouch]:
-        shares = [FirstTouch() for _ in range(of)]
+    def shares(self, of: int) -> list[RowsBeforeLog]:
+        shares = [RowsBeforeLog() for _ in range(of)]
         numbers = share_of(np.array(list(self.was), np.uint64), of).tolist()
         for number, (key, row) in zip(numbers, self.was.items(), strict=True):
             shares[number].was[key] = row
@@ -108,13 +108,13 @@ class FirstTouch:
                 shares[number].untold.add(key)
         return shares
 
-    def among(self, keys: Iterable[int]) -> FirstTouch:
+    def among(self, keys: Iterable[int]) -> RowsBeforeLog:
         """Return the part for these keys."""
         chosen = set(keys)
         was = {key: row for key, row in self.was.items() if key in chosen}
-        return FirstTouch(was, self.untold & chosen)
+        return RowsBeforeLog(was, self.untold & chosen)
 
-    def wrong(self, source: Pairs, lake: Pairs, *, keeps: bool = False) -> Wrong:
+    def wrong(self, source: Pairs, lake: Pairs, *, keeps: bool = False) -> WrongRows:
         """Return the wrong rows. `source`: the source's rows as read now. `lake`: the mirror's.
         `keeps`: the mirror keeps deleted rows, so one row of a key that the source lacks is right.
         """
@@ -134,7 +134,7 @@ class FirstTouch:
             keys, counts = np.unique(comparable["key"], return_counts=True)
             deleted = keys[(counts == 1) & ~np.isin(keys, truth["key"])]
             kept = in_lake & frozenset(deleted.tolist())
-        return Wrong(in_source - both, in_lake - both - kept, both, len(self.untold), len(kept))
+        return WrongRows(in_source - both, in_lake - both - kept, both, len(self.untold), len(kept))
 
 
 @dataclass(slots=True)
@@ -163,7 +163,7 @@ class RowTally:
             shares[row % of].since[row] = sums
         return shares
 
-    def wrong(self, source: Pairs, lake: Pairs, *, keeps: bool = False) -> Wrong:
+    def wrong(self, source: Pairs, lake: Pairs, *, keeps: bool = False) -> WrongRows:
         """Return the wrong rows as `FirstTouch.wrong` does. If the mirror `keeps` deleted rows, it
         cannot have too many."""
         unequal, surplus = counted(source, lake)
@@ -177,8 +177,8 @@ class RowTally:
                 continue
             (only_source if count > possible[0] else only_lake).add(row)
         if keeps:
-            return Wrong(frozenset(only_source), kept=len(only_lake))
-        return Wrong(frozenset(only_source), frozenset(only_lake))
+            return WrongRows(frozenset(only_source), kept=len(only_lake))
+        return WrongRows(frozenset(only_source), frozenset(only_lake))
 
 
 def counted(source: Pairs, lake: Pairs) -> tuple[Pairs, npt.NDArray[np.int64]]:

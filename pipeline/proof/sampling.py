@@ -52,7 +52,9 @@ def numbers_between(least: int, most: int, rows: int, chance: Random) -> list[in
     return [chance.randint(begin, max(begin, end - STRETCH)) for begin, end in pairwise(edges)]
 
 
-def some_of(batches: Iterable[pa.RecordBatch], count: int, chance: Random) -> list[tuple[Any, ...]]:
+def random_rows(
+    batches: Iterable[pa.RecordBatch], count: int, chance: Random
+) -> list[tuple[Any, ...]]:
     """Return a random sample of `count` rows."""
     sample: list[tuple[float, tuple[Any, ...]]] = []
     for batch in batches:
@@ -64,7 +66,9 @@ def some_of(batches: Iterable[pa.RecordBatch], count: int, chance: Random) -> li
     return [values for _, values in sample]
 
 
-def covered(starts: Sequence[int], rows: Sequence[pa.Table], column: str) -> list[ValueRange]:
+def covered_ranges(
+    starts: Sequence[int], rows: Sequence[pa.Table], column: str
+) -> list[ValueRange]:
     """Return the range of an integer key that each stretch covers. `rows`: those of each stretch. A
     stretch with fewer rows than `STRETCH` reaches to the largest number."""
     ranges = []

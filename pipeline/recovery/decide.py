@@ -36,11 +36,11 @@ from typing import Final
 
 from pipeline.recovery.facts import (
     Adopted,
+    BatchRecord,
     LakeFacts,
     MirrorFacts,
     RecoveryPlan,
     ShownBatch,
-    Told,
     newest_of_each,
 )
 
@@ -51,7 +51,7 @@ DROPPED: Final = "dropped"
 """The condition of a table that was dropped at the source."""
 
 
-class Standing(StrEnum):
+class LedgerContent(StrEnum):
     """The content of a ledger about a source. `MADE`: only what a recovery from the lake, which did
     not end, has recorded."""
 
@@ -78,7 +78,7 @@ class Case(StrEnum):
 
 
 def case_of(
-    standing: Standing,
+    standing: LedgerContent,
     differs: Callable[[], bool],
     has_folder: Callable[[], bool],
     *,
@@ -88,13 +88,13 @@ def case_of(
     """Return what to do. `differs`: returns whether ledger and lake disagree; `has_folder`: returns
     whether the lake has the source's folder. Either is called only if it is needed. `back_to`,
     `start_over`: the options that a person gave."""
-    if standing is Standing.NOTHING:
+    if standing is LedgerContent.NOTHING:
         if not start_over:
             return Case.FROM_LAKE
         return Case.START_OVER if has_folder() else Case.AGREE
     if start_over:
         return Case.REFUSED
-    if standing is Standing.MADE:
+    if standing is LedgerContent.MADE:
         return Case.FINISH
     if back_to:
         return Case.REFUSED
@@ -102,7 +102,7 @@ def case_of(
 
 
 def decide(
-    facts: LakeFacts, reached: Callable[[Told], bool], behind: int | None = None
+    facts: LakeFacts, reached: Callable[[BatchRecord], bool], behind: int | None = None
 ) -> RecoveryPlan | None:
     """Return the plan for the best batch whose end the source's log has, or None if there is none.
     `reached`: returns whether the log has a batch's end; it is called for the best batch first.
@@ -122,7 +122,7 @@ def decide(
     return replace(best, batch=highest, doubts=(*doubts, *_doubts(facts, best.told)))
 
 
-def choices(facts: LakeFacts) -> range:
+def nameable_batches(facts: LakeFacts) -> range:
     """Return the batches that a person may name. For one that cannot be chosen, `decide` takes the
     newest one before it."""
     points = [point.batch for point in _points(_trusted(facts)[0])]
@@ -170,12 +170,12 @@ def _trusted(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:
     return replace(facts, owner=owner, told=trusted, mirrors=mirrors), doubts
 
 
-def _points(facts: LakeFacts) -> list[Told]:
+def _points(facts: LakeFacts) -> list[BatchRecord]:
     """Return the most complete record of each batch after which a ledger can continue."""
     shown = max((version.last for mirror in facts.mirrors for version in mirror.shown), default=-1)
     if not facts.complete and any(record.whole for record in facts.told):
         shown = -1
-    points: dict[int, Told] = {}
+    points: dict[int, BatchRecord] = {}
     for record in sorted(
         facts.told, key=lambda told: (told.whole, told.cursor.gtids is not None), reverse=True
     ):
@@ -184,7 +184,7 @@ def _points(facts: LakeFacts) -> list[Told]:
     return list(points.values())
 
 
-def _as_of(facts: LakeFacts, told: Told) -> RecoveryPlan:
+def _as_of(facts: LakeFacts, told: BatchRecord) -> RecoveryPlan:
     """Return the plan for a ledger that continues after one batch."""
     said = max(
         (record for record in facts.told if record.whole and record.batch <= told.batch),
@@ -240,7 +240,7 @@ def _numbers(facts: LakeFacts) -> Iterator[int]:
         yield from mirror.begins
 
 
-def _doubts(facts: LakeFacts, told: Told) -> Iterator[str]:
+def _doubts(facts: LakeFacts, told: BatchRecord) -> Iterator[str]:
     if not told.whole:
         yield (
             "no commit to _transactions describes this batch, so it is unknown which tables were "

@@ -18,7 +18,7 @@ from pipeline.table import TableName
 
 
 @dataclass(frozen=True, slots=True)
-class CursorSaid:
+class RecordedCursor:
     """The cursor at the end of a batch, as a commit records it. `gtids` is None if the set was too
     long for the commit. `sequence`: the number of the last change up to there."""
 
@@ -30,7 +30,7 @@ class CursorSaid:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class BatchRecord:
     """A commit's record of a batch. `whole`: the commit was made to `_transactions`, which is the
     last step of publishing. Only such a record has the following.
 
@@ -43,7 +43,7 @@ class Told:
     batch: int
     ledger: str
     at: Coordinates
-    cursor: CursorSaid
+    cursor: RecordedCursor
     whole: bool = False
     touched: frozenset[TableName] = frozenset()
     still: Mapping[TableName, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -83,7 +83,7 @@ class MirrorFacts:
     begins: frozenset[int] = frozenset()
     published: frozenset[int] = frozenset()
     generation: int = 1
-    told: tuple[Told, ...] = ()
+    told: tuple[BatchRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class LakeFacts:
     """
 
     owner: str | None
-    told: tuple[Told, ...]
+    told: tuple[BatchRecord, ...]
     mirrors: tuple[MirrorFacts, ...]
     unmirrored: tuple[tuple[TableName, int], ...] = ()
     void: tuple[BatchSpan, ...] = ()
@@ -142,7 +142,7 @@ class RecoveryPlan:
     were dropped. `batch`: the highest batch number in the lake. `doubts`: sentences about facts
     that the lake lacks."""
 
-    told: Told
+    told: BatchRecord
     adopted: tuple[Adopted, ...]
     reloads: tuple[tuple[TableName, str], ...]
     left: tuple[MirrorFacts, ...] = ()
@@ -156,14 +156,14 @@ _APPLICATION: Final = re.compile(
 _UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
 
-def told_of(commit: LakeCommit, *, whole: bool = False) -> Told | None:
+def record_of(commit: LakeCommit, *, whole: bool = False) -> BatchRecord | None:
     """Return a commit's record of its last batch, or None if it has none that can be read. `whole`:
     it is a commit to `_transactions`."""
     said = commit.said
     if said is None:
         return None
     try:
-        record = Told(
+        record = BatchRecord(
             batch=int(said["batches"][1]),
             ledger=str(said["ledger"]),
             at=Coordinates.parse(said["position"]),
@@ -189,13 +189,13 @@ def forgotten_of(commits: Iterable[LakeCommit]) -> int:
     last = 0
     for commit in commits:
         said = commit.said or {}
-        if said.get("kind") == WriteKind.FORGET and (record := told_of(commit)) is not None:
+        if said.get("kind") == WriteKind.FORGET and (record := record_of(commit)) is not None:
             last = max(last, record.batch)
     return last
 
 
-def _cursor(said: Mapping[str, Any]) -> CursorSaid:
-    return CursorSaid(
+def _cursor(said: Mapping[str, Any]) -> RecordedCursor:
+    return RecordedCursor(
         server=str(said["server"]),
         gtids=None if said["gtids"] is None else GtidSet.parse(said["gtids"]),
         by_gtid=bool(said["by_gtid"]),
@@ -215,7 +215,7 @@ class _Log:
     foreign: bool = False
     shown: list[ShownBatch] = field(default_factory=list)
     begins: set[int] = field(default_factory=set)
-    told: dict[int, Told] = field(default_factory=dict)
+    told: dict[int, BatchRecord] = field(default_factory=dict)
 
     def take(self, commit: LakeCommit) -> None:
         """Read the next commit. Its version can be continued if it shows the end of a batch, or if
@@ -246,7 +246,7 @@ class _Log:
 
     def _shows(self, commit: LakeCommit, *, restored: bool = False) -> None:
         said = commit.said or {}
-        record = told_of(commit)
+        record = record_of(commit)
         if record is None:
             return
         try:

@@ -38,7 +38,7 @@ import pyarrow as pa
 
 from pipeline.batch import Batch, BatchTimes
 from pipeline.binlog.stream.framing import FIRST_OFFSET
-from pipeline.division import Divider, divided, divided_after, microseconds
+from pipeline.division import Divider, divide, divide_after, microseconds
 from pipeline.errors import PastRefused, SpanRefused
 from pipeline.gtid import GtidSet
 from pipeline.places import (
@@ -271,7 +271,7 @@ def at_or_after(times: Sequence[BatchTimes], moment: datetime) -> frozenset[int]
     """Return the batches that have a transaction committed at the moment or later."""
     ends = [(batch, batch.end) for batch in times if batch.transactions and batch.end is not None]
     chain = [(batch, end) for batch, end in ends if not batch.catches_up]
-    place = divided([end for _, end in chain], moment).place
+    place = divide([end for _, end in chain], moment).place
     caught_up = [(batch, end) for batch, end in ends if batch.catches_up and end >= moment]
     return frozenset(batch.id for batch, _ in (*chain[place:], *caught_up))
 
@@ -283,7 +283,7 @@ def before_moment(times: Sequence[BatchTimes], moment: datetime) -> frozenset[in
     """
     begins = [(batch, batch.begin or _BEFORE_ALL) for batch in times if batch.transactions]
     chain = [(batch, begin) for batch, begin in begins if not batch.catches_up]
-    place = divided([begin for _, begin in chain], moment).last
+    place = divide([begin for _, begin in chain], moment).last
     caught_up = [(batch, begin) for batch, begin in begins if batch.catches_up and begin < moment]
     return frozenset(batch.id for batch, _ in (*chain[:place], *caught_up))
 
@@ -298,14 +298,14 @@ _LIST = "`lockstep versions --list` shows the ends of the newest batches"
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
+class PlaceInBatch:
     """A place at the end of a batch (`whole`), or inside of it."""
 
     batch: Batch
     whole: bool
 
 
-def batch_at(place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> Within:
+def batch_at(place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> PlaceInBatch:
     """Return the batch of a place. `chain`: acknowledged batches, oldest first, at least the first,
     the last, and those in which the place may be. `runs`: run → its batch's id. Raise PastRefused
     for a place that no batch has read."""
@@ -314,11 +314,11 @@ def batch_at(place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> W
     ordinary = [batch for batch in chain if not batch.catches_up]
     match place:
         case Latest():
-            return Within(chain[-1], whole=True)
+            return PlaceInBatch(chain[-1], whole=True)
         case Earliest():
-            return Within(chain[0], whole=True)
+            return PlaceInBatch(chain[0], whole=True)
         case OfRun(run):
-            return Within(next(batch for batch in chain if batch.id == runs[run]), whole=True)
+            return PlaceInBatch(next(batch for batch in chain if batch.id == runs[run]), whole=True)
         case AtMoment(moment):
             return _caught_up(_at_moment(place, ordinary, moment), chain)
         case AtCoordinates(at):
@@ -334,7 +334,7 @@ def batch_at(place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> W
             )
 
 
-def _caught_up(within: Within, chain: Sequence[Batch]) -> Within:
+def _caught_up(within: PlaceInBatch, chain: Sequence[Batch]) -> PlaceInBatch:
     """Move a place at a batch's end to the last batch that caught tables up to that end."""
     newest = within.batch
     for batch in chain:
@@ -420,15 +420,15 @@ def _file_numbers(transactions: pa.Table) -> Integers:
 # -- the batch of a place ---------------------------------------------------------------------
 
 
-def _at_moment(place: Place, chain: Sequence[Batch], moment: datetime) -> Within:
+def _at_moment(place: Place, chain: Sequence[Batch], moment: datetime) -> PlaceInBatch:
     timed = [batch for batch in chain if batch.transactions and _committed(batch) is not None]
     ended = _ended_by(timed, moment)
     if ended < len(timed):
-        return Within(timed[ended], whole=False)
+        return PlaceInBatch(timed[ended], whole=False)
     last = _last_commit(chain)
     if last is None or moment > last:
         raise _not_read(place, chain[-1])
-    return Within(chain[-1], whole=True)
+    return PlaceInBatch(chain[-1], whole=True)
 
 
 def _committed(batch: Batch) -> datetime | None:
@@ -438,21 +438,21 @@ def _committed(batch: Batch) -> datetime | None:
 def _ended_by(batches: Sequence[Batch], moment: datetime) -> int:
     """Return how many of them end before the end of a moment."""
     ends = [at for at in map(_committed, batches) if at is not None]
-    return divided_after(ends, moment).place
+    return divide_after(ends, moment).place
 
 
 def _last_commit(chain: Sequence[Batch]) -> datetime | None:
     return max((at for at in map(_committed, chain) if at is not None), default=None)
 
 
-def _at_coordinates(place: Place, chain: Sequence[Batch], at: Coordinates) -> Within:
+def _at_coordinates(place: Place, chain: Sequence[Batch], at: Coordinates) -> PlaceInBatch:
     same_log = _of_log(chain, at)
     covering = [
         batch for batch in same_log if batch.end is not None and batch.start.at < at <= batch.end.at
     ]
     if covering:
         end = covering[-1].end
-        return Within(covering[-1], whole=end is not None and end.at == at)
+        return PlaceInBatch(covering[-1], whole=end is not None and end.at == at)
     begin = min(batch.start.at for batch in same_log)
     if at <= begin:
         raise _before_all(place, chain)
@@ -462,7 +462,7 @@ def _at_coordinates(place: Place, chain: Sequence[Batch], at: Coordinates) -> Wi
     raise PastRefused(f"no batch has read {place}", hint=_LIST)
 
 
-def _in_file(place: Place, chain: Sequence[Batch], file: LogFile, moment: datetime) -> Within:
+def _in_file(place: Place, chain: Sequence[Batch], file: LogFile, moment: datetime) -> PlaceInBatch:
     same_log = _of_log(chain, Coordinates(file, FIRST_OFFSET))
     in_file = [
         batch
@@ -472,14 +472,14 @@ def _in_file(place: Place, chain: Sequence[Batch], file: LogFile, moment: dateti
     later = [batch for batch in same_log if batch.end and batch.end.at.file.number > file.number]
     after = [*in_file[_ended_by(in_file, moment) :], *later]
     if after:
-        return Within(after[0], whole=False)
+        return PlaceInBatch(after[0], whole=False)
     last = _last_commit(same_log)
     if same_log[-1].id == chain[-1].id and (last is None or moment > last):
         raise _not_read(place, chain[-1])
-    return Within(same_log[-1], whole=True)
+    return PlaceInBatch(same_log[-1], whole=True)
 
 
-def _after_gtids(place: Place, chain: Sequence[Batch], gtids: GtidSet) -> Within:
+def _after_gtids(place: Place, chain: Sequence[Batch], gtids: GtidSet) -> PlaceInBatch:
     batches = [
         batch for batch in chain if batch.end is not None and batch.end.gtid_set.contains(gtids)
     ]
@@ -487,7 +487,7 @@ def _after_gtids(place: Place, chain: Sequence[Batch], gtids: GtidSet) -> Within
         raise _not_read(place, chain[-1])
     if batches[0].start.gtid_set.contains(gtids):
         raise _before_all(place, chain)
-    return Within(batches[0], whole=False)
+    return PlaceInBatch(batches[0], whole=False)
 
 
 def _not_read(place: Place, last: Batch) -> PastRefused:

@@ -43,8 +43,8 @@ from pipeline.binlog.arrays.cells import NULL, Places, room
 from pipeline.binlog.arrays.compiled import kernel, part
 from pipeline.errors import TableError
 from pipeline.ports.source import Received
-from pipeline.resultset.packets import Ending, ResultRows, broken
-from pipeline.resultset.walk import Answers, Definition, walk
+from pipeline.resultset.packets import Ending, ResultRows, malformed_answer
+from pipeline.resultset.walk import ColumnValues, Definition, walk
 from pipeline.schema.types import arrow_type
 from pipeline.table import Column
 
@@ -56,7 +56,7 @@ _SRID_BYTES, _EWKB_HEADER_BYTES = 4, 9
 _HAS_SRID: Final = 0x20000000
 
 
-def texts(column: Column, answers: Answers) -> pa.Array:
+def texts(column: Column, answers: ColumnValues) -> pa.Array:
     """CHAR to LONGTEXT, ENUM, SET, JSON → string; TableError for bytes that are not UTF-8."""
     array = _copied(pa.string(), answers)
     try:
@@ -69,11 +69,11 @@ def texts(column: Column, answers: Answers) -> pa.Array:
     return array
 
 
-def binaries(column: Column, answers: Answers) -> pa.Array:
+def binaries(column: Column, answers: ColumnValues) -> pa.Array:
     return _copied(pa.binary(), answers)
 
 
-def geometries(column: Column, answers: Answers) -> pa.Array:
+def geometries(column: Column, answers: ColumnValues) -> pa.Array:
     """Geometry of any kind → EWKB; ValueError for a malformed header."""
     offsets, ends, total = _offsets(answers)
     buffer, out = room(total, 1)
@@ -82,7 +82,7 @@ def geometries(column: Column, answers: Answers) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(answers), [answers.validity(), offsets, buffer])
 
 
-def vectors(column: Column, answers: Answers) -> pa.Array:
+def vectors(column: Column, answers: ColumnValues) -> pa.Array:
     """VECTOR(n) → list of float32; ValueError if the length is not a multiple of 4."""
     offsets, ends, total = _offsets(answers)
     if bool((ends & 3).any()):
@@ -94,13 +94,13 @@ def vectors(column: Column, answers: Answers) -> pa.Array:
     )
 
 
-def _copied(kind: pa.DataType, answers: Answers) -> pa.Array:
+def _copied(kind: pa.DataType, answers: ColumnValues) -> pa.Array:
     offsets, ends, total = _offsets(answers)
     buffers = [answers.validity(), offsets, _bytes(answers, ends, total)]
     return pa.Array.from_buffers(kind, len(answers), buffers)
 
 
-def _offsets(answers: Answers) -> tuple[pa.Buffer, Places, int]:
+def _offsets(answers: ColumnValues) -> tuple[pa.Buffer, Places, int]:
     """Return Arrow's offsets, as a buffer and as an array, and the total number of bytes. They fit
     into 32 bits, since the rows do."""
     offsets, raw = room(len(answers) + 1, 4)
@@ -108,7 +108,7 @@ def _offsets(answers: Answers) -> tuple[pa.Buffer, Places, int]:
     return offsets, ends, _sums(answers.at, answers.size, ends)
 
 
-def _bytes(answers: Answers, ends: Places, total: int) -> pa.Buffer:
+def _bytes(answers: ColumnValues, ends: Places, total: int) -> pa.Buffer:
     buffer, out = room(total, 1)
     _copy(answers.data, answers.at, ends, out)
     return buffer
@@ -171,25 +171,25 @@ _MOST_POWER: Final = 10**18
 _MINUS, _POINT, _ZERO, _NINE = b"-.09"
 
 
-def integers(column: Column, answers: Answers) -> pa.Array:
+def integers(column: Column, answers: ColumnValues) -> pa.Array:
     """TINYINT to BIGINT, FLOAT, DOUBLE → the column's Arrow type, by copying their bits."""
     return _as(arrow_type(column), answers)
 
 
-def bits(column: Column, answers: Answers) -> pa.Array:
+def bits(column: Column, answers: ColumnValues) -> pa.Array:
     """BIT(1) → boolean, BIT(64) → decimal(20,0), all others → int64."""
     kind = arrow_type(column)
     return _as(pa.int64() if pa.types.is_boolean(kind) else kind, answers).cast(kind)
 
 
-def years(column: Column, answers: Answers) -> pa.Array:
+def years(column: Column, answers: ColumnValues) -> pa.Array:
     """YEAR → int16. MariaDB sends a YEAR(2) as the last two digits of 1970 to 2069."""
     buffer, out = room(len(answers), 2)
     _years(answers.data, answers.at, answers.definition.length == _SHORT_YEAR, out)
     return pa.Array.from_buffers(pa.int16(), len(answers), [answers.validity(), buffer])
 
 
-def _as(kind: pa.DataType, answers: Answers) -> pa.Array:
+def _as(kind: pa.DataType, answers: ColumnValues) -> pa.Array:
     width = kind.bit_width // 8
     buffer, out = room(len(answers), width)
     definition = answers.definition
@@ -238,7 +238,7 @@ def _years(data: Bytes, at: Places, short: bool, out: Bytes) -> None:
         put16(out, row * 2, value)
 
 
-def decimals(column: Column, answers: Answers) -> pa.Array:
+def decimals(column: Column, answers: ColumnValues) -> pa.Array:
     """DECIMAL(p,s) → decimal(p,s) up to 38 digits, else text. ValueError for text that is not such
     a number."""
     kind = arrow_type(column)
@@ -334,21 +334,21 @@ _LONGEST_TIME: Final = 10
 """Characters of -838:59:59."""
 
 
-def dates(column: Column, answers: Answers) -> pa.Array:
+def dates(column: Column, answers: ColumnValues) -> pa.Array:
     """DATE → date32; a zero or partial date becomes NULL. ValueError for an invalid date."""
     buffer, out = room(len(answers), 4)
     _add_nulls(answers, _dates(answers.data, answers.at, answers.size, out))
     return pa.Array.from_buffers(pa.date32(), len(answers), [answers.validity(), buffer])
 
 
-def moments(column: Column, answers: Answers) -> pa.Array:
+def moments(column: Column, answers: ColumnValues) -> pa.Array:
     """DATETIME and TIMESTAMP → timestamp, microseconds; NULL and ValueError as in `dates`."""
     buffer, out = room(len(answers), 8)
     _add_nulls(answers, _moments(answers.data, answers.at, answers.size, out))
     return pa.Array.from_buffers(arrow_type(column), len(answers), [answers.validity(), buffer])
 
 
-def times(column: Column, answers: Answers) -> pa.Array:
+def times(column: Column, answers: ColumnValues) -> pa.Array:
     """TIME(n) → text: [-]HH:MM:SS[.ffffff], hours to 838. ValueError for an invalid time."""
     digits = column.length or 0
     buffer, out = room(len(answers), _LONGEST_TIME + 1 + digits)
@@ -359,7 +359,7 @@ def times(column: Column, answers: Answers) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(answers), [answers.validity(), offsets, buffer])
 
 
-def _add_nulls(answers: Answers, nulls: int) -> None:
+def _add_nulls(answers: ColumnValues, nulls: int) -> None:
     if nulls < 0:
         raise ValueError("not a date")
     answers.nulls += nulls
@@ -512,7 +512,7 @@ class Decoder:
     them."""
 
     codes: frozenset[int]
-    decode: Callable[[Column, Answers], pa.Array]
+    decode: Callable[[Column, ColumnValues], pa.Array]
 
 
 READ_BY: Final[Mapping[str, Decoder]] = MappingProxyType(
@@ -540,7 +540,9 @@ READ_BY: Final[Mapping[str, Decoder]] = MappingProxyType(
 )
 
 
-def unlike(columns: Sequence[Column], definitions: Sequence[Definition]) -> Column | None:
+def mismatched_column(
+    columns: Sequence[Column], definitions: Sequence[Definition]
+) -> Column | None:
     """Return the first column whose definition in the result differs from the table's structure."""
     for column, definition in zip(columns, definitions, strict=True):
         integer = column.type.endswith("int")
@@ -594,23 +596,23 @@ class ResultBatches:
                 rows.clear()
                 if rows.ending is not None:
                     return
-        raise broken("it has no last packet")
+        raise malformed_answer("it has no last packet")
 
     def _batch(self) -> pa.RecordBatch:
         rows, count = self._rows, len(self._rows)
         at, size = self._at[:, :count], self._size[:, :count]
         nulls = np.zeros(len(self._columns), np.int64)
         if walk(rows.data, rows.starts, count, self._widths, self._at, self._size, nulls) >= 0:
-            raise broken("a row does not consist of its columns")
+            raise malformed_answer("a row does not consist of its columns")
         parts = zip(self._columns, self._definitions, at, size, nulls.tolist(), strict=True)
         arrays = [
-            _array(column, Answers(rows.data, places, sizes, null_count, definition))
+            _array(column, ColumnValues(rows.data, places, sizes, null_count, definition))
             for column, definition, places, sizes, null_count in parts
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
-def _array(column: Column, answers: Answers) -> pa.Array:
+def _array(column: Column, answers: ColumnValues) -> pa.Array:
     try:
         return READ_BY[column.type].decode(column, answers)
     except ValueError as error:

@@ -61,7 +61,7 @@ class ErrorPacket(Exception):
         self.text = text
 
 
-def broken(what: str) -> SourceUnavailable:
+def malformed_answer(what: str) -> SourceUnavailable:
     return SourceUnavailable(
         f"MySQL's answer is malformed: {what}",
         hint="run again; if it happens every time, check the proxies between here and the server",
@@ -104,7 +104,7 @@ class ResultRows:
         while self.ending is None:
             outcome = _unpack(self._piece, self._state, self.data, self.starts, self._most_bytes)
             if outcome == _WRONG:
-                raise broken("a packet has a wrong sequence number, or is empty")
+                raise malformed_answer("a packet has a wrong sequence number, or is empty")
             if outcome == _ROOM:
                 self._grow()
             elif outcome == _OTHER:
@@ -122,7 +122,7 @@ class ResultRows:
     def _grow(self) -> None:
         needed = int(self._state[_PUT] + self._state[_LEFT])
         if needed - int(self.starts[len(self)]) > MAX_ROW_BYTES:
-            raise broken("a row is larger than any server sends")
+            raise malformed_answer("a row is larger than any server sends")
         larger = memory(needed, 2 * len(self.data))
         larger[: len(self.data)] = self.data
         self.data = larger
@@ -133,7 +133,7 @@ class ResultRows:
         if payload[0] == _ERROR and len(payload) >= _LEAST_ERROR_BYTES:
             raise _error(payload)
         if int(self._state[_AT]) != len(self._piece):
-            raise broken("bytes follow its last packet")
+            raise malformed_answer("bytes follow its last packet")
         return read_ending(payload)
 
 
@@ -152,16 +152,16 @@ def read_ending(payload: bytes) -> Ending:
     """Read an EOF packet, or an OK packet in place of one. SourceUnavailable for another packet,
     and if it announces further results."""
     if payload[0] != _END:
-        raise broken("a packet is neither a row nor the end")
+        raise malformed_answer("a packet is neither a row nor the end")
     if len(payload) == _EOF_BYTES:
         warnings, status = payload[1:3], payload[3:5]
     else:
         at = _skip_length(payload, _skip_length(payload, 1))
         status, warnings = payload[at : at + 2], payload[at + 2 : at + 4]
     if len(status) < 2 or len(warnings) < 2:
-        raise broken("its last packet ends too early")
+        raise malformed_answer("its last packet ends too early")
     if int.from_bytes(status, "little") & _MORE_RESULTS:
-        raise broken("another result follows")
+        raise malformed_answer("another result follows")
     return Ending(int.from_bytes(warnings, "little"))
 
 

@@ -40,7 +40,7 @@ _FIXED: Final = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 8: 8, 9: 4, 13: 2}
 
 
 @dataclass(slots=True)
-class Answers:
+class ColumnValues:
     """One column's cells of many rows: `data[at[n] : at[n] + size[n]]`, or NULL as `at[n]`.
     `size` is unused if the definition has a size. `nulls` is the number of NULLs."""
 

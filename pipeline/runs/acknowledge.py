@@ -17,7 +17,7 @@ from pipeline.ports.ledger import content_of
 from pipeline.runs.agreement.claim import require_claim
 from pipeline.runs.capturing.table_extents import partial_tables
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import quarantines_of
+from pipeline.runs.cures import stopped_tables
 from pipeline.runs.reports import AcknowledgeReport
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEventKind
@@ -51,7 +51,7 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
         acknowledged=tuple(acknowledged),
         position=cursor.position if cursor else None,
         held=waiting,
-        quarantined=quarantines_of(work.ledger.table_states(work.source.name)),
+        quarantined=stopped_tables(work.ledger.table_states(work.source.name)),
         seconds=perf_counter() - clock,
         partial=partial_tables(work.ledger, source, work.source.patterns),
     )

@@ -24,7 +24,7 @@ from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.retries import SERVER_SET
 from pipeline.runs.context import Workplace
-from pipeline.runs.find_place import find_known_until, find_place, resolve_start
+from pipeline.runs.find_place import end_of_left_out, find_place, resolve_start
 from pipeline.start.question import (
     Question,
     ReachedPlace,
@@ -34,7 +34,7 @@ from pipeline.start.question import (
     StartRule,
     WitnessReading,
 )
-from pipeline.start.rules import compare_set, compare_witness, decide_start, recorded
+from pipeline.start.rules import compare_set, compare_witness, decide_start, decision_record
 from pipeline.table_state import TableCondition
 
 
@@ -72,11 +72,11 @@ class StartProposal:
 def begin(work: Workplace, lease: Lease) -> RunStart:
     """Decide the start from the facts and record it; a refusal is raised once it is recorded."""
     override = work.ledger.open_override(work.source.name)
-    proposal = look(work, work.ledger.cursors(work.source.name).captured, override)
+    proposal = foresee_start(work, work.ledger.cursors(work.source.name).captured, override)
     decision, run_start = proposal.decision, proposal.run_start
     tables = tables_touched(work, decision)
     at = run_start.start.at if run_start else None
-    note = recorded(decision, proposal.asked, work.source.patterns, at=at, tables=tables)
+    note = decision_record(decision, proposal.asked, work.source.patterns, at=at, tables=tables)
     if not proposal.asked.gtids_on:
         work.ledger.note_gtids_off(lease)
     entry = work.ledger.decide(lease, note)
@@ -87,7 +87,9 @@ def begin(work: Workplace, lease: Lease) -> RunStart:
     return replace(run_start, decision_id=entry.id)
 
 
-def look(work: Workplace, cursor: Cursor | None, override: Override | None) -> StartProposal:
+def foresee_start(
+    work: Workplace, cursor: Cursor | None, override: Override | None
+) -> StartProposal:
     """Decide and prove the start of a run that would continue at `cursor`; writes nothing."""
     source = work.source.name
     with naming(source):
@@ -104,7 +106,7 @@ def look(work: Workplace, cursor: Cursor | None, override: Override | None) -> S
         return StartProposal(asked, Refusal(decision.rule, error), None)
 
 
-def read_again_at(
+def start_of_reading_again(
     start: Position,
     witness: Witness | None,
     facts: ServerFacts,
@@ -123,10 +125,10 @@ def read_again_at(
     )
 
 
-def place_to_go_on(work: Workplace, cursor: Cursor) -> RunStart:
+def place_to_continue(work: Workplace, cursor: Cursor) -> RunStart:
     """Return where a run would continue, once the witness has proven that the log is the one that
     was read. Writes nothing; raises the error that would refuse that run."""
-    proposal = look(work, cursor, None)
+    proposal = foresee_start(work, cursor, None)
     if isinstance(proposal.decision, Refusal):
         raise proposal.decision.error
     assert proposal.run_start is not None, "a start that is not refused has a place"
@@ -145,9 +147,9 @@ def gather(work: Workplace, cursor: Cursor | None, override: Override | None) ->
         policies=work.source.policies,
         override=override,
         reached=_reach(work, override, facts) if override else None,
-        known=known,
-        reused=reused,
-        loading=_loading(work, facts) if cursor is None else None,
+        set_reading=known,
+        reused_gtid=reused,
+        load_low=_loading(work, facts) if cursor is None else None,
     )
 
 
@@ -198,7 +200,7 @@ def _placed(work: Workplace, asked: Question, decision: Start) -> RunStart:
         proven.witness,
         facts,
         leave_out=proven.leave_out,
-        known_until=find_known_until(work, proven, facts) if proven.leave_out else None,
+        known_until=end_of_left_out(work, proven, facts) if proven.leave_out else None,
         by_gtid=asked.gtids_on,
         prepared=frozenset()
         if decision.continuity is Continuity.CONTIGUOUS
@@ -239,7 +241,7 @@ def read_set_of(
         return SetReading.NOT_KEPT, ""
     if same_server and facts.life is not None:
         [batch] = work.ledger.live_batches(work.source.name, cursor.batch, cursor.batch)
-        if facts.life.goes_on(batch.life):
+        if facts.life.is_same_process(batch.life):
             return SetReading.SAME, ""
     executed = GtidSet.parse(facts.gtid_executed)
     kept = [

@@ -25,27 +25,27 @@ from pipeline.runs.agreement.claim import require_agreement, require_claim
 from pipeline.runs.begin import RunStart, begin
 from pipeline.runs.capturing.basis import Basis, basis_of, bounds_of
 from pipeline.runs.capturing.batch_capture import BatchCapture
-from pipeline.runs.capturing.log_reader import require_followed, require_whole
+from pipeline.runs.capturing.log_reader import require_complete, require_prepares_read
 from pipeline.runs.capturing.renames import Renames
 from pipeline.runs.capturing.segment_builder import Segmenter, SourceRows, put_part
 from pipeline.runs.capturing.structure_proof import StructureProof, note_unproven, prove_structures
-from pipeline.runs.capturing.table_changes import TakenUp
-from pipeline.runs.capturing.table_extents import extents_of, met_in_log
+from pipeline.runs.capturing.table_changes import ResumedTables
+from pipeline.runs.capturing.table_extents import note_tables_from_log, partial_tables_at_start
 from pipeline.runs.catch_up import catch_up
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import Reread, engine_hint, met
+from pipeline.runs.cures import Reread, engine_hint, mirror_collides
 from pipeline.runs.expect import waiting_log
 from pipeline.runs.loading.columns import read_columns
 from pipeline.runs.loading.loads import begun_loads, give_up, load_tables, order_readings
 from pipeline.runs.loading.part import AGAIN, PartRead, findings, read_part
-from pipeline.runs.mirror_places import meetings
+from pipeline.runs.mirror_places import collisions
 from pipeline.runs.past import follow_pasts
 from pipeline.runs.repair import abandon, repair
 from pipeline.runs.reports import CaptureReport, Refreshed, softened_lines
 from pipeline.runs.reshaping import reshape
-from pipeline.runs.wanted import TablePlans, due, plan_readings, plan_returns
+from pipeline.runs.wanted import TablePlans, open_orders, plan_readings, plan_returns
 from pipeline.schema.model import TableSchema
-from pipeline.source_plan import PartOrder
+from pipeline.source_plan import RereadRows
 from pipeline.table import TableName
 
 
@@ -106,7 +106,7 @@ def _to_the_end(work: Workplace, lease: Lease) -> CaptureReport:
     return report.followed_by(_capture_once(work, lease), unread)
 
 
-def _with_part(work: Workplace, lease: Lease, order: PartOrder) -> CaptureReport:
+def _with_part(work: Workplace, lease: Lease, order: RereadRows) -> CaptureReport:
     """Read rows of a table by a condition; capture the log up to their low watermark, and then,
     in a batch that begins with these rows, the log after it."""
     plain = replace(work, source=replace(work.source, part=None))
@@ -156,13 +156,13 @@ def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -
     require_ready(work)
     reshape(work, lease)
     past = follow_pasts(work, lease)
-    returns = plan_returns(work, due(work, lease))
+    returns = plan_returns(work, open_orders(work, lease))
     for table in returns.waits:
         work.progress.note(f"{table} waits: {returns.waits_for(table)}")
     caught_up = catch_up(work, lease, returns)
     if caught_up is not None:
         without_log = caught_up if isinstance(caught_up, str) else ""
-        returns = plan_returns(work, due(work, lease), without_log=without_log)
+        returns = plan_returns(work, open_orders(work, lease), without_log=without_log)
     # An ordinary batch reads on from the cursor: what a table lacks before that would be lost.
     assert not returns.spans, "what tables lack of the log was read before"
     report = _ordinary(work, lease, returns, repaired, clock, part)
@@ -203,7 +203,7 @@ def _ordinary(
     # event before the start there is no witness, and so nothing to record.
     goes_on = run_start.decision.predecessor is not None or run_start.witness is None
     if part is None and not plans and goes_on and bounds.reached(run_start.start.at):
-        require_whole(work, run_start, bounds, run_start.start.gtid_set)
+        require_complete(work, run_start, bounds, run_start.start.gtid_set)
         return _idle(work, lease, run_start, bounds, repaired, start_seconds)
     report = _capture(
         work, lease, run_start, bounds, plans, repaired, start_seconds, part, misread or _Misread()
@@ -274,11 +274,13 @@ def _capture(
         run_start = _reaching(work, run_start, max(highs))
     taken_up = [order.table for order in plans.resumed]
     taken_up += [load.table for load in begun_loads(rereads)]
-    extents, basis = extents_of(basis_of(work, run_start, bounds, batch.id, taken_up, batch.base))
+    extents, basis = partial_tables_at_start(
+        basis_of(work, run_start, bounds, batch.id, taken_up, batch.base)
+    )
     for parent, schema in misread.parents.items():
         newest = basis.structures.last_known(parent)
         keys = () if newest is None else newest.foreign_keys
-        basis.structures.adopt(replace(schema, foreign_keys=keys), run_start.start.at)
+        basis.structures.record_read(replace(schema, foreign_keys=keys), run_start.start.at)
     if work.source.until is None:  # an end that a person fixed stays
         basis = replace(basis, bounds=bounds_of(work, basis.run_start))
     hides = work.shaping.hides
@@ -286,7 +288,7 @@ def _capture(
     capture = BatchCapture(
         basis,
         batch,
-        TakenUp(rereads),
+        ResumedTables(rereads),
         source_rows=rows,
         copies=Renames(basis),
         extents=extents,
@@ -303,8 +305,8 @@ def _capture(
     reading.run()
     spent = reading.spent
     if spent is None:
-        require_whole(work, basis.run_start, basis.bounds, reading.end.gtid_set)
-    require_followed(basis.run_start, reading)
+        require_complete(work, basis.run_start, basis.bounds, reading.end.gtid_set)
+    require_prepares_read(basis.run_start, reading)
     left_open = work.ledger.unproven(work.source.name)
     proof = prove_structures(basis, reading, segmenter, rereads, left_open=left_open)
     if proof.misread:
@@ -318,7 +320,7 @@ def _capture(
         by_gtid=reading.by_gtid,
         orders_done=tuple(order.id for order in plans.resumed),
     )
-    met_in_log(extents, basis)
+    note_tables_from_log(extents, basis)
     snapshots = tuple(segmenter.following.joining.snapshots)
     extents.read(part.table for part in snapshots if part.columns is None)
     record = replace(
@@ -408,10 +410,10 @@ def _refuse_meetings(basis: Basis, segmenter: Segmenter) -> None:
         return
     states = work.ledger.table_states(work.source.name)
     tables = filter(work.source.patterns.matches, work.server.engines())
-    for table, other in meetings(work, states, tables).items():
+    for table, other in collisions(work, states, tables).items():
         if segmenter.wanted(table):
             name = work.source.mirror_name(table)
-            error = met(table, other, name, known=table in states)
+            error = mirror_collides(table, other, name, known=table in states)
             segmenter.following.quarantine(table, basis.run_start.start.at, error)
 
 

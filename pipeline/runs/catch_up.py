@@ -19,23 +19,28 @@ from pipeline.decisions import Continuity, Decision, Lease
 from pipeline.errors import LockstepError, Need, Recovery, SchemaUnknownAt, StoppedBy
 from pipeline.gtid import GtidSet
 from pipeline.position import Position
-from pipeline.runs.begin import read_again_at
+from pipeline.runs.begin import start_of_reading_again
 from pipeline.runs.capturing.basis import Basis, tables_of
 from pipeline.runs.capturing.batch_capture import BatchCapture
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.initial_schemas import known_at, tracker_of
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.capturing.structure_proof import note_unproven, prove_structures
-from pipeline.runs.capturing.table_changes import Comeback, RecordedBefore, TakenUp, history_of
+from pipeline.runs.capturing.table_changes import (
+    RecordedBefore,
+    ResumedTables,
+    ReturningTable,
+    history_of,
+)
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import owed, waits_for_rows
+from pipeline.runs.cures import read_by_next_run, waits_for_rows
 from pipeline.runs.repair import discard
 from pipeline.runs.reports import CaptureReport
 from pipeline.runs.wanted import TablePlans
 from pipeline.schema.history import SchemaVersion
-from pipeline.supply.plan import ColumnsRead, Rewritten, RowsRead, Supply
+from pipeline.supply.plan import ColumnsRead, FromChangelog, RowsRead, Supply
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine, Supplier, TableOrder
+from pipeline.table_state import StoppedTable, Supplier, TableOrder
 
 
 def catch_up(work: Workplace, lease: Lease, returns: TablePlans) -> CaptureReport | str | None:
@@ -116,7 +121,7 @@ def _caught_up(
     recorded = RecordedBefore(work.ledger, work.source.name, first.batch.id)
     basis = Basis(
         work,
-        read_again_at(first.start, first.witness, facts, reason, by_gtid=cursor.by_gtid),
+        start_of_reading_again(first.start, first.witness, facts, reason, by_gtid=cursor.by_gtid),
         RunBounds(cursor.position.at, GtidSet()),
         batch.id,
         tables=tables_of(
@@ -132,7 +137,7 @@ def _caught_up(
     capture = BatchCapture(
         basis,
         batch,
-        TakenUp(comebacks=comebacks_of(work, returns), completed=completed),
+        ResumedTables(comebacks=comebacks_of(work, returns), completed=completed),
     )
     read_proven(work, lease, basis, capture)
     rewritten = returns.rewritten
@@ -152,10 +157,10 @@ def _caught_up(
     return capture.report(record, began=clock)
 
 
-def comebacks_of(work: Workplace, returns: TablePlans) -> list[Comeback]:
+def comebacks_of(work: Workplace, returns: TablePlans) -> list[ReturningTable]:
     """Return the place and the structure from which each table is captured."""
     return [
-        Comeback(order, returns.spans[order.table].low, _version_at(work, order, returns))
+        ReturningTable(order, returns.spans[order.table].low, _version_at(work, order, returns))
         for order in returns.caught_up
     ]
 
@@ -182,7 +187,7 @@ def _learnt_version(work: Workplace, order: TableOrder) -> SchemaVersion | None:
 
 def _stopped_again(
     returns: TablePlans, segmenter: Segmenter, tables: CapturedTables, cursor: Cursor
-) -> tuple[Quarantine, ...]:
+) -> tuple[StoppedTable, ...]:
     """Return the tables that the batch quarantines. One that came no further, or whose rows are not
     logged, is read from the source at once, unless a person has to consent to that or wants it
     from its changelog. One that stops before it has what it needs besides the log is read from the
@@ -198,33 +203,33 @@ def _stopped_again(
                 hint = f"`lockstep resume {table} --reason …` reads it from the source"
                 quarantines[table] = _read_once_resumed(quarantined, hint)
         elif no_further:
-            quarantines[table] = Quarantine.of(
-                table, owed(quarantined.reason), quarantined.position, quarantined.at
+            quarantines[table] = StoppedTable.of(
+                table, read_by_next_run(quarantined.reason), quarantined.position, quarantined.at
             )
     at = cursor.position.at
     columns = _wanting(returns, ColumnsRead)
-    rows = {**_wanting(returns, RowsRead), **segmenter.following.coming_back.doubts}
-    for table in quarantines.keys() & {*columns, *rows, *_wanting(returns, Rewritten)}:
+    rows = {**_wanting(returns, RowsRead), **segmenter.following.returning.doubts}
+    for table in quarantines.keys() & {*columns, *rows, *_wanting(returns, FromChangelog)}:
         if not waits_for_rows(quarantines[table]):
             quarantines[table] = _still_owed(quarantines[table])
     for table, why in columns.items():
-        quarantined = Quarantine.of(table, owed(why, Need.COLUMNS), str(at), at)
+        quarantined = StoppedTable.of(table, read_by_next_run(why, Need.COLUMNS), str(at), at)
         quarantines.setdefault(table, quarantined)
     for table, why in rows.items():
-        quarantines.setdefault(table, Quarantine.of(table, owed(why), str(at), at))
+        quarantines.setdefault(table, StoppedTable.of(table, read_by_next_run(why), str(at), at))
     return tuple(quarantines.values())
 
 
-def _still_owed(quarantined: Quarantine) -> Quarantine:
+def _still_owed(quarantined: StoppedTable) -> StoppedTable:
     """Return the quarantine of a table that stops again before it has what the log lacks, or
     before its mirror is written again: all of it is read from the source."""
     if quarantined.by_itself:
-        return replace(quarantined, hint=owed("").hint, need=Need.ROWS)
+        return replace(quarantined, hint=read_by_next_run("").hint, need=Need.ROWS)
     return _read_once_resumed(
         quarantined, f"{quarantined.hint}; resumed, it is read from the source"
     )
 
 
-def _read_once_resumed(quarantined: Quarantine, hint: str) -> Quarantine:
+def _read_once_resumed(quarantined: StoppedTable, hint: str) -> StoppedTable:
     """Return the quarantine of a table that waits for a person; all of it is read then."""
     return replace(quarantined, hint=hint, need=Need.ROWS, by=StoppedBy.SYSTEM)

@@ -31,10 +31,10 @@ from pipeline.changes.layout import application_id, scratch_path
 from pipeline.changes.source_tables import SCHEMAS, source_table_id, source_table_path
 from pipeline.decisions import Lease
 from pipeline.errors import LeaseLost, LockstepError, TableError
-from pipeline.foreign_commits import Passed
+from pipeline.foreign_commits import AllExpected
 from pipeline.intent import SettledWrite
 from pipeline.runs.agreement.changelog_files import changelogs_of
-from pipeline.runs.agreement.lake_logs import judged
+from pipeline.runs.agreement.lake_logs import judged_mirror
 from pipeline.runs.commit_records import (
     cleared_metadata,
     forgotten_metadata,
@@ -46,11 +46,11 @@ from pipeline.runs.reshaping import note_keep_clear
 from pipeline.schema.history import REDACTED_TEXT, SchemaStatement
 from pipeline.schema.model import TableSchema
 from pipeline.schema.refold import read_stored_context
-from pipeline.segment import SegmentFile, SourceTable, batch_of, revised
+from pipeline.segment import SegmentFile, SourceTable, batch_of, with_revised_names
 from pipeline.shape.redaction import REDACTED, redacted
 from pipeline.shape.shaping import redacted as redacted_schema
 from pipeline.table import TableName
-from pipeline.upkeep.clearing import ClearedBooks, ClearedFile, InClear
+from pipeline.upkeep.clearing import ClearedFile, ClearedLedgerRows, UnclearedValues
 
 _TEXT: Final = {SourceTable.TRANSACTIONS: "statements", SourceTable.DDL: "statement"}
 _NOTHING: Final = pa.schema([])
@@ -58,7 +58,7 @@ _AT_ONCE: Final = 1000
 _QUOTED: Final = re.compile(r"'(?:[^'\\]|''|\\.)*'")
 
 
-def clear(work: Workplace, lease: Lease) -> tuple[InClear, ...]:
+def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
     """Clear what nobody needs; return the tightenings of which nothing is left in clear."""
     # The run did this when it began, but upkeep did not, and `keep_clear` may have changed since.
     note_keep_clear(work, lease)
@@ -83,7 +83,7 @@ def clear(work: Workplace, lease: Lease) -> tuple[InClear, ...]:
     return tuple(cleared)
 
 
-def _cleared(work: Workplace, lease: Lease, note: InClear) -> None:
+def _cleared(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
     if not note.begun:
         work.ledger.begin_clearing(lease, note.id)
     statements = _statements(work, note)
@@ -97,7 +97,7 @@ def _cleared(work: Workplace, lease: Lease, note: InClear) -> None:
     work.ledger.clear_books(lease, note.id, _books(work, note, statements.values()))
 
 
-def _clear_changes(work: Workplace, lease: Lease, note: InClear) -> None:
+def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
     source, through = work.source.name, note.tightening.through
     require_held = partial(work.ledger.require_held, lease)
     state = work.ledger.table_states(source)[note.table]
@@ -118,14 +118,14 @@ def _clear_changes(work: Workplace, lease: Lease, note: InClear) -> None:
         work.segments.purge(changelog.folder, through, held=require_held)
 
 
-def _clear_mirror(work: Workplace, lease: Lease, note: InClear) -> None:
+def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
     source = work.source.name
     state = work.ledger.table_states(source)[note.table]
     if state.mirror_version is None or note.gone is not None:
         return
     app_id = application_id(source, state, "mirror")
-    relation = judged(work, state, work.ledger.looked(source).get(state.mirror))
-    if not isinstance(relation, Passed) or relation.newest is None:
+    relation = judged_mirror(work, state, work.ledger.looked(source).get(state.mirror))
+    if not isinstance(relation, AllExpected) or relation.newest is None:
         raise TableError(
             "the log of its mirror has a commit that is not Lockstep's",
             hint="the next run reports it",
@@ -161,7 +161,7 @@ def _words_of(work: Workplace, mirror: str, write: SettledWrite) -> str | None:
     return None
 
 
-def _clear_former(work: Workplace, lease: Lease, note: InClear) -> None:
+def _clear_former(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
     # The folder's own log says whose mirror it was: a ledger that was recovered from the lake
     # does not know.
     folders = former_places(work.ledger, work.source.name)
@@ -173,7 +173,7 @@ def _clear_former(work: Workplace, lease: Lease, note: InClear) -> None:
 # -- texts of statements -----------------------------------------------------------------------
 
 
-def _statements(work: Workplace, note: InClear) -> Mapping[int, SchemaStatement]:
+def _statements(work: Workplace, note: UnclearedValues) -> Mapping[int, SchemaStatement]:
     """Return the old statements that name the table or made a version of it, without their values,
     by number."""
     source, redactions, after = work.source.name, dict[int, SchemaStatement](), 0
@@ -207,7 +207,7 @@ def _without_values(statement: SchemaStatement) -> SchemaStatement:
 def _clear_texts(
     work: Workplace,
     lease: Lease,
-    note: InClear,
+    note: UnclearedValues,
     part: SourceTable,
     statements: Mapping[int, SchemaStatement],
 ) -> None:
@@ -259,7 +259,7 @@ def _files(
 
 def _file_without(
     work: Workplace,
-    note: InClear,
+    note: UnclearedValues,
     part: SourceTable,
     batch: int,
     file: SegmentFile,
@@ -281,7 +281,7 @@ def _file_without(
     scratch = scratch_path(work.source.name, folder)
     writer = work.segments.open(scratch, batch=batch, schema_version=1, schema=bare.schema)
     writer.write(bare)
-    files = revised(writer.close())
+    files = with_revised_names(writer.close())
     work.segments.bring(scratch, folder, files)
     [after] = files
     return after
@@ -317,14 +317,14 @@ def _without_literals(
 # -- structures --------------------------------------------------------------------------------
 
 
-def _hidden(note: InClear, schema: TableSchema) -> frozenset[str]:
+def _hidden(note: UnclearedValues, schema: TableSchema) -> frozenset[str]:
     """Return the columns of an old structure whose values are cleared: all, since a column of which
     less is shown may have had another name then; none if all columns are shown as before."""
     names = [column.name.lower() for column in schema.columns]
     return frozenset(names if note.tightening.columns else ())
 
 
-def _clear_structures(work: Workplace, note: InClear) -> None:
+def _clear_structures(work: Workplace, note: UnclearedValues) -> None:
     newest = work.ledger.schema_at(work.source.name, note.table)
 
     def cleared(schema: TableSchema) -> TableSchema:
@@ -335,7 +335,9 @@ def _clear_structures(work: Workplace, note: InClear) -> None:
     work.claims.clear_structures(work.source.name, cleared)
 
 
-def _books(work: Workplace, note: InClear, statements: Iterable[SchemaStatement]) -> ClearedBooks:
+def _books(
+    work: Workplace, note: UnclearedValues, statements: Iterable[SchemaStatement]
+) -> ClearedLedgerRows:
     source = work.source.name
     versions = [
         version
@@ -348,4 +350,4 @@ def _books(work: Workplace, note: InClear, statements: Iterable[SchemaStatement]
         (load, redacted_schema(schema, work.shaping.hidden(schema) | _hidden(note, schema)))
         for load, schema in work.ledger.ended_loads(source, note.table)
     ]
-    return ClearedBooks(versions, tuple(statements), loads)
+    return ClearedLedgerRows(versions, tuple(statements), loads)

@@ -16,7 +16,7 @@ from pipeline.lake_commit import (
     FORMAT,
     WriteKind,
     digest,
-    restamped,
+    metadata_for_kind,
     stamp,
     structures_key,
     structures_text,
@@ -29,7 +29,7 @@ from pipeline.segment import SegmentFile, SourceTable
 from pipeline.table import TableName
 
 if TYPE_CHECKING:
-    from pipeline.recovery.facts import Told
+    from pipeline.recovery.facts import BatchRecord
 
 NOT_CAPTURED: Final = "not captured"
 """Standing of a complete table whose changes the batch lacks."""
@@ -67,7 +67,7 @@ def commit_metadata(
 def upkept_metadata(write: SettledWrite, words: str) -> str:
     """Return the metadata of a commit that leaves a mirror's rows as this write made them. `words`:
     the metadata of the write."""
-    return restamped(
+    return metadata_for_kind(
         words,
         WriteKind.UPKEEP,
         app_id=write.intent.app_id,
@@ -84,7 +84,7 @@ def restated_metadata(work: Workplace, table: TableName | SourceTable, batch: in
     return stamp({**words, "restated": True})
 
 
-def recovered_metadata(work: Workplace, table: TableName | SourceTable, claim: Told) -> str:
+def recovered_metadata(work: Workplace, table: TableName | SourceTable, claim: BatchRecord) -> str:
     """Return the same for a batch of another ledger, of which only a commit's claim is left."""
     words = _words(work, WriteKind.RESTATE, table, (claim.batch, claim.batch), None)
     return stamp(words | {"ledger": claim.ledger, "position": str(claim.at), "restated": True})

@@ -13,7 +13,7 @@ from pipeline.shape.shaping import Shaping
 from pipeline.snapshot.progress import LoadProgress
 from pipeline.source_plan import SourcePlan
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine
+from pipeline.table_state import StoppedTable
 
 if TYPE_CHECKING:
     from pipeline.ports.catalog import Registry
@@ -34,7 +34,7 @@ class StepProgress:
     step: str
     done: int
     total: int
-    told: str
+    words: str
     figures: tuple[Mapping[str, object], ...]
 
 
@@ -119,7 +119,7 @@ class Workplace:
     shaping: Shaping = field(default_factory=Shaping)
     """The settings by which the lake shows the source's tables."""
 
-    def quarantine(self, quarantined: Quarantine) -> None:
+    def quarantine(self, quarantined: StoppedTable) -> None:
         """Report a quarantine while the run continues."""
         self.progress.note(
             f"{quarantined.table} was quarantined at {quarantined.position}: {quarantined.reason}"

@@ -14,7 +14,7 @@ from pipeline.schema.model import TableSchema
 from pipeline.schema.table_effects import why_versioned
 from pipeline.segment import SegmentFile
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine, TableState
+from pipeline.table_state import StoppedTable, TableState
 
 
 def resume_hint(table: TableName) -> str:
@@ -48,7 +48,9 @@ def refusal(schema: TableSchema) -> TableError | None:
     return None
 
 
-def met(table: TableName, other: TableName, name: TableName, *, known: bool) -> TableError:
+def mirror_collides(
+    table: TableName, other: TableName, name: TableName, *, known: bool
+) -> TableError:
     """Return the error of a table whose mirror would be at the place of another one's. `known`: the
     lake has rows of it, so that it lacks only the log after its place."""
     return TableError(
@@ -92,7 +94,7 @@ class Reread:
         return self.load is None or self.load.complete
 
 
-def owed(reason: str, need: Need = Need.ROWS) -> TableError:
+def read_by_next_run(reason: str, need: Need = Need.ROWS) -> TableError:
     """Return the error of a table that stops only until the next run reads it from the source."""
     return TableError(reason, hint=_HINTS[need], need=need, by=StoppedBy.RUN)
 
@@ -104,15 +106,15 @@ def read_once_resumed(table: TableName, reason: str) -> TableError:
     return TableError(reason, hint=hint, need=Need.ROWS)
 
 
-def waits_for_rows(error: TableError | Quarantine) -> bool:
+def waits_for_rows(error: TableError | StoppedTable) -> bool:
     """Return whether a table waits for a person, and all of it is read from the source then."""
     return error.by is StoppedBy.SYSTEM and error.need in (Need.ROWS, Need.CONSENT)
 
 
-def in_vain(error: TableError, columns: Sequence[str] | None = None) -> TableError:
+def not_readable(error: TableError, columns: Sequence[str] | None = None) -> TableError:
     """Return the error of a table that could not be read, or whose `columns` could not."""
     if isinstance(error, TableBusy):
-        return owed(error.reason, Need.ROWS if columns is None else Need.COLUMNS)
+        return read_by_next_run(error.reason, Need.ROWS if columns is None else Need.COLUMNS)
     if waits_for_rows(error):
         return error
     return TableError(
@@ -122,11 +124,11 @@ def in_vain(error: TableError, columns: Sequence[str] | None = None) -> TableErr
     )
 
 
-def quarantines_of(states: Mapping[TableName, TableState]) -> tuple[Quarantine, ...]:
+def stopped_tables(states: Mapping[TableName, TableState]) -> tuple[StoppedTable, ...]:
     """Return every table that is stopped, sorted. One that was dropped at the source is not: it has
     no changes that the lake lacks."""
     return tuple(
-        Quarantine(
+        StoppedTable(
             table,
             state.reason or "",
             state.hint or "",

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from pipeline.binlog.search.file_heads import find_file_before, read_file_head
-from pipeline.binlog.search.log_scan import Tell
+from pipeline.binlog.search.log_scan import ReportProgress
 from pipeline.binlog.search.moments import (
-    FoundMoment,
+    MomentPlace,
     find_last_end,
     find_moment,
     find_moment_in_file,
@@ -44,7 +44,7 @@ from pipeline.runs.known_batches import RUNS, no_such_run
 from pipeline.start.question import ReachedPlace, Since, Where
 
 
-def first_since(
+def first_transaction_since(
     work: Workplace, moment: datetime, known: datetime | None, facts: ServerFacts
 ) -> Coordinates:
     """Return where a moment lies. `known`: the commit time of the last transaction that was read,
@@ -72,11 +72,11 @@ def first_since(
     return place.at if known is None else place.first or place.at
 
 
-def _search_moment(work: Workplace, moment: datetime, facts: ServerFacts) -> FoundMoment:
+def _search_moment(work: Workplace, moment: datetime, facts: ServerFacts) -> MomentPlace:
     """Return where a moment lies among the transactions of the server's log; its head if the moment
     is after all of them."""
     place = find_moment(
-        work.server, facts.binlogs, facts.head, moment, facts.read_at, tell=telling(work)
+        work.server, facts.binlogs, facts.head, moment, facts.read_at, tell=progress_of_search(work)
     )
     _warn(work, moment, place)
     return place
@@ -87,7 +87,7 @@ def first_in_file(
 ) -> Coordinates | None:
     """Return the same within one file; None if the moment is after all of it."""
     place = find_moment_in_file(
-        work.server, file, moment, facts.head, facts.read_at, tell=telling(work)
+        work.server, file, moment, facts.head, facts.read_at, tell=progress_of_search(work)
     )
     if place is None:
         return None
@@ -95,14 +95,14 @@ def first_in_file(
     return place.at
 
 
-def _warn(work: Workplace, moment: datetime, place: FoundMoment) -> None:
+def _warn(work: Workplace, moment: datetime, place: MomentPlace) -> None:
     """Warn a person if the log's commit times do not ascend."""
-    sentence = place.told(moment_text(moment))
+    sentence = place.warning(moment_text(moment))
     if sentence is not None:
         work.progress.note(sentence)
 
 
-def telling(work: Workplace) -> Tell:
+def progress_of_search(work: Workplace) -> ReportProgress:
     """Return the callback that reports the progress of a search."""
     return lambda read, total: work.progress.tell(searched(read, total))
 
@@ -125,7 +125,7 @@ def find_place(work: Workplace, where: Where, facts: ServerFacts) -> ProvenPosit
         case GtidSet():
             return _after(work, where, facts)
         case Since(moment, None, known):
-            return boundary_at(work, first_since(work, moment, known, facts))
+            return boundary_at(work, first_transaction_since(work, moment, known, facts))
         case Since(moment, file) if file is not None:
             place = first_in_file(work, file, moment, facts)
             return boundary_at(work, place or Coordinates(file, FIRST_OFFSET))
@@ -217,7 +217,7 @@ def _require_executed(gtids: GtidSet, facts: ServerFacts) -> None:
 def boundary_at(work: Workplace, at: Coordinates, *, then: str = "starts") -> ProvenPosition:
     """Return the boundary between transactions at a place, or the last one before it. `then`: what
     the run does there, as a verb for the note to a person."""
-    boundary = find_boundary(work.server, at, tell=telling(work))
+    boundary = find_boundary(work.server, at, tell=progress_of_search(work))
     if boundary.rewound:
         work.progress.note(f"{at} lies inside a transaction; the run {then} at {boundary.at}")
     return ProvenPosition(boundary.at, boundary.gtid_set, boundary.witness)
@@ -263,7 +263,7 @@ def find_run_end(work: Workplace, place: Place, facts: ServerFacts, start: Posit
         return end
     span = range(start.at.file.number, end.file.number)
     for log in reversed([log for log in facts.binlogs if log.file.number in span]):
-        last = find_last_end(work.server, log.file, facts.head, tell=telling(work))
+        last = find_last_end(work.server, log.file, facts.head, tell=progress_of_search(work))
         if last.offset > FIRST_OFFSET:
             return max(last, start.at)
     return start.at
@@ -277,13 +277,18 @@ def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Positi
         case InFile(file, moment):
             require_listed(Coordinates(file, FIRST_OFFSET), facts)
             return first_in_file(work, file, moment, facts) or find_last_end(
-                work.server, file, facts.head, tell=telling(work)
+                work.server, file, facts.head, tell=progress_of_search(work)
             )
         case AtMoment(moment):
             return _search_moment(work, moment, facts).at
         case AfterGtids(gtids):
             return find_end_of(
-                work.server, start, facts.head, gtids, binlogs=facts.binlogs, tell=telling(work)
+                work.server,
+                start,
+                facts.head,
+                gtids,
+                binlogs=facts.binlogs,
+                tell=progress_of_search(work),
             )
         case _:
             where = where_of(work, place, facts)
@@ -293,7 +298,7 @@ def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Positi
     return boundary_at(work, where, then="ends").at
 
 
-def find_known_until(work: Workplace, proven: ProvenPosition, facts: ServerFacts) -> Coordinates:
+def end_of_left_out(work: Workplace, proven: ProvenPosition, facts: ServerFacts) -> Coordinates:
     """Return the end of the last transaction that is to be left out. If some of them are neither in
     the log nor purged, they cannot be located: then the log's end."""
     before = read_file_head(work.server, proven.at.file).gtid_set
@@ -301,7 +306,12 @@ def find_known_until(work: Workplace, proven: ProvenPosition, facts: ServerFacts
     in_log = proven.leave_out.difference(GtidSet.parse(facts.gtid_purged))
     try:
         return find_end_of(
-            work.server, start, facts.head, in_log, binlogs=facts.binlogs, tell=telling(work)
+            work.server,
+            start,
+            facts.head,
+            in_log,
+            binlogs=facts.binlogs,
+            tell=progress_of_search(work),
         )
     except EndNotReached:
         return facts.head

@@ -45,10 +45,10 @@ def batch_of_run(ledger: Ledger, source: str, run: str) -> Batch:
 
 
 def no_such_run(ledger: Ledger, source: str, run: str) -> str:
-    return f"no batch of {source} was captured by a run {run}{but_known(ledger, source)}"
+    return f"no batch of {source} was captured by a run {run}{pruned_clause(ledger, source)}"
 
 
-def but_known(ledger: Ledger, source: str) -> str:
+def pruned_clause(ledger: Ledger, source: str) -> str:
     """Return the end of a sentence about a batch that the ledger does not have."""
     place = known_since(ledger, source)
     if place is None:
@@ -77,7 +77,7 @@ def begins_before(span: Span, batches: tuple[Batch, ...], through: int, end: Pos
     return since.moment <= committed_at
 
 
-def less_shown(
+def why_no_longer_shown(
     ledger: Ledger, source: str, table: TableName, batch: int, *, read_again: bool = False
 ) -> str | None:
     """Return, in a sentence, why a batch's changes of a table are no longer shown; None if they

@@ -32,18 +32,18 @@ from pipeline.policies import Readers
 from pipeline.ports.mirrors import MirrorSize
 from pipeline.retries import MERGE
 from pipeline.runs.agreement.claim import require_claim
-from pipeline.runs.agreement.lake_logs import look_at, moved
+from pipeline.runs.agreement.lake_logs import judge_mirror, moved_mirrors
 from pipeline.runs.context import Workplace, tables_done
-from pipeline.runs.cures import owed, read_once_resumed, reload_hint
+from pipeline.runs.cures import read_by_next_run, read_once_resumed, reload_hint
 from pipeline.runs.expect import waiting_log
-from pipeline.runs.merging.job import Job, TableBooks, Task, books_of, prepare_job, task_of
+from pipeline.runs.merging.job import Job, TableRecords, Task, prepare_job, table_records, task_of
 from pipeline.runs.merging.mirror_write import FOUND, Written, commit_made, write_once
-from pipeline.runs.mirror_places import WRITTEN_ANEW, renew, why_elsewhere
+from pipeline.runs.mirror_places import REWRITES_ALL, give_new_mirror, why_elsewhere
 from pipeline.runs.publish import publish
 from pipeline.runs.replaying.settle import settle_replays
 from pipeline.runs.reports import MergeReport, TableMerge
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine, TableState
+from pipeline.table_state import StoppedTable, TableState
 
 TABLES_AT_ONCE = 4
 
@@ -70,7 +70,7 @@ def merge(
     published = perf_counter()
     merging = _Merging(work, lease, only, settled, failed=list(quarantined))
     merging.look_around()
-    with statements_noted(work, lease) if pending else nullcontext():
+    with recorded_session(work, lease) if pending else nullcontext():
         while merging.round():
             pass
     unfinished = work.ledger.unfinished(work.source.name)
@@ -87,7 +87,7 @@ def merge(
 
 
 @contextmanager
-def statements_noted(work: Workplace, lease: Lease) -> Iterator[None]:
+def recorded_session(work: Workplace, lease: Lease) -> Iterator[None]:
     """Record this run's session on the Spark Connect server while it writes, so that the next run
     can end its statements if this run dies; first end those that dead runs left. An error inside
     keeps the record, because the server may still be working."""
@@ -104,7 +104,7 @@ def statements_noted(work: Workplace, lease: Lease) -> Iterator[None]:
     work.ledger.note_spark_client(lease, client, gone=True)
 
 
-def lacking_of(work: Workplace) -> Mapping[TableName, list[Batch]]:
+def lacking_batches(work: Workplace) -> Mapping[TableName, list[Batch]]:
     """Return the batches that each table's mirror lacks, oldest first; also those that were
     acknowledged while the table was stopped."""
     source = work.source.name
@@ -135,11 +135,11 @@ class _Merging:
     only: frozenset[TableName] | None
     settled: Callable[[TableMerge], None]
     merged: list[TableMerge] = field(default_factory=list)
-    failed: list[Quarantine] = field(default_factory=list)
+    failed: list[StoppedTable] = field(default_factory=list)
     rewritten: frozenset[TableName] = frozenset()
     renewed: set[TableName] = field(default_factory=set)
     looked: dict[str, int] = field(default_factory=dict)
-    books: Mapping[TableName, TableBooks] = field(default_factory=dict)
+    books: Mapping[TableName, TableRecords] = field(default_factory=dict)
 
     def look_around(self) -> None:
         """Check the mirrors that have nothing to merge too, so that the next run reports what
@@ -148,11 +148,11 @@ class _Merging:
         self.looked = work.ledger.looked(work.source.name)
         pending = work.ledger.pending(work.source.name)
         newest = work.ledger.cursors(work.source.name).captured
-        for state in moved(work, self.looked):
+        for state in moved_mirrors(work, self.looked):
             if state.table in pending or newest is None:
                 continue
             try:
-                self._note(state, look_at(work, state, self.looked.get(state.mirror)))
+                self._note(state, judge_mirror(work, state, self.looked.get(state.mirror)))
             except TableError as error:
                 self._quarantine(state.table, newest.batch, error)
 
@@ -172,18 +172,18 @@ class _Merging:
         before, jobs = len(self.merged) + len(self.renewed), []
         lacking = {
             table: batches
-            for table, batches in lacking_of(work).items()
+            for table, batches in lacking_batches(work).items()
             if self.only is None or table in self.only
         }
         for table, batches in lacking.items():
             intents.setdefault(table, intent_over(source, states[table], batches))
         applications = {table: intents[table].app_id for table in lacking}
-        self.books = books_of(work, lacking, states, applications)
+        self.books = table_records(work, lacking, states, applications)
         for table, batches in lacking.items():
             last = self._bound(table, batches)
             if not intents[table].id and last is not None:
                 intents[table] = replace(intents[table], last_batch=last)
-        self.rewritten = written_anew(lacking, self.books)
+        self.rewritten = rewritten_tables(lacking, self.books)
         for table, batches in lacking.items():
             intent = intents[table]
             if not intent.id and self._renewed(states[table]):
@@ -207,7 +207,7 @@ class _Merging:
         Return whether it did: then the next round writes it."""
         if state.table not in self.rewritten - self.renewed:
             return False
-        name = self.work.source.other_place(state)
+        name = self.work.source.misplaced_mirror(state)
         try:
             reason = made_for_others(self.work, state) if name is None else why_elsewhere(name)
         except MirrorRefused as error:
@@ -273,7 +273,7 @@ class _Merging:
         newest = self.books[task.state.table].newest
         if intent is not None:
             newest = replace(newest, intended=max(newest.intended, intent.txn_version))
-        return look_at(
+        return judge_mirror(
             self.work,
             task.state,
             self.looked.get(task.state.mirror),
@@ -334,7 +334,7 @@ class _Merging:
         then."""
         catches_up = error.need is None and not isinstance(error, MirrorRefused)
         if catches_up and plan_merge(self.books[table].parts).copied is not None:
-            error = owed(error.reason)
+            error = read_by_next_run(error.reason)
         if error.by is StoppedBy.RUN and begins_with_mirror(self.books[table].parts):
             error = read_once_resumed(table, error.reason)
         if isinstance(error, MirrorRefused) and table in self.rewritten - self.renewed:
@@ -343,7 +343,7 @@ class _Merging:
             self._quarantine(table, batch, error)
 
     def _renew(self, table: TableName, reason: str) -> None:
-        renew(self.work, self.lease, table, reason)
+        give_new_mirror(self.work, self.lease, table, reason)
         self.renewed.add(table)
 
     def _quarantine(self, table: TableName, batch: int, error: TableError) -> None:
@@ -351,7 +351,7 @@ class _Merging:
         the commit."""
         hint = reload_hint(table) if isinstance(error, MirrorRefused) else error.hint
         quarantined = replace(
-            Quarantine.of(table, error, f"batch {batch}"),
+            StoppedTable.of(table, error, f"batch {batch}"),
             hint=hint,
             need=error.need or Need.MIRROR,
         )
@@ -377,8 +377,8 @@ def _tried(work: Workplace, lease: Lease, job: Job) -> tuple[Written, float, Mir
     raise AssertionError("a loop over tries returns or raises")
 
 
-def written_anew(
-    lacking: Mapping[TableName, Sequence[Batch]], books: Mapping[TableName, TableBooks]
+def rewritten_tables(
+    lacking: Mapping[TableName, Sequence[Batch]], books: Mapping[TableName, TableRecords]
 ) -> frozenset[TableName]:
     """Return the tables whose next write is of all rows."""
     lacks = {(table, batch.id) for table, batches in lacking.items() for batch in batches}
@@ -386,7 +386,7 @@ def written_anew(
         table
         for table, own in books.items()
         for part in own.parts
-        if (table, part.batch) in lacks and any(event.kind in WRITTEN_ANEW for event in part.events)
+        if (table, part.batch) in lacks and any(event.kind in REWRITES_ALL for event in part.events)
     )
 
 

@@ -22,16 +22,16 @@ from pipeline.runs.context import Workplace
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEventKind, TableState
 
-WRITTEN_ANEW = frozenset({TableEventKind.REBUILT, TableEventKind.COPIED, TableEventKind.REREAD})
+REWRITES_ALL = frozenset({TableEventKind.REBUILT, TableEventKind.COPIED, TableEventKind.REREAD})
 """Events after which the next write is of all rows."""
 
 
-def meetings(
+def collisions(
     work: Workplace, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
 ) -> dict[TableName, TableName]:
     """Return the tables that may not be captured because their mirror would be at the place of
     another table's, each with that table. `tables`: as for `precedence`."""
-    return work.source.mirrors.meetings(precedence(work, states, tables))
+    return work.source.mirrors.collisions(precedence(work, states, tables))
 
 
 def precedence(
@@ -43,7 +43,7 @@ def precedence(
     plan = work.source
     if not plan.mirrors.rules:
         return []
-    away = {table for table, state in states.items() if plan.other_place(state) is not None}
+    away = {table for table, state in states.items() if plan.misplaced_mirror(state) is not None}
     new = sorted(table for table in tables if table not in states)
     return [*sorted(states.keys() - away), *sorted(away), *new]
 
@@ -57,7 +57,7 @@ class Moves:
     reloaded: Mapping[TableName, TableName]
 
 
-def moves(work: Workplace) -> Moves:
+def pending_moves(work: Workplace) -> Moves:
     """Return the mirrors that have to move, without those that the next write moves anyway. A table
     that is being read from the source and has an older mirror is left until it is read."""
     states = work.ledger.table_states(work.source.name)
@@ -66,9 +66,9 @@ def moves(work: Workplace) -> Moves:
         for table, state in states.items()
         if state.condition is TableCondition.FOLLOWING
         and work.source.patterns.matches(table)
-        and (name := work.source.other_place(state)) is not None
+        and (name := work.source.misplaced_mirror(state)) is not None
     }
-    colliding = meetings(work, states) if away else {}
+    colliding = collisions(work, states) if away else {}
     empty, reloaded = dict[TableName, TableName](), dict[TableName, TableName]()
     for table in away.keys() - colliding.keys():
         state = states[table]
@@ -104,7 +104,7 @@ def owner_of(work: Workplace, folder: str) -> TableName | None:
     return None if facts is None else facts.table
 
 
-def left_behind(work: Workplace) -> list[str]:
+def blocked_folders(work: Workplace) -> list[str]:
     """Return the former folders that no new table may take. A folder of the table's own name is not
     among them: a ledger that was set back to before the table began finds its mirror there."""
     source = work.source
@@ -136,20 +136,20 @@ def _is_rewritten_next(work: Workplace, table: TableName) -> bool:
         return False
     contents = work.ledger.contents(source, min(waiting), max(waiting), [table])
     return any(
-        event.table == table and event.kind in WRITTEN_ANEW
+        event.table == table and event.kind in REWRITES_ALL
         for content in contents
         for event in content.events
     )
 
 
-def renew(work: Workplace, lease: Lease, table: TableName, why: str) -> None:
+def give_new_mirror(work: Workplace, lease: Lease, table: TableName, why: str) -> None:
     """Give the table a new mirror; the former one stays as it is."""
     ledger, plan = work.ledger, work.source
     states = ledger.table_states(plan.name)
     state, taken = states[table], {other.mirror for other in states.values()}
     taken |= ledger.looked(plan.name).keys()
     generation, number = state.generation, state.mirror_generation + 1
-    if plan.other_place(state) is not None:
+    if plan.misplaced_mirror(state) is not None:
         # Folders of another name are numbered from 1.
         generation = number = 1
     name, fold = plan.mirror_name(table), plan.mirrors.given(table)

@@ -32,19 +32,19 @@ from pipeline.errors import (
     UnsupportedStatement,
 )
 from pipeline.gtid import GtidSet
-from pipeline.load import Load, LoadBasis
+from pipeline.load import Load, LoadBegin
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position
-from pipeline.runs.begin import RunStart, read_again_at, read_witness_of
+from pipeline.runs.begin import RunStart, read_witness_of, start_of_reading_again
 from pipeline.runs.capturing.basis import Basis, tables_of
 from pipeline.runs.capturing.batch_capture import BatchCapture
-from pipeline.runs.capturing.cascade_watch import Watch
+from pipeline.runs.capturing.cascade_watch import CascadeWatch
 from pipeline.runs.capturing.initial_schemas import structures_of_server
 from pipeline.runs.capturing.log_reader import LogReading
-from pipeline.runs.capturing.table_changes import Comeback, TakenUp, history_of
+from pipeline.runs.capturing.table_changes import ResumedTables, ReturningTable, history_of
 from pipeline.runs.catch_up import begin_catching_up, read_proven
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import Reread, owed
+from pipeline.runs.cures import Reread, read_by_next_run
 from pipeline.runs.find_place import boundary_at
 from pipeline.runs.repair import discard
 from pipeline.runs.reports import CaptureReport
@@ -58,7 +58,7 @@ from pipeline.start.question import WitnessReading
 from pipeline.supply.past import Past, after_statement
 from pipeline.supply.plan import Have, Plan, Price, Standing, Want, plan
 from pipeline.table import TableName
-from pipeline.table_state import OrderKind, Quarantine, Supplier, TableOrder
+from pipeline.table_state import OrderKind, StoppedTable, Supplier, TableOrder
 
 # -- the scan of the log ---------------------------------------------------------------------
 
@@ -68,7 +68,7 @@ class Pasts:
     """The pasts of some tables, up to the captured position `cursor`; for a table without one, a
     sentence that says why. `facts`: those of the server whose log was scanned."""
 
-    of: Mapping[TableName, Past | str]
+    by_table: Mapping[TableName, Past | str]
     cursor: Cursor | None = None
     facts: ServerFacts | None = None
 
@@ -123,7 +123,7 @@ def _beginning(facts: ServerFacts) -> Coordinates:
 def _start_at(work: Workplace, place: Coordinates, facts: ServerFacts) -> RunStart:
     proven = boundary_at(work, place)
     start = Position(proven.at, proven.gtid_set, facts.server_uuid)
-    return read_again_at(start, proven.witness, facts, "the past of tables")
+    return start_of_reading_again(start, proven.witness, facts, "the past of tables")
 
 
 _WHOLE_LOG: Final = "the server's log begins there"
@@ -139,7 +139,7 @@ class Scan:
         self._start = basis.run_start.start.at
         self.pasts = {table: Past.after(self._start, _WHOLE_LOG) for table in tables}
         self._source, self._shaping = basis.work.source, basis.work.shaping
-        self._watch = Watch(basis.structures, self.wanted)
+        self._watch = CascadeWatch(basis.structures, self.wanted)
         self._unlogged: dict[TableName, tuple[Coordinates | None, str]] = {}
         """Changes of the present group that are not logged, by table: their place, if it is known,
         and the reason."""
@@ -166,7 +166,7 @@ class Scan:
             if past != before:
                 self._begins(table, past)
         if self._watch.moved():
-            self._buffer.maps.ask_again()
+            self._buffer.maps.update_wanted()
 
     def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
         self._unlogged[table] = at, error.reason
@@ -203,7 +203,7 @@ class Scan:
         """Find all losses of a block. The watch reports only the first one of each table, so it is
         asked again about the events after it."""
         while len(block.events):
-            lost = self._watch.lost(group, block, self._buffer.maps.known)
+            lost = self._watch.lost(group, block, self._buffer.maps.maps)
             if not lost:
                 return
             for table, loss in lost.items():
@@ -250,7 +250,7 @@ def plan_pasts(work: Workplace, plans: TablePlans) -> TablePlans:
 
 def _plan(load: Load, pasts: Pasts) -> Plan:
     have = Have(load.table, Standing.NEW, reason=load.reason, load=load)
-    past = pasts.of[load.table]
+    past = pasts.by_table[load.table]
     decided = plan(have, Want(supplier=Supplier.LOG, author=load.author), PastReach(past=past))
     if isinstance(past, str):
         return decided
@@ -293,7 +293,7 @@ def follow_pasts(work: Workplace, lease: Lease) -> CaptureReport | None:
     pasts = find_pasts(work, [load.table for load in ordered])
     loads, tables = dict[TableName, Load](), dict[TableName, Past]()
     for load in ordered:
-        past = pasts.of[load.table]
+        past = pasts.by_table[load.table]
         if isinstance(past, str):
             _without_past(work, lease, load, past)
         else:
@@ -352,7 +352,7 @@ def _capture_pasts(
         if version is not None and version.schema is not None:
             # The structure holds from here on, whatever the history has of an earlier table of this
             # name.
-            structures.adopt(version.schema, run_start.start.at)
+            structures.record_read(version.schema, run_start.start.at)
     basis = Basis(
         work,
         run_start,
@@ -362,9 +362,11 @@ def _capture_pasts(
         structures=structures,
         prepared={},
     )
-    comebacks = [Comeback(_order_of(loads[table]), past.begins) for table, past in pasts.items()]
+    comebacks = [
+        ReturningTable(_order_of(loads[table]), past.begins) for table, past in pasts.items()
+    ]
     loaded = {table for table, past in pasts.items() if not past.whole}
-    capture = BatchCapture(basis, batch, TakenUp(comebacks=comebacks, completed=loaded))
+    capture = BatchCapture(basis, batch, ResumedTables(comebacks=comebacks, completed=loaded))
     # An XA transaction whose prepare is not in the log was committed before each of the pasts
     # begins: the scan let them begin after that.
     capture.reading.buffer.prepared.lenient = True
@@ -414,7 +416,7 @@ def _begin_loads(
     capture: BatchCapture,
     loads: Mapping[TableName, Load],
     cursor: Cursor,
-) -> Iterable[Quarantine]:
+) -> Iterable[StoppedTable]:
     """Begin loads that read the rows of these tables from MySQL, to which the log from the cursor
     on is applied. Return the tables that stop: the next capture reads them from the source, unless
     a person has to consent. Among them are tables that cannot be cut into chunks: their rows are
@@ -423,8 +425,8 @@ def _begin_loads(
     for table, quarantined in stopped.items():
         waits = quarantined.need is Need.ROWS and not quarantined.by_itself
         if not waits and quarantined.need is not Need.CONSENT:
-            error = owed(quarantined.reason)
-            stopped[table] = Quarantine.of(table, error, quarantined.position, quarantined.at)
+            error = read_by_next_run(quarantined.reason)
+            stopped[table] = StoppedTable.of(table, error, quarantined.position, quarantined.at)
     estimates = work.server.estimated_rows(loads)
     for table, load in loads.items():
         version = basis.structures.version(table)
@@ -432,10 +434,10 @@ def _begin_loads(
             continue
         try:
             if not chunk_key(version.schema):
-                raise owed(load.reason)
+                raise read_by_next_run(load.reason)
             shape = work.shaping.fingerprint(version.schema)
             uuid = cursor.position.server_uuid
-            reading = LoadBasis(version.schema, uuid, at, estimates.get(table), shape)
+            reading = LoadBegin(version.schema, uuid, at, estimates.get(table), shape)
             begun = load if load.reading is not None else replace(load, reading=reading)
             capture.segmenter.following.begin_load(
                 Reread(table, load.reason, version.schema, at, at, load=begun)

@@ -24,9 +24,9 @@ from pipeline.ports.ledger import content_of
 from pipeline.runs.agreement.changelog_files import (
     ChangelogTable,
     changelog_table,
-    set_right,
+    correct_changelog,
+    error_of_agreement,
     source_table,
-    told_of,
 )
 from pipeline.runs.agreement.claim import claim_up_to
 from pipeline.runs.commit_records import commit_metadata
@@ -35,10 +35,10 @@ from pipeline.runs.cures import reload_hint
 from pipeline.schema.history import SchemaVersion
 from pipeline.segment import Segment, SegmentFile, SourcePart
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine, TableState
+from pipeline.table_state import StoppedTable, TableState
 
 
-def publish(work: Workplace, lease: Lease) -> tuple[Quarantine, ...]:
+def publish(work: Workplace, lease: Lease) -> tuple[StoppedTable, ...]:
     """Commit every captured batch's segments to their changelogs, and its parts to the source's own
     tables, oldest batch first. Return the tables that were quarantined because somebody else wrote
     to their changelogs."""
@@ -69,7 +69,7 @@ class _Publishing:
     lease: Lease
     before: Mapping[str, int]
     after: dict[str, int] = field(default_factory=dict)
-    quarantined: list[Quarantine] = field(default_factory=list)
+    quarantined: list[StoppedTable] = field(default_factory=list)
 
     def segments(
         self,
@@ -100,7 +100,7 @@ class _Publishing:
         except TableError as error:
             errors.append(error)
         if errors:
-            quarantined = Quarantine.of(table, errors[0], str(batch.start.at))
+            quarantined = StoppedTable.of(table, errors[0], str(batch.start.at))
             self.work.ledger.quarantine(self.lease, quarantined)
             self.work.progress.note(f"{table} was quarantined: {quarantined.reason}")
             self.quarantined.append(quarantined)
@@ -181,10 +181,10 @@ class _Publishing:
     def _set_right(self, changelog: ChangelogTable, looked: int) -> None:
         """Raise `TableError` for commits of somebody else, unless they only moved rows to other
         files and the recorded files are all present."""
-        finding = set_right(self.work, self.lease, changelog, looked)
+        finding = correct_changelog(self.work, self.lease, changelog, looked)
         if finding.version is not None:
             self.after[changelog.folder] = finding.version
-        if (error := told_of(finding)) is not None:
+        if (error := error_of_agreement(finding)) is not None:
             raise error
 
 

@@ -23,7 +23,7 @@ from pipeline.runs.publish import files_lost
 from pipeline.runs.replaying.settle import settle_replays
 from pipeline.segment import SourceTable
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine
+from pipeline.table_state import StoppedTable
 
 SWEPT = 10
 """Number of newest batches among which abandoned ones are searched for files they left."""
@@ -67,7 +67,7 @@ def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
             discard(work, batch)
     choice = work.ledger.open_override(source)
     damages = damages_of(work)
-    abandoned = list(foreseen(work, choice, damages))
+    abandoned = list(batches_to_abandon(work, choice, damages))
     abandoned_ids = {abandonment.batch.id for abandonment in abandoned}
     notes = [abandon(work, lease, abandonment.batch, abandonment.why) for abandonment in abandoned]
     kept = [damage for damage in damages if damage.batch.id not in abandoned_ids]
@@ -78,7 +78,7 @@ def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def foreseen(
+def batches_to_abandon(
     work: Workplace, choice: Override | None, damages: Sequence[Damage] | None = None
 ) -> Iterator[Abandonment]:
     """Yield the batches that `repair` abandons, in its order; writes nothing. `choice`: the start
@@ -151,7 +151,7 @@ def _quarantined(work: Workplace, lease: Lease, damage: Damage) -> str | None:
         return None
     if work.ledger.table_states(batch.source)[table].has_stopped:
         return None
-    quarantined = Quarantine.of(table, files_lost(batch, table, damage.why), f"batch {batch.id}")
+    quarantined = StoppedTable.of(table, files_lost(batch, table, damage.why), f"batch {batch.id}")
     work.ledger.quarantine(lease, quarantined)
     return f"{table} was quarantined: {quarantined.reason}"
 

@@ -18,7 +18,7 @@ from pipeline.proof.proven import Proof
 from pipeline.segment import RowCounts
 from pipeline.snapshot.progress import LoadProgress
 from pipeline.table import TableName
-from pipeline.table_state import Extent, Quarantine
+from pipeline.table_state import Extent, StoppedTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class CaptureReport:
     rows: int = 0
     log_bytes: int = 0
     counts: Mapping[TableName, RowCounts] = field(default_factory=dict)
-    quarantined: tuple[Quarantine, ...] = ()
+    quarantined: tuple[StoppedTable, ...] = ()
     softened: Mapping[str, int] = field(default_factory=dict)
     repaired: tuple[str, ...] = ()
     start_seconds: float = 0.0
@@ -137,7 +137,7 @@ class MergeReport:
     batches that it was not asked to merge."""
 
     merged: tuple[TableMerge, ...]
-    failed: tuple[Quarantine, ...]
+    failed: tuple[StoppedTable, ...]
     waiting: tuple[TableName, ...]
     batches_merged: tuple[int, ...]
     publish_seconds: float
@@ -154,7 +154,7 @@ class AcknowledgeReport:
     acknowledged: tuple[int, ...]
     position: Position | None
     held: Mapping[int, tuple[TableName, ...]]
-    quarantined: tuple[Quarantine, ...]
+    quarantined: tuple[StoppedTable, ...]
     seconds: float
     partial: tuple[Extent, ...] = ()
     sampled: VerifyReport | None = None
@@ -248,7 +248,7 @@ class VerifyReport:
     batch: int
     position: Position
     tables: tuple[TableDifference, ...]
-    quarantined: tuple[Quarantine, ...]
+    quarantined: tuple[StoppedTable, ...]
     seconds: float
     not_compared: tuple[NotCompared, ...] = ()
     not_proven: tuple[NotCompared, ...] = ()

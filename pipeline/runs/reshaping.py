@@ -15,29 +15,29 @@ from pipeline.decisions import Lease
 from pipeline.errors import TableError
 from pipeline.ports.ledger import Ledger
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import owed
+from pipeline.runs.cures import read_by_next_run
 from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.shape.shape import ShapeChange
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine, TableCondition, TableState
+from pipeline.table_state import StoppedTable, TableCondition, TableState
 from pipeline.tables import TablePatterns
-from pipeline.upkeep.clearing import InClear, Tightening
+from pipeline.upkeep.clearing import Tightening, UnclearedValues
 
 
 def reshape(work: Workplace, lease: Lease) -> None:
     """Stop the tables that the settings show differently, so that they are read again.
     `ConfigurationError` if the lake was hashed with another key than that of the settings."""
-    changed = list(reshaped(work))
+    changed = list(tables_shown_differently(work))
     # The tightening is recorded before the quarantine: were the run to die between the two, the
     # table would be read again without its old values ever being cleared.
-    for tightening in tightened(work):
+    for tightening in new_tightenings(work):
         work.ledger.note_tightened(lease, tightening)
         work.progress.note(f"{tightening.table}: less is shown of it: {tightening.told}")
     note_keep_clear(work, lease)
     for state, error in changed:
         cursor = work.ledger.cursors(work.source.name).captured
         place = "" if cursor is None else str(cursor.position.at)
-        quarantined = Quarantine.of(state.table, error, place)
+        quarantined = StoppedTable.of(state.table, error, place)
         work.ledger.quarantine(lease, quarantined)
         work.progress.note(f"{state.table}: {error.reason}")
 
@@ -50,7 +50,7 @@ def note_keep_clear(work: Workplace, lease: Lease) -> None:
             work.ledger.note_keep_clear(lease, note.id, reason)
 
 
-def _still_showing(work: Workplace) -> Iterator[InClear]:
+def _still_showing(work: Workplace) -> Iterator[UnclearedValues]:
     """Yield tightenings that `keep_clear` no longer holds up, but whose values the mirror itself
     still shows, in kept rows that the source no longer has: only reading the table again removes
     them."""
@@ -61,7 +61,9 @@ def _still_showing(work: Workplace) -> Iterator[InClear]:
             yield note
 
 
-def hashed(ledger: Ledger, source: str, patterns: TablePatterns) -> Iterator[SchemaVersion]:
+def versions_to_check(
+    ledger: Ledger, source: str, patterns: TablePatterns
+) -> Iterator[SchemaVersion]:
     """Yield the newest versions of captured tables whose values were hashed and must have been
     hashed with the present key. That is not required of a table whose key was replaced on purpose
     and that was not read again since, for instance because it is paused: it will be read again."""
@@ -79,12 +81,12 @@ def hashed(ledger: Ledger, source: str, patterns: TablePatterns) -> Iterator[Sch
             yield version
 
 
-def reshaped(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
+def tables_shown_differently(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
     """Yield the tables that the settings show differently, or that cannot be shown as they say,
     each with the error that stops it. Raises what `reshape` raises."""
     source, shaping = work.source.name, work.shaping
     shaped = {version.table: version for version in work.ledger.shaped_versions(source)}
-    for version in hashed(work.ledger, source, work.source.patterns):
+    for version in versions_to_check(work.ledger, source, work.source.patterns):
         shaping.require_key(version)
     still_showing = {note.table for note in _still_showing(work)}
     for table, state in sorted(work.ledger.table_states(source).items()):
@@ -93,7 +95,7 @@ def reshaped(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
         if not work.source.patterns.matches(table):
             continue
         if table in still_showing:
-            yield state, owed("rows that it kept show more than its settings do")
+            yield state, read_by_next_run("rows that it kept show more than its settings do")
             continue
         if table not in shaped and shaping.rules_of(table) is None:
             continue
@@ -106,10 +108,10 @@ def reshaped(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
             yield state, error
             continue
         if why is not None:
-            yield state, owed(f"{why}, so it is read again")
+            yield state, read_by_next_run(f"{why}, so it is read again")
 
 
-def remaining(work: Workplace, table: TableName) -> str | None:
+def still_in_clear(work: Workplace, table: TableName) -> str | None:
     """Return, in a sentence, which values of a table are still in clear although its settings show
     less than before, and until when; None if there are none. `TableError` for settings that cannot
     be applied."""
@@ -130,7 +132,7 @@ def remaining(work: Workplace, table: TableName) -> str | None:
     return f"{less.told} stand in clear in what was captured before: {until}"
 
 
-def tightened(work: Workplace) -> Iterator[Tightening]:
+def new_tightenings(work: Workplace) -> Iterator[Tightening]:
     """Yield the tightenings that are not recorded yet: tables of which the settings show less than
     the lake has. Also tables that stopped, were dropped, or are no longer among `tables`."""
     source, shaping = work.source.name, work.shaping

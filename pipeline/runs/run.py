@@ -15,7 +15,7 @@ from pipeline.decisions import AttemptOutcome, Decision, Lease, LeaseView
 from pipeline.errors import LeaseLost, LedgerUnavailable, LockstepError, Recovery, SourceBusy
 from pipeline.places import Place
 from pipeline.ports.consumers import Consumers
-from pipeline.ports.held import Held, overtaken_first
+from pipeline.ports.held import RequireHeld, lease_lost_first
 from pipeline.ports.ledger import Ledger
 from pipeline.retries import STEP
 from pipeline.runs.acknowledge import acknowledge
@@ -25,9 +25,9 @@ from pipeline.runs.comparing.verify_outcome import prove_sample
 from pipeline.runs.context import Progress, StepProgress, Workplace
 from pipeline.runs.merge import merge
 from pipeline.runs.registering.register import CatalogReport, register_after
-from pipeline.runs.replaying.waiting import lock_when_free
+from pipeline.runs.replaying.waiting import wait_for_lock
 from pipeline.runs.reports import AcknowledgeReport, CaptureReport, MergeReport, TableMerge
-from pipeline.source_plan import PartOrder
+from pipeline.source_plan import RereadRows
 from pipeline.table import TableName
 
 Result = TypeVar("Result")
@@ -90,7 +90,7 @@ class RunSession:
     on_lease: Callable[[Lease, LeaseView | None], None]
     record: RunRecord
     until: Place | None = None
-    part: PartOrder | None = None
+    part: RereadRows | None = None
     in_dagster: bool = False
     refusal: Callable[[BaseException], LockstepError | None] = lambda _: None
     on_wait: Callable[[], None] = lambda: None
@@ -110,7 +110,7 @@ class RunSession:
         for wait in STEP.tries(self.pause):
             try:
                 work, lease = self._locked(patient)
-                with overtaken_first(partial(work.ledger.require_held, lease)):
+                with lease_lost_first(partial(work.ledger.require_held, lease)):
                     return step(work, lease)
             except LockstepError as error:
                 if isinstance(error, LedgerUnavailable):
@@ -191,7 +191,7 @@ class RunSession:
             self._place = (work, lease)
             before = work.ledger.lease(self.source, before=lease.token)
             if before is not None and not before.ended and before.dagster_run != self.run_id:
-                work.ledger.decide(lease, before.died())
+                work.ledger.decide(lease, before.death())
             self.on_lease(lease, before)
         return self._place
 
@@ -205,7 +205,7 @@ class RunSession:
             holder = ledger.lease(self.source)
             if not patient and (holder is None or holder.dagster_run != self.run_id):
                 raise
-        waiting = lock_when_free(
+        waiting = wait_for_lock(
             ledger, *names, self._waits, run=self.run_id, in_dagster=self.in_dagster
         )
         return self._held.enter_context(waiting)
@@ -230,7 +230,7 @@ class _WhileHeld:
     nothing, but reports its progress."""
 
     progress: Progress
-    held: Held
+    held: RequireHeld
 
     def tell(self, step: StepProgress) -> None:
         self.held()

@@ -21,7 +21,7 @@ from pipeline.batch import Batch, Cursor, Prepared, TableContent, Xid
 from pipeline.binlog.search.log_scan import log_between
 from pipeline.changes.layout import application_id, changelog_path, snapshot_path
 from pipeline.changes.lineage import ColumnsRead as ColumnsGiven
-from pipeline.changes.merging import SETTLES, FromChangelog, Origin, reload_origin
+from pipeline.changes.merging import SETTLES, ChangelogOrigin, ReloadOrigin, reload_origin
 from pipeline.decisions import Continuity, Lease
 from pipeline.errors import Need, StoppedBy, TableError
 from pipeline.load import Load, why_void
@@ -38,12 +38,13 @@ from pipeline.runs.merging.job import (
     versions_between,
 )
 from pipeline.runs.merging.origin import from_earlier_version
-from pipeline.runs.mirror_places import meetings, moves, renew, why_elsewhere
+from pipeline.runs.mirror_places import collisions, give_new_mirror, pending_moves, why_elsewhere
 from pipeline.schema.history import Knowledge
 from pipeline.start.question import StartRule, WitnessReading
 from pipeline.supply.past import Past
 from pipeline.supply.plan import (
     ColumnsRead,
+    FromChangelog,
     FromLog,
     FromPast,
     Have,
@@ -51,7 +52,6 @@ from pipeline.supply.plan import (
     NewColumns,
     Plan,
     Price,
-    Rewritten,
     RowsRead,
     Standing,
     Step,
@@ -78,13 +78,13 @@ PREPARED_GONE: Final = "the log with the rows of an XA transaction that it lacks
 # -- orders ----------------------------------------------------------------------------------
 
 
-def due(work: Workplace, lease: Lease) -> list[TableOrder]:
+def open_orders(work: Workplace, lease: Lease) -> list[TableOrder]:
     """Return the open orders that a run carries out. First record the orders that follow by
     themselves: for tables that the last run left, and mirrors that the settings place elsewhere. A
     run whose end a person fixed leaves the latter to the next."""
     if work.source.until is None:
-        for table, name in moves(work).empty.items():
-            renew(work, lease, table, why_elsewhere(name))
+        for table, name in pending_moves(work).empty.items():
+            give_new_mirror(work, lease, table, why_elsewhere(name))
     for order in foreseen_orders(work):
         if not order.id:
             work.ledger.order_table(
@@ -107,7 +107,7 @@ def foreseen_orders(work: Workplace) -> list[TableOrder]:
         at_cursor = Stopped(cursor.batch, cursor.position.at)
         orders += [
             TableOrder(0, table, OrderKind.RELOAD, "lockstep", why_elsewhere(name), now, at_cursor)
-            for table, name in moves(work).reloaded.items()
+            for table, name in pending_moves(work).reloaded.items()
         ]
     return _matching(work, orders)
 
@@ -124,7 +124,7 @@ def _left(work: Workplace, orders: Sequence[TableOrder]) -> list[TableState]:
 
 def _matching(work: Workplace, orders: Sequence[TableOrder]) -> list[TableOrder]:
     """Return the orders that a run can carry out; the others wait for other settings."""
-    colliding = meetings(work, work.ledger.table_states(work.source.name)) if orders else {}
+    colliding = collisions(work, work.ledger.table_states(work.source.name)) if orders else {}
     matches = work.source.patterns.matches
     return [order for order in orders if matches(order.table) and order.table not in colliding]
 
@@ -161,7 +161,7 @@ def _stopped(state: TableState, stale: Collection[TableName]) -> Have:
     return Have(state.table, Standing.STOPPED, needs, _reason(state))
 
 
-def want_of(order: TableOrder) -> Want:
+def wanted_by(order: TableOrder) -> Want:
     reload = order.kind is OrderKind.RELOAD
     return Want(reload, order.supplier, order.schema is not None, order.author)
 
@@ -229,11 +229,11 @@ class StoppedReach:
         return "it is in the lake already"
 
     @cached_property
-    def changelog(self) -> Origin:
+    def changelog(self) -> ReloadOrigin:
         return origin_of(self.work, self.state)
 
     @cached_property
-    def earlier_version(self) -> Origin:
+    def earlier_version(self) -> ReloadOrigin:
         return earlier_version_of(self.work, self.state)
 
     @cached_property
@@ -296,7 +296,7 @@ def origin_of(
     *,
     files: bool = True,
     contents: Sequence[TableContent] | None = None,
-) -> Origin:
+) -> ReloadOrigin:
     """Return the part of the changelog from which a mirror can be written again, which begins where
     the table was empty, or a sentence that says why there is none. `files`: also read the files, to
     find damage; `contents`: the table's content in all batches, if it was read already."""
@@ -322,7 +322,7 @@ def earlier_version_of(
     *,
     files: bool = True,
     contents: Sequence[TableContent] | None = None,
-) -> Origin:
+) -> ReloadOrigin:
     """Return the same for an earlier version of the mirror and the changelog after it."""
     table = state.table
     parts = _contents(work, table) if contents is None else contents
@@ -335,7 +335,9 @@ def _contents(work: Workplace, table: TableName) -> Sequence[TableContent]:
     return [] if newest is None else contents_of(work.ledger, source, table, 1, newest.batch)
 
 
-def _usable(work: Workplace, table: TableName, origin: Origin, *, files: bool) -> Origin:
+def _usable(
+    work: Workplace, table: TableName, origin: ReloadOrigin, *, files: bool
+) -> ReloadOrigin:
     """Return the origin, or a sentence that says why the mirror cannot be written from it."""
     if isinstance(origin, str):
         return origin
@@ -343,7 +345,7 @@ def _usable(work: Workplace, table: TableName, origin: Origin, *, files: bool) -
     return origin if reason is None else reason
 
 
-def _why_unfit(work: Workplace, table: TableName, origin: FromChangelog) -> str | None:
+def _why_unfit(work: Workplace, table: TableName, origin: ChangelogOrigin) -> str | None:
     """Return why earlier rows cannot be shown in the present columns; None if they can."""
     history = work.ledger.schema_versions(work.source.name, table)
     if not history or history[-1].knowledge is not Knowledge.KNOWN:
@@ -367,7 +369,7 @@ def _why_unfit(work: Workplace, table: TableName, origin: FromChangelog) -> str 
     return None
 
 
-def _damage(work: Workplace, table: TableName, origin: FromChangelog) -> str | None:
+def _damage(work: Workplace, table: TableName, origin: ChangelogOrigin) -> str | None:
     damages: list[str] = []
     for part in origin.parts:
         for segment in part.segments:
@@ -444,11 +446,11 @@ class TablePlans:
         }
 
     @property
-    def rewritten(self) -> dict[TableName, FromChangelog]:
+    def rewritten(self) -> dict[TableName, ChangelogOrigin]:
         """Return the tables whose mirrors are written again from their changelogs, with the part
         that is used."""
         supplies = {t: plan.besides.supply for t, plan in self.plans.items() if plan.besides}
-        return {t: used.origin for t, used in supplies.items() if isinstance(used, Rewritten)}
+        return {t: used.origin for t, used in supplies.items() if isinstance(used, FromChangelog)}
 
     @property
     def rows(self) -> int:
@@ -476,11 +478,11 @@ def plan_returns(
         order.table: StoppedReach(work, states[order.table], order, cursor, facts, without_log)
         for order in orders
     }
-    wants = {order.table: want_of(order) for order in orders}
+    wants = {order.table: wanted_by(order) for order in orders}
 
     def planned(table: TableName) -> Plan:
         best = plan(haves[table], wants[table], reaches[table])
-        return best if work.source.until is None else best.without_server
+        return best if work.source.until is None else best.if_no_rows_are_read
 
     plans = {table: planned(table) for table in haves}
     first, prepared = None, dict[Xid, Prepared]()
@@ -496,7 +498,7 @@ def plan_returns(
     return TablePlans(plans, wants, tuple(orders), cursor, facts, first, prepared)
 
 
-def priced(work: Workplace, plans: TablePlans) -> TablePlans:
+def with_prices(work: Workplace, plans: TablePlans) -> TablePlans:
     """Return the same plans with the price of each step, in rows and bytes read from MySQL. The
     log is read once for all tables that catch up, from `first` on."""
     asking = [table for table, own in plans.plans.items() if own.asks_server]
@@ -515,7 +517,7 @@ def priced(work: Workplace, plans: TablePlans) -> TablePlans:
                 return estimates[table]
             case ColumnsRead():
                 return replace(estimates[table], bytes=None)
-            case Rewritten():
+            case FromChangelog():
                 return Price()
             case FromPast():
                 return step.price
@@ -595,7 +597,7 @@ def plan_readings(work: Workplace, run_start: RunStart, returns: TablePlans) -> 
             have = replace(have, reason=load.reason, needs=have.needs | {Need.ROWS})
         wants.setdefault(table, Want() if load is None else Want(author=load.author))
         best = plan(have, wants[table], ReadingReach())
-        plans[table] = best if work.source.until is None else best.without_server
+        plans[table] = best if work.source.until is None else best.if_no_rows_are_read
     return replace(returns, plans=plans, wants=wants, void=tuple(void))
 
 
@@ -687,5 +689,5 @@ def _new_tables(
             for table in new
             if work.ledger.schema_at(source, table, batch=batch, place=place) is not None
         ]
-    kept_out = foreign_mirrors(work, new).keys() | meetings(work, states, new).keys()
+    kept_out = foreign_mirrors(work, new).keys() | collisions(work, states, new).keys()
     yield from (table for table in new if table not in kept_out)

@@ -69,13 +69,13 @@ def is_refused(name: str) -> bool:
     return not set(_REFUSED).isdisjoint(name)
 
 
-def hidden(name: str) -> str:
+def mirror_name(name: str) -> str:
     """Return the name of the column in a mirror: escaped if it is one of `READER_COLUMNS`, or looks
     like one that was escaped."""
     return f"%25{name[1:]}" if _is_hidden(name) else _unread(name)
 
 
-def shown(name: str) -> str:
+def source_name(name: str) -> str:
     """Return the source's name of a mirror's column: the inverse of `hidden`."""
     return chr(int(name[1:3], 16)) + name[3:] if _is_hidden(name) else name
 
@@ -89,7 +89,7 @@ def _is_hidden(name: str) -> bool:
     return match is not None and folded(f"_{match[1]}") in READER_COLUMNS
 
 
-def merges(names: Iterable[str]) -> bool:
+def is_mergeable(names: Iterable[str]) -> bool:
     """Return whether Delta's MERGE can distinguish these columns from its own."""
     return not any(folded(name) in MERGE_COLUMNS for name in names)
 

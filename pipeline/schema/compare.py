@@ -16,7 +16,6 @@ from pipeline.schema.evolving.effects import (
     Changed,
     Created,
     DatabaseEffect,
-    Dirty,
     Dropped,
     Effect,
     NotFollowed,
@@ -24,6 +23,7 @@ from pipeline.schema.evolving.effects import (
     Truncated,
     Unchanged,
     UnknownTable,
+    UnloggedChange,
 )
 from pipeline.schema.model import (
     ColumnSchema,
@@ -233,7 +233,7 @@ def sentence(effect: Effect) -> str:
             return f"{table}: {'; '.join(parts[:_MOST_DIFFERENCES])}{more}"
         case Unchanged(table, why):
             return f"{table}: nothing, {why}"
-        case Dirty(table, reason):
+        case UnloggedChange(table, reason):
             return f"{table}: rows may have changed ({reason})"
         case NotFollowed(table, reason):
             return f"{table}: not followed, {reason}"

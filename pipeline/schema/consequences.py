@@ -44,7 +44,7 @@ class Action(StrEnum):
     QUARANTINED = "quarantined"
 
 
-GOES_ON: Final = frozenset({Action.NOTHING, Action.FOLLOW})
+KEEPS_ROWS: Final = frozenset({Action.NOTHING, Action.FOLLOW})
 """Actions that keep the table's rows as they are, at most under another structure."""
 
 ENGINE_REFUSED: Final = "engine-refused"
@@ -53,7 +53,7 @@ ENGINE_REFUSED: Final = "engine-refused"
 VERSIONED: Final = "versioned"
 """The rule for MariaDB's system-versioned tables."""
 
-PER_ROW: Final = "per-row"
+NEW_COLUMN_UNKNOWN: Final = "per-row"
 """The rule for a new column whose values only the source knows."""
 
 NOT_FOLLOWED: Final = "not-followed"
@@ -237,7 +237,7 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
         ("the primary key changes", "new version", "re-read under the new key", "a resnapshot row"),
     ),
     ConsequenceRule(
-        PER_ROW,
+        NEW_COLUMN_UNKNOWN,
         _if_changed(differs_per_row),
         Action.REREAD,
         (
@@ -304,7 +304,7 @@ def consequences(
     """Return what a run does with each table after one statement. If the statement has several
     effects on a table, the most severe wins; for renames, the last. `treated`: returns the columns
     of a structure that a policy changes, with how it does."""
-    strict = logged.context.mode(STRICT)
+    strict = logged.context.has_mode(STRICT)
     moment = StatementMoment(logged.executed_at, zone_of(logged.context.time_zone))
     severity = list(Action).index
     outcome: dict[TableName, Consequence] = {}

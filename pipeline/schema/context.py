@@ -35,7 +35,7 @@ SQL_MODES: Final = {
 
 STRICT: Final = 1 << 21 | 1 << 22
 _MARIADB_EXPLICIT_TIMESTAMPS: Final = 1 << 24
-EMPTY_IS_NULL: Final = 1 << 32
+EMPTY_STRING_IS_NULL: Final = 1 << 32
 """MariaDB's EMPTY_STRING_IS_NULL."""
 
 
@@ -104,16 +104,16 @@ class StatementContext:
     ddl_xid: bool = False
     finds_view: bool = False
 
-    def mode(self, bits: int) -> bool:
+    def has_mode(self, bits: int) -> bool:
         return bool(self.sql_mode & bits)
 
     @property
     def other_grammar(self) -> str | None:
         """The mode, ORACLE or MAXDB, under which MariaDB gives names of types another meaning; None
         if neither is set."""
-        if self.facts.mariadb and self.mode(_ORACLE):
+        if self.facts.mariadb and self.has_mode(_ORACLE):
             return "ORACLE"
-        return "MAXDB" if self.facts.mariadb and self.mode(_MAXDB) else None
+        return "MAXDB" if self.facts.mariadb and self.has_mode(_MAXDB) else None
 
 
 @dataclass(slots=True)

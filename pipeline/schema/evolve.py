@@ -28,7 +28,6 @@ from pipeline.schema.evolving.effects import (
     Changed,
     Created,
     DatabaseEffect,
-    Dirty,
     Dropped,
     Effect,
     NotFollowed,
@@ -36,6 +35,7 @@ from pipeline.schema.evolving.effects import (
     Truncated,
     Unchanged,
     UnknownTable,
+    UnloggedChange,
 )
 from pipeline.schema.model import (
     DatabaseCode,
@@ -126,7 +126,7 @@ def _step(schema: ServerSchema, change: SchemaChange, context: StatementContext)
         case AlterTable():
             return _alter(schema, change, context)
         case RepairTables(tables):
-            return schema, [Dirty(name, "REPAIR TABLE") for name in tables]
+            return schema, [UnloggedChange(name, "REPAIR TABLE") for name in tables]
         case CreateDatabase():
             return _create_database(schema, change, context)
         case AlterDatabase():
@@ -252,9 +252,9 @@ def _alter(schema: ServerSchema, change: AlterTable, context: StatementContext) 
     dirty: list[Effect] = []
     for clause in change.clauses:
         if isinstance(clause, RowsChange):
-            dirty.append(Dirty(name, clause.reason))
+            dirty.append(UnloggedChange(name, clause.reason))
             if clause.other is not None:
-                dirty.append(Dirty(clause.other, clause.reason))
+                dirty.append(UnloggedChange(clause.other, clause.reason))
     before = schema.table(name)
     if before is None:
         return _alter_unknown(schema, change, target, context)

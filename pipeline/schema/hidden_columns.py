@@ -81,7 +81,7 @@ def numbered(columns: Iterable[object]) -> tuple[HiddenColumn, ...]:
     )
 
 
-def appended(
+def with_new(
     hidden: tuple[HiddenColumn, ...], visible: int, keys: Iterable[KeySchema]
 ) -> tuple[HiddenColumn, ...]:
     """Return the hidden columns after these keys are added to a table with `visible` columns that
@@ -91,7 +91,7 @@ def appended(
     return *hidden, *new
 
 
-def kept(
+def stay_hidden(
     table: TableSchema, dropped: Collection[str], renamed: Mapping[str, str]
 ) -> tuple[HiddenColumn, ...] | None:
     """Return the hidden columns that stay when keys are dropped and renamed (given by names in

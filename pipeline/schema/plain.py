@@ -65,7 +65,7 @@ def plain_text(column: ColumnSchema, text: str) -> str | None:
     return None
 
 
-def believed(column: ColumnSchema) -> ColumnSchema:
+def with_plain_default(column: ColumnSchema) -> ColumnSchema:
     """Return a column whose default was printed by a server, with a known value only if its text is
     plain. Servers print FLOAT with six digits, bytes up to a NUL, a TIMESTAMP in some time zone,
     and ? for characters that information_schema cannot hold."""

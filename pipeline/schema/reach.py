@@ -27,7 +27,7 @@ _CHANGING_ACTIONS: Final = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
 
 
 @dataclass(frozen=True, slots=True)
-class Reaches:
+class ReachedTables:
     """The statement may change these captured tables, each for a reason, and certainly no other
     captured tables."""
 
@@ -35,21 +35,21 @@ class Reaches:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class Undetermined:
     """It is unknown which tables the statement changes. `target`: the first that it names."""
 
     reason: str
     target: TableName | None = None
 
 
-Verdict = Reaches | Unknown
+Verdict = ReachedTables | Undetermined
 
 
 class _CannotTell(Exception):
     """Carries the reason of an `Unknown`."""
 
 
-def reached(
+def reached_tables(
     change: RowCode,
     schema: ServerSchema,
     captured: Callable[[TableName], bool],
@@ -59,15 +59,15 @@ def reached(
     `trusted`: tables for which the configuration promises that a statement on them changes no other
     tables."""
     if change.reason is not None:
-        return Unknown(change.reason)
+        return Undetermined(change.reason)
     if change.writes and all(trusted(table) for table, _ in change.writes):
-        return Reaches({})
+        return ReachedTables({})
     closure = _Closure(schema, captured, trusted)
     try:
         closure.follow(change, "the statement changes it")
     except _CannotTell as error:
-        return Unknown(str(error), change.writes[0][0] if change.writes else None)
-    return Reaches(closure.reached)
+        return Undetermined(str(error), change.writes[0][0] if change.writes else None)
+    return ReachedTables(closure.reached)
 
 
 @dataclass(slots=True)

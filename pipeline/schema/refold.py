@@ -26,7 +26,7 @@ from pipeline.schema.history import (
 )
 from pipeline.schema.logged import LoggedStatement
 from pipeline.schema.model_json import schema_fingerprint
-from pipeline.schema.tracker import HeldStructures, SchemaTracker
+from pipeline.schema.tracker import SchemaTracker, StructuresInMemory
 from pipeline.table import TableName
 
 _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -58,13 +58,13 @@ class Disagreement:
     version: int | None = None
 
 
-def refold(
+def follow_again(
     batches: Iterable[RecordedBatch], *, lower_case_table_names: int
 ) -> Iterator[Disagreement]:
     """Yield what differs from the record when it is followed again, in the order of the log.
     `batches`: in the order in which they were read."""
     versions, reported = defaultdict[TableName, list[SchemaVersion]](list), set[TableName]()
-    structures = HeldStructures(ever=versions.__getitem__)
+    structures = StructuresInMemory(ever=versions.__getitem__)
     for recorded in batches:
         if recorded.databases is not None:
             structures.schemas = recorded.databases
@@ -81,7 +81,7 @@ def refold(
 
 
 def _batch(
-    recorded: RecordedBatch, structures: HeldStructures, lower_case_table_names: int
+    recorded: RecordedBatch, structures: StructuresInMemory, lower_case_table_names: int
 ) -> Iterator[Disagreement]:
     by_statement: dict[int, dict[TableName, SchemaVersion]] = {}
     others: list[SchemaVersion] = []
@@ -114,7 +114,7 @@ def _batch(
 
 def _adopt(tracker: SchemaTracker, version: SchemaVersion) -> None:
     if version.schema is not None:
-        tracker.adopt(version.schema, version.since)
+        tracker.record_read(version.schema, version.since)
 
 
 def _statement(
@@ -122,7 +122,7 @@ def _statement(
 ) -> Iterator[Disagreement]:
     unknown = {table for table in recorded if _is_unknown(tracker.version(table))}
     before = tracker.history
-    tracker.take(logged_statement(statement))
+    tracker.follow(logged_statement(statement))
     after = tracker.history
     yield from _outcome(statement, after.statements[len(before.statements) :])
     followed = {version.table: version for version in after.versions[len(before.versions) :]}

@@ -22,13 +22,13 @@ from pipeline.schema.context import StatementContext
 from pipeline.schema.evolving.effects import (
     Changed,
     Created,
-    Dirty,
     Dropped,
     Effect,
     NotFollowed,
     Renamed,
     Truncated,
     UnknownTable,
+    UnloggedChange,
 )
 from pipeline.schema.fills import StatementMoment, fill_of
 from pipeline.schema.model import (
@@ -98,7 +98,7 @@ def table_effects(
             yield TableEffect(to, "renamed", f"it was called {table}")
         case Truncated(table):
             yield TableEffect(table, "truncated")
-        case Dirty(table, reason):
+        case UnloggedChange(table, reason):
             yield TableEffect(table, "dirty", f"{reason} changes rows that the log does not have")
         case NotFollowed(table, reason):
             yield TableEffect(table, "not followed", reason)

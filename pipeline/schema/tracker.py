@@ -54,7 +54,7 @@ from pipeline.table import TableName, TableStructure
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
+class KnownFrom:
     """A table whose structure is unknown up to `since` and was read from the server: the last
     statement that changed it ends there."""
 
@@ -70,7 +70,7 @@ Origin = tuple[SchemaVersion, ColumnsFrom | None]
 kept their names."""
 
 
-class KnownStructures(Protocol):
+class FirstStructures(Protocol):
     """The structures that are known where the run begins to read the log."""
 
     def one(self, table: TableName) -> SchemaVersion | None:
@@ -92,7 +92,7 @@ class KnownStructures(Protocol):
 
 
 @dataclass(slots=True)
-class HeldStructures:
+class StructuresInMemory:
     """`KnownStructures` in memory. `tables`: the newest version of each table; `ever`: returns all
     versions of a table."""
 
@@ -189,11 +189,11 @@ class SchemaTracker:
 
     def __init__(
         self,
-        known: KnownStructures,
+        known: FirstStructures,
         *,
         lower_case_table_names: int = 0,
         generation: Generation | None = None,
-        later: Mapping[TableName, Later] | None = None,
+        later: Mapping[TableName, KnownFrom] | None = None,
         recorded: Recorded | None = None,
         shapes: Shapes | None = None,
     ) -> None:
@@ -244,7 +244,7 @@ class SchemaTracker:
         say, if this run has recorded that; else None."""
         return self._not_shown.get(table)
 
-    def told_by_log(self, table: TableName) -> bool:
+    def is_from_table_map(self, table: TableName) -> bool:
         """Return whether the table's structure comes from a TABLE_MAP event, which has no
         defaults."""
         from_map = False
@@ -299,14 +299,14 @@ class SchemaTracker:
 
     # -- versions that no statement makes ----------------------------------------------
 
-    def told_by_map(self, structure: TableStructure, at: Coordinates) -> SchemaVersion:
+    def record_table_map(self, structure: TableStructure, at: Coordinates) -> SchemaVersion:
         """Record a structure that a TABLE_MAP event describes."""
         schema = schema_of(structure)
         if self._schema is not None:
             self._schema = self._schema.with_table(schema)
         return self._record(structure.name, schema, at, VersionOrigin.TABLE_MAP)
 
-    def begin_with(
+    def record_first(
         self, versions: Iterable[SchemaVersion], databases: Iterable[DatabaseVersion]
     ) -> None:
         """Record the structures that the run read where it begins. A table that was known before
@@ -337,19 +337,21 @@ class SchemaTracker:
         columns = (before.column(column.name) for column in after.columns)
         return tuple(None if column is None else column.name for column in columns)
 
-    def carry(self, table: TableName, version: SchemaVersion | None, at: Coordinates) -> None:
+    def record_carried(
+        self, table: TableName, version: SchemaVersion | None, at: Coordinates
+    ) -> None:
         """Record that an older version holds again from there on; None if the table does not exist
         there, or was unknown."""
         schema = None if version is None else version.schema
         reason = None if version is None else version.reason
         self._record(table, schema, at, VersionOrigin.CARRIED, reason=reason, carried=version)
 
-    def adopt(self, schema: TableSchema, at: Coordinates) -> SchemaVersion:
+    def record_read(self, schema: TableSchema, at: Coordinates) -> SchemaVersion:
         """Record the structure that the server had at a position."""
         self._schema = self.whole().with_table(schema)
         return self._record(schema.name, schema, at, VersionOrigin.BASELINE)
 
-    def take_word(
+    def record_given(
         self, schema: TableSchema, at: Coordinates, columns_from: ColumnsFrom | None
     ) -> SchemaVersion:
         """Record the structure that a person gave for a table from a position on, and the former
@@ -441,7 +443,7 @@ class SchemaTracker:
 
     # -- statements --------------------------------------------------------------------
 
-    def take(self, logged: LoggedStatement) -> FollowedStatement:
+    def follow(self, logged: LoggedStatement) -> FollowedStatement:
         """Follow a statement: move to its end, and record the versions that it makes."""
         read = read_change(logged.text, logged.context)
         if isinstance(read, Irrelevant):

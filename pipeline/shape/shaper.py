@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from pipeline.errors import TableError
 from pipeline.proof import canonical as texts
-from pipeline.row_images import CHANGE_TYPES, RowImages, packed, unpacked
+from pipeline.row_images import CHANGE_TYPES, RowImages, pack_bits, unpack_bits
 from pipeline.schema.treatments import Conversion, Fate, Hash, Mask, Treatment, hides_values
 from pipeline.schema.types import arrow_schema
 from pipeline.segment import ChangeType
@@ -117,7 +117,7 @@ class Shaper:
         shaped = replace(
             images,
             columns=self._columns(images.columns),
-            softened=self._of_shown(images.softened),
+            nulled=self._of_shown(images.nulled),
             unknown=self._of_shown(images.unknown),
             present=self._bits(images.present),
             logged=self._bits(images.logged),
@@ -134,7 +134,7 @@ class Shaper:
         leaves a column out has the value of the image before it."""
         if images.present is None:
             return images.columns
-        present = unpacked(images.present)
+        present = unpack_bits(images.present)
         after = np.flatnonzero(images.change_type.to_numpy() == _AFTER)
         columns = list(images.columns.columns)
         for index in self._asked:
@@ -171,7 +171,7 @@ class Shaper:
             event=images.event.take(kept),
             row=images.row.take(kept),
             change_type=pa.array(kinds, pa.int8()).take(kept),
-            softened=images.softened,
+            nulled=images.nulled,
             present=None if images.present is None else images.present.take(kept),
             unknown=images.unknown,
             logged=None if images.logged is None else images.logged.take(kept),
@@ -180,7 +180,7 @@ class Shaper:
 
     def _require_whole(self, present: pa.Array, entering: npt.NDArray[np.int64]) -> None:
         """Raise TableError unless rows that enter the mirror have all columns that are shown."""
-        bits = unpacked(present.take(pa.array(entering)))
+        bits = unpack_bits(present.take(pa.array(entering)))
         if bits.shape[1] and not bits[:, self._shown].all():
             raise TableError(
                 "a row that its condition takes from here on comes without some of its columns "
@@ -239,10 +239,10 @@ class Shaper:
         """Return the bits of the columns that are shown."""
         if bits is None:
             return None
-        of_source = unpacked(bits)
+        of_source = unpack_bits(bits)
         if not of_source.shape[1]:
             return bits
-        return packed(of_source[:, self._shown], ~bits.is_valid().to_numpy(zero_copy_only=False))
+        return pack_bits(of_source[:, self._shown], ~bits.is_valid().to_numpy(zero_copy_only=False))
 
 
 def _taken(truth: pa.Array) -> pa.Array:
@@ -257,7 +257,7 @@ def _without_equal(images: RowImages) -> RowImages:
     if not len(before):
         return images
     after, same = before + 1, np.ones(len(before), np.bool_)
-    present = None if images.present is None else unpacked(images.present)
+    present = None if images.present is None else unpack_bits(images.present)
     for index, column in enumerate(images.columns.columns):
         equal = _equal(column.take(pa.array(before)), column.take(pa.array(after)))
         if present is not None and present.shape[1]:

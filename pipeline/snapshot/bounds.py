@@ -169,7 +169,7 @@ def _literal(column: ColumnSchema, answer: object) -> str:
 # -- rows by their keys, whose values come from the lake ----------------------------------
 
 
-def unaskable(schema: TableSchema, key: Sequence[str]) -> str | None:
+def column_without_literal(schema: TableSchema, key: Sequence[str]) -> str | None:
     """Return the first column of the key whose values have no literal, or None."""
     return next((name for name in key if _from_lake(schema, name) is None), None)
 

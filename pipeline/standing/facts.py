@@ -18,14 +18,14 @@ from pipeline.errors import LockstepError
 from pipeline.gaps import Gap
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import ServerFacts
-from pipeline.position import Position, Reign
+from pipeline.position import Position, ServerPeriod
 from pipeline.proof.proven import TableProof
 from pipeline.snapshot.log_room import kept_for
 from pipeline.snapshot.progress import LoadProgress
 from pipeline.start.question import Refusal, Start
 from pipeline.table import TableName
-from pipeline.table_state import Extent, Quarantine
-from pipeline.upkeep.clearing import InClear
+from pipeline.table_state import Extent, StoppedTable
+from pipeline.upkeep.clearing import UnclearedValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Standing:
     source: str
     captured: Cursor | None = None
     acknowledged: Cursor | None = None
-    lineage: tuple[Reign, ...] = ()
+    lineage: tuple[ServerPeriod, ...] = ()
     facts: ServerFacts | None = None
     trouble: LockstepError | None = None
     start: Start | Refusal | None = None
@@ -106,17 +106,17 @@ class Standing:
     override: Override | None = None
     gaps: tuple[Gap, ...] = ()
     overlaps: tuple[Overlap, ...] = ()
-    quarantined: tuple[Quarantine, ...] = ()
+    quarantined: tuple[StoppedTable, ...] = ()
     ordered_back: frozenset[TableName] = frozenset()
     partial: tuple[Extent, ...] = ()
     batches: tuple[Batch, ...] = ()
     lake: LockstepError | None = None
-    astray: tuple[Quarantine, ...] = ()
-    moved: tuple[Quarantine, ...] = ()
+    astray: tuple[StoppedTable, ...] = ()
+    moved: tuple[StoppedTable, ...] = ()
     loading: tuple[LoadProgress, ...] = ()
     proofs: tuple[TableProof, ...] = ()
     unproven: Unproven | None = None
-    in_clear: tuple[InClear, ...] = ()
+    in_clear: tuple[UnclearedValues, ...] = ()
     former: tuple[str, ...] = ()
 
     @property

@@ -11,7 +11,7 @@ from pipeline.proof.proven import TableProof, open_differences
 from pipeline.snapshot.progress import LoadProgress
 from pipeline.table import TableName
 from pipeline.table_state import Extent, TableState
-from pipeline.upkeep.clearing import InClear
+from pipeline.upkeep.clearing import UnclearedValues
 
 
 class TableHealth(StrEnum):
@@ -63,7 +63,7 @@ def table_standings(
     loading: Iterable[LoadProgress] = (),
     gaps: Iterable[Gap] = (),
     proofs: Sequence[TableProof] = (),
-    in_clear: Iterable[InClear] = (),
+    in_clear: Iterable[UnclearedValues] = (),
 ) -> dict[TableName, TableStanding]:
     """Return the standing of each table that has a state or is partial."""
     extents = {extent.table: extent for extent in partial}
@@ -98,7 +98,7 @@ def _standing(
     loading: LoadProgress | None,
     gap: Gap | None,
     partial: Extent | None,
-    clear: InClear | None,
+    clear: UnclearedValues | None,
 ) -> TableStanding:
     stopped = None if state is None else _stopped(state, loading)
     if stopped is not None and stopped.health is TableHealth.STOPPED_BY_SYSTEM:

@@ -17,7 +17,7 @@ from pipeline.snapshot.log_room import KEPT_BY
 from pipeline.standing.facts import Headroom, Lag, Standing
 from pipeline.start.question import Refusal, Start
 from pipeline.table import TableName
-from pipeline.table_state import Extent, Quarantine
+from pipeline.table_state import Extent, StoppedTable
 
 
 class State(StrEnum):
@@ -310,7 +310,7 @@ def _gaps(gaps: Sequence[Gap]) -> str:
     return f"{count} in what was read, see below: rows of {_some(tables)} may be wrong"
 
 
-def _quarantined(quarantined: Sequence[Quarantine]) -> str:
+def _quarantined(quarantined: Sequence[StoppedTable]) -> str:
     names = _named([quarantine.table for quarantine in quarantined])
     if len(quarantined) == 1:
         return f"{names}: quarantined at {quarantined[0].position}, {quarantined[0].reason}"

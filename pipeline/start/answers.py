@@ -107,7 +107,7 @@ def _between(asked: Question, cursor: Cursor, reached: ReachedPlace) -> Continui
         return Continuity.CONTIGUOUS if place == at else Continuity.GAP
     if asked.same_server and _rewritten(asked, cursor):
         return Continuity.GAP
-    if asked.known is SetReading.DIFFERENT:
+    if asked.set_reading is SetReading.DIFFERENT:
         return Continuity.GAP
     before_place, read = reached.gtid_set, cursor.position.gtid_set
     if not asked.by_gtid or not asked.executed.contains(read):
@@ -160,11 +160,11 @@ def _rewritten(asked: Question, cursor: Cursor) -> str | None:
 
 
 def set_reused(asked: Question) -> Answer:
-    if asked.known is not SetReading.DIFFERENT:
+    if asked.set_reading is not SetReading.DIFFERENT:
         return None
     return HistoryRewritten(
         f"server {asked.facts.server_uuid} has another transaction under the GTID "
-        f"{asked.reused} than the one that was read from "
+        f"{asked.reused_gtid} than the one that was read from "
         f"{asked.known_cursor.position.server_uuid}: its GTIDs were assigned a second time",
         hint="the server, or the one it was copied from, was reset or restored and written to "
         "since, and its data is not a continuation of the lake's. Point the source at a "
@@ -176,7 +176,7 @@ def set_reused(asked: Question) -> Answer:
 def set_unproven(asked: Question) -> Answer:
     read = asked.known_cursor.position.gtid_set
     by_set = asked.other_server or asked.file_is_gone
-    if asked.known is not SetReading.PURGED or not by_set:
+    if asked.set_reading is not SetReading.PURGED or not by_set:
         return None
     if not read.contains(asked.purged) or not asked.executed.contains(read):
         return None
@@ -342,7 +342,7 @@ def _why_no_set(asked: Question) -> str:
 
 
 def _shown_by(asked: Question) -> str:
-    if asked.known is SetReading.SAME:
+    if asked.set_reading is SetReading.SAME:
         return "; the last transactions read are the same in its log"
     return (
         "; by their GTIDs alone, because nothing else was recorded of the transactions read: "
@@ -437,7 +437,7 @@ def configured(asked: Question) -> Answer:
 
 def _snapshot(asked: Question) -> Start:
     where, name = asked.facts.head, "its end"
-    low = asked.loading
+    low = asked.load_low
     if low is not None and low.offset <= (asked.facts.size_of(low.file) or 0):
         where, name = low, "where the first rows were read, by a run that did not end:"
     reason = f"start = 'snapshot': tables are read from the source, and the log from {name} {where}"

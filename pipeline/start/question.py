@@ -96,9 +96,9 @@ class Question:
     policies: StartPolicies = field(default_factory=StartPolicies)
     override: Override | None = None
     reached: ReachedPlace | LockstepError | None = None
-    known: SetReading = SetReading.NOT_KEPT
-    reused: str = ""
-    loading: Coordinates | None = None
+    set_reading: SetReading = SetReading.NOT_KEPT
+    reused_gtid: str = ""
+    load_low: Coordinates | None = None
 
     @property
     def known_cursor(self) -> Cursor:

@@ -313,7 +313,7 @@ def compare_set(
     return (SetReading.SAME if kept[0].gtid in witnesses else SetReading.PURGED), ""
 
 
-def recorded(
+def decision_record(
     decision: Start | Refusal,
     asked: Question,
     patterns: TablePatterns,
@@ -326,7 +326,7 @@ def recorded(
     rows: dict[str, Any] = {
         "tables": {"include": list(patterns.include), "exclude": list(patterns.exclude)},
         "witness": asked.witness.value,
-        "set": asked.known.value,
+        "set": asked.set_reading.value,
         "cursor": str(asked.cursor.position) if asked.cursor else None,
         "after": asked.cursor.batch if asked.cursor else 0,
     }

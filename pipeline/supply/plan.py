@@ -27,7 +27,7 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from pipeline.batch import Batch
-from pipeline.changes.merging import FromChangelog
+from pipeline.changes.merging import ChangelogOrigin
 from pipeline.errors import Need
 from pipeline.load import Load
 from pipeline.policies import LakePolicies
@@ -105,12 +105,12 @@ class Reach(Protocol):
         ...
 
     @property
-    def changelog(self) -> FromChangelog | str:
+    def changelog(self) -> ChangelogOrigin | str:
         """All changes since the table was last known to be empty."""
         ...
 
     @property
-    def earlier_version(self) -> FromChangelog | str:
+    def earlier_version(self) -> ChangelogOrigin | str:
         """An earlier version of the table's mirror, and the changes since."""
         ...
 
@@ -146,11 +146,11 @@ class FromPast:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten:
+class FromChangelog:
     """The mirror is written again from its changelog: from all that this has, or from an earlier
     version of the mirror and all changes since."""
 
-    origin: FromChangelog
+    origin: ChangelogOrigin
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class FromMirror:
     origin: TableName
 
 
-Supply = FromLog | FromPast | Rewritten | RowsRead | ColumnsRead
+Supply = FromLog | FromPast | FromChangelog | RowsRead | ColumnsRead
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ class Plan:
     def goes_on(self) -> bool:
         """Return whether neither the log nor the server's rows are read for it, but for some
         columns."""
-        return all(isinstance(step.supply, ColumnsRead | Rewritten) for step in self.steps)
+        return all(isinstance(step.supply, ColumnsRead | FromChangelog) for step in self.steps)
 
     @property
     def asks_server(self) -> bool:
@@ -228,7 +228,7 @@ class Plan:
         return first.span if isinstance(first, FromLog) else None
 
     @property
-    def without_server(self) -> Plan:
+    def if_no_rows_are_read(self) -> Plan:
         """Return the plan of a run that reads no rows from the server: a table that needs some
         waits."""
         asks = next((step for step in self.steps if step.asks_server), None)
@@ -285,7 +285,7 @@ def plan(have: Have, want: Want, reach: Reach) -> Plan:
         if steps is not None:
             decided = Plan(rule.name, steps)
             # A person who asked for the changelog did not consent to rows being read from MySQL.
-            return decided.without_server if want.supplier is Supplier.CHANGELOG else decided
+            return decided.if_no_rows_are_read if want.supplier is Supplier.CHANGELOG else decided
     raise AssertionError("the last rule applies to every table")
 
 
@@ -360,7 +360,7 @@ def _written_again(have: Have, want: Want, reach: Reach) -> _Steps:
         origin = f"{origin}, and {earlier}" if isinstance(earlier, str) else earlier
     if isinstance(origin, str):
         return _read(origin)
-    return _after_log(reach, Step(Rewritten(origin), origin.told))
+    return _after_log(reach, Step(FromChangelog(origin), origin.told))
 
 
 def _without_mirror(have: Have, want: Want, reach: Reach) -> _Steps:

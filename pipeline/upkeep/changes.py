@@ -25,7 +25,7 @@ from pipeline.places import moment_text
 from pipeline.position import Position
 from pipeline.segment import SourceTable
 from pipeline.table import TableName
-from pipeline.upkeep.decide import Pile
+from pipeline.upkeep.decide import FileTotal
 
 KEY: Final = "`keep_changes`"
 
@@ -42,7 +42,7 @@ class ForgottenStep(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
+class DeletedChanges:
     """A note that the changes of the batches after `above` up to `through`, whose end is `end`,
     are deleted. `unlisted_at`, `deleted` and `pruned`: which steps are done. `table`: the only
     table concerned, because its settings now show less of it; None for all tables."""
@@ -74,13 +74,13 @@ class Forgotten:
 
 
 @dataclass(frozen=True, slots=True)
-class ForgottenNotes:
+class DeletionNotes:
     """The notes with steps that are not done yet, and the newest note; oldest first."""
 
-    notes: Sequence[Forgotten] = ()
+    notes: Sequence[DeletedChanges] = ()
 
     @property
-    def newest(self) -> Forgotten | None:
+    def newest(self) -> DeletedChanges | None:
         return self.notes[-1] if self.notes else None
 
     @property
@@ -89,7 +89,7 @@ class ForgottenNotes:
         return self.notes[-1].through if self.notes else 0
 
     @property
-    def unfinished(self) -> list[Forgotten]:
+    def unfinished(self) -> list[DeletedChanges]:
         """The notes with steps that are not done yet."""
         return [note for note in self.notes if not note.pruned]
 
@@ -171,12 +171,12 @@ class ChangesPlan:
     through: int | None = None
     held: str | None = None
     left: str | None = None
-    unlisted: Pile = field(default_factory=Pile)
-    deleted: Pile = field(default_factory=Pile)
+    unlisted: FileTotal = field(default_factory=FileTotal)
+    deleted: FileTotal = field(default_factory=FileTotal)
     rows: int = 0
-    unlist: Sequence[Forgotten] = ()
-    delete: Sequence[Forgotten] = ()
-    prune: Sequence[Forgotten] = ()
+    unlist: Sequence[DeletedChanges] = ()
+    delete: Sequence[DeletedChanges] = ()
+    prune: Sequence[DeletedChanges] = ()
 
     @property
     def idle(self) -> bool:

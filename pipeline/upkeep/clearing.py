@@ -56,7 +56,7 @@ class Tightening:
 
 
 @dataclass(frozen=True, slots=True)
-class InClear:
+class UnclearedValues:
     """A tightening whose earlier values are not cleared yet. `begun`: clearing has begun, so that
     the values are not delivered any more. `holders`: a sentence on each that needs them. `stale`:
     the table's mirror does not show newly read rows yet. `gone`: the mirror of a table that was
@@ -114,7 +114,7 @@ _HOLDS = {
 GONE: Final = "gone"
 
 
-def holder_told(kind: str, name: str) -> str:
+def holder_sentence(kind: str, name: str) -> str:
     return _HOLDS[kind].format(name)
 
 
@@ -130,7 +130,7 @@ class ClearedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class ClearedBooks:
+class ClearedLedgerRows:
     """Rows of the ledger without the values: structures, statements, and structures of loads that
     have ended, by the load's id."""
 

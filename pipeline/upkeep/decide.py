@@ -58,14 +58,14 @@ class UpkeepPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Pile:
+class FileTotal:
     """The number of some files, and the sum of their sizes."""
 
     files: int = 0
     bytes: int = 0
 
     @classmethod
-    def of(cls, sizes: Sequence[int]) -> Pile:
+    def of(cls, sizes: Sequence[int]) -> FileTotal:
         return cls(len(sizes), sum(sizes))
 
 
@@ -79,7 +79,7 @@ class MirrorFiles:
     sizes: tuple[int, ...]
     rows: int | None
     deleted: int | None
-    unneeded: Pile = Pile()
+    unneeded: FileTotal = FileTotal()
     untold: str | None = None
     free: int | None = None
 
@@ -103,7 +103,7 @@ class UpkeepStep:
     files of which a larger part is deleted are rewritten too."""
 
     kind: StepKind
-    pile: Pile
+    pile: FileTotal
     reason: str
     target: int = 0
     deleted_share: float = 1.0
@@ -146,7 +146,7 @@ def decide(files: MirrorFiles, policy: UpkeepPolicy, doubt: str | None = None) -
     return UpkeepPlan(tuple(steps), tuple(left))
 
 
-def doubt_of(
+def clock_doubt(
     now: datetime, ledger: datetime, newest: datetime | None, held: datetime | None, keep: timedelta
 ) -> str | None:
     """Return why the clocks cannot be trusted to delete files older than `keep`, or None. By a fast
@@ -182,7 +182,7 @@ def target_bytes(total: int, policy: UpkeepPolicy) -> int:
 
 def _compact(files: MirrorFiles, policy: UpkeepPolicy) -> UpkeepStep | None:
     target = target_bytes(sum(files.sizes), policy)
-    small = Pile.of([size for size in files.sizes if size < target // 2])
+    small = FileTotal.of([size for size in files.sizes if size < target // 2])
     files_after = -(-small.bytes // target)
     if small.files < max(policy.small_files, 2) or files_after * 2 > small.files:
         return None
@@ -197,7 +197,7 @@ def _purge(files: MirrorFiles, policy: UpkeepPolicy) -> UpkeepStep | None:
     if not policy.purge and deleted < rows * policy.deleted_share:
         return None
     reason = f"{deleted:,} of {rows:,} rows in the files are deleted"
-    return UpkeepStep(StepKind.PURGE, Pile.of(files.sizes), reason)
+    return UpkeepStep(StepKind.PURGE, FileTotal.of(files.sizes), reason)
 
 
 def _files(number: int) -> str:
@@ -219,7 +219,7 @@ class Checkpoint:
     size: int
 
 
-def superfluous(checkpoints: Sequence[Checkpoint], now: datetime) -> list[Checkpoint]:
+def checkpoints_to_delete(checkpoints: Sequence[Checkpoint], now: datetime) -> list[Checkpoint]:
     """Return the checkpoints to delete. `checkpoints` has all of the table, in any order."""
     ascending = sorted(checkpoints, key=lambda checkpoint: checkpoint.version)
     deleted = []

@@ -34,7 +34,7 @@ from resources.config.sources import (
     TableSection,
     TriggerSection,
 )
-from resources.config.values import AboutKey, NotBuiltYet
+from resources.config.values import KeyMistake, NotBuiltYet
 
 
 def load_settings(path: Path) -> Settings:
@@ -178,7 +178,7 @@ def _problem(item: Any, lines: Mapping[KeyPath, int]) -> Problem:
         return Problem(line, _missing(path, key))
     if kind == "value_error":
         cause = item["ctx"]["error"]
-        if isinstance(cause, AboutKey):
+        if isinstance(cause, KeyMistake):
             # A key with dots may be written with or without quotes.
             paths = ((*path, cause.key), (*path, *cause.key.split(".")))
             line = next((lines[path] for path in paths if path in lines), line)

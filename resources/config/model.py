@@ -25,7 +25,7 @@ from resources.config.lineage import LineageSection
 from resources.config.secrets import has_password, is_reference
 from resources.config.sources import SourceSection
 from resources.config.values import (
-    AboutKey,
+    KeyMistake,
     Section,
     Text,
     address_reference,
@@ -250,7 +250,7 @@ class File(Section):
     def _own_log_store(cls, spark: dict[str, str]) -> dict[str, str]:
         reserved = sorted(key for key in spark if key.startswith(_OF_THE_LOG_STORE))
         if reserved:
-            raise AboutKey(
+            raise KeyMistake(
                 reserved[0],
                 f"{reserved[0]!r} cannot be set: Lockstep has a log store of its own, which keeps "
                 "a run that lost its lock from committing late",

@@ -108,7 +108,7 @@ class SourceSettings:
             until=until,
             snapshot=self._snapshot(),
             prove_rows=self.part.prove_rows,
-            passes=NamePatterns(tuple(map(self._pattern, self.part.passed_statements))),
+            allowed_statements=NamePatterns(tuple(map(self._pattern, self.part.passed_statements))),
             tables=tuple(
                 TableSettings(
                     TablePatterns(tuple(map(self._pattern, part.match))),

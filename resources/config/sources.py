@@ -41,11 +41,11 @@ from resources.config.values import (
     Text,
     Uuid,
     address_text,
+    as_list,
     cron_expression,
     duration_in_seconds,
     host_and_port,
     mirror_text,
-    one_or_more,
     refuse_plain_text,
     secret_reference,
     size_in_bytes,
@@ -132,14 +132,14 @@ def _built(policy: object) -> object:
 
 
 ColumnPatterns = Annotated[
-    tuple[Text, ...], BeforeValidator(one_or_more), Field(min_length=1, strict=False)
+    tuple[Text, ...], BeforeValidator(as_list), Field(min_length=1, strict=False)
 ]
 """Shell patterns of column names; a single one may be written without a list."""
 
 
 def _hashed_as(value: object) -> object:
     """Return a table of names and hashes; a list of names stands for hashes of the exact values."""
-    names = one_or_more(value)
+    names = as_list(value)
     return dict.fromkeys(names, Hash.EXACT) if isinstance(names, list) else names
 
 
@@ -162,7 +162,7 @@ class TableSection(Section):
     """Settings of the tables that match, which override those of the source."""
 
     match: Annotated[
-        tuple[Pattern, ...], BeforeValidator(one_or_more), Field(min_length=1, strict=False)
+        tuple[Pattern, ...], BeforeValidator(as_list), Field(min_length=1, strict=False)
     ]
     on_rewrite: Annotated[OnRewrite, _BY_WORD] | None = None
     dropped_columns: Annotated[DroppedColumns, _BY_WORD] | None = None

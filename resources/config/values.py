@@ -26,7 +26,7 @@ class NotBuiltYet(ValueError):
     """A planned value that this version refuses."""
 
 
-class AboutKey(ValueError):
+class KeyMistake(ValueError):
     """A mistake that a validator of a whole table found in one of its keys."""
 
     def __init__(self, key: str, sentence: str) -> None:
@@ -81,7 +81,7 @@ def address_reference(text: str) -> str:
 Pattern = Annotated[Text, AfterValidator(table_pattern)]
 
 
-def one_or_more(value: object) -> object:
+def as_list(value: object) -> object:
     """Return the value; a single text as a list of one."""
     return [value] if isinstance(value, str) else value
 
@@ -106,7 +106,7 @@ def without_literal_secrets(options: dict[str, str]) -> dict[str, str]:
         name for name, value in options.items() if is_sensitive(name) and not is_reference(value)
     )
     if literal:
-        raise AboutKey(
+        raise KeyMistake(
             literal[0],
             f"a literal value of {literal[0]!r} is refused (its name suggests a secret); write "
             "env:NAME or file:PATH",
@@ -163,7 +163,7 @@ Uuid = Annotated[
 def refuse_plain_text(host: str) -> None:
     """`AboutKey` unless the host is this machine."""
     if not is_loopback(host):
-        raise AboutKey(
+        raise KeyMistake(
             "tls",
             f'tls = "off" would send passwords and rows to {host} in the clear; use '
             '"verify" or "required", or add tls_force = true',

@@ -17,7 +17,14 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from pipeline.catalog.values import CONTENT_MARK, SOURCE_MARK, Entry, EntryColumn, EntryName, Found
+from pipeline.catalog.values import (
+    CONTENT_MARK,
+    SOURCE_MARK,
+    CatalogEntry,
+    Entry,
+    EntryColumn,
+    EntryName,
+)
 from pipeline.errors import CatalogRefused, CatalogUnavailable, LockstepError, SetupIncomplete
 
 if TYPE_CHECKING:
@@ -67,7 +74,7 @@ class HiveCatalog:
             databases = client.get_all_databases()
         return f"{self.identity} answers; it has {len(databases)} databases"
 
-    def find(self, name: EntryName) -> Found | None:
+    def find(self, name: EntryName) -> CatalogEntry | None:
         table = self._table(name)
         if table is None:
             return None
@@ -75,7 +82,7 @@ class HiveCatalog:
         properties: Mapping[str, str] = table.parameters or {}
         by_spark = "spark.sql.sources.provider" in properties
         location = serializer.get("path") if by_spark else None
-        return Found(
+        return CatalogEntry(
             location or table.sd.location or None,
             properties.get(SOURCE_MARK),
             properties.get(CONTENT_MARK),

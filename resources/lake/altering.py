@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 
 from pipeline.changes.evolution import LOCAL, LOCAL_FEATURE, LOCAL_TYPE, MAPPING
 from pipeline.errors import ForeignCommit, TableError
-from pipeline.lake_commit import WriteKind, restamped, said_of
+from pipeline.lake_commit import WriteKind, metadata_for_kind, metadata_of
 from pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
@@ -50,7 +50,7 @@ def recorded_steps(
     `ForeignCommit` if a step of that number did something else."""
     commits: dict[int, tuple[MirrorCommit, Mapping[str, Any]]] = {}
     for version, metadata in metadata_since(table, after):
-        record = said_of(metadata) or {}
+        record = metadata_of(metadata) or {}
         ours = record.get("app_id") == app_id and record.get("txn_version") == txn_version
         if ours and "step" in record:
             commits[int(record["step"])] = (MirrorCommit(version, metadata), record)
@@ -69,7 +69,7 @@ def recorded_steps(
 
 def words(step: MirrorStep, number: int, told: str, *, app_id: str, txn_version: int) -> str:
     """Return the userMetadata of a step's commit (sorted JSON); `told` is that of its write."""
-    return restamped(
+    return metadata_for_kind(
         told,
         WriteKind.ALTER,
         app_id=app_id,

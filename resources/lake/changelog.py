@@ -18,9 +18,9 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from pipeline.errors import CommitConflict, ForeignCommit, LakeUnavailable, TableError
-from pipeline.lake_commit import LogAbove, WriteKind, restamped, same_files, same_write
+from pipeline.lake_commit import LogAbove, WriteKind, metadata_for_kind, same_files, same_write
 from pipeline.ports.changelog import Published, Restated, is_revised
-from pipeline.ports.held import Held, unasked
+from pipeline.ports.held import RequireHeld, no_check
 from pipeline.retries import PUBLISH
 from pipeline.schema.column_names import folded
 from pipeline.segment import SegmentFile
@@ -54,7 +54,7 @@ class DeltaChangelog:
         schema: pa.Schema,
         files: Sequence[SegmentFile],
         user_metadata: str,
-        held: Held = unasked,
+        held: RequireHeld = no_check,
     ) -> Published:
         path = self._lake / folder
 
@@ -86,7 +86,7 @@ class DeltaChangelog:
         folder: str,
         earlier: Callable[[DeltaTable | None], int | None],
         commit: Callable[[DeltaTable | None], int | None],
-        held: Held,
+        held: RequireHeld,
     ) -> Published:
         """Make a commit once, after the newest one. `earlier` returns the version of an earlier
         try, None without one; `commit` makes the commit and returns its version, None if another
@@ -126,7 +126,7 @@ class DeltaChangelog:
         gone: Sequence[str],
         files: Sequence[SegmentFile],
         words: str,
-        held: Held = unasked,
+        held: RequireHeld = no_check,
     ) -> Published:
         path = self._lake / folder
         commit = _commit_words(app_id, revision, words)
@@ -156,7 +156,7 @@ class DeltaChangelog:
         app_id: str,
         number: int,
         words: str,
-        held: Held = unasked,
+        held: RequireHeld = no_check,
     ) -> int:
         path = self._lake / folder
         commit = _commit_words(app_id, number, words)
@@ -185,7 +185,7 @@ class DeltaChangelog:
         batch: int,
         files: Sequence[SegmentFile],
         words: str,
-        held: Held = unasked,
+        held: RequireHeld = no_check,
     ) -> Restated:
         path = self._lake / folder
         with lake_errors(path):
@@ -368,7 +368,7 @@ def _add_columns(table: DeltaTable, schema: pa.Schema, metadata: Mapping[str, st
         table.alter.add_columns(
             Schema.from_arrow(pa.schema(lacking)).fields,
             commit_properties=CommitProperties(
-                custom_metadata={"userMetadata": restamped(said, WriteKind.ALTER)},
+                custom_metadata={"userMetadata": metadata_for_kind(said, WriteKind.ALTER)},
                 max_commit_retries=0,
             ),
         )

@@ -17,7 +17,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, Schema
 
 from pipeline.errors import TableError
-from pipeline.schema.column_names import escaped, hidden, shown, unescaped
+from pipeline.schema.column_names import escaped, mirror_name, source_name, unescaped
 from resources.lake.paths import LakePath
 from resources.lake.storage import delta_table, lake_errors
 
@@ -31,7 +31,7 @@ PHYSICAL_NAME = "delta.columnMapping.physicalName"
 Spelling: TypeAlias = Callable[[str], str]
 
 _SPELLINGS: Mapping[str | None, tuple[Spelling, Spelling]] = MappingProxyType(
-    {"true": (hidden, shown), "false": (escaped, unescaped)}
+    {"true": (mirror_name, source_name), "false": (escaped, unescaped)}
 )
 """Functions from a name at the source to the table's, and back."""
 

@@ -35,7 +35,7 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 
 from pipeline.errors import MirrorRefused
-from pipeline.ports.held import Held
+from pipeline.ports.held import RequireHeld
 from resources.lake.delta_log import actions, commit_file
 from resources.lake.java_errors import conflict
 from resources.lake.paths import LakePath, ObjectPath
@@ -55,7 +55,9 @@ _OF_VERSION: Final = re.compile(r"\.?(\d{20})\..+")
 and the checksums that Hadoop keeps beside each of them."""
 
 
-def cut(path: LakePath, version: int, said: str, noted: Callable[[int], None], held: Held) -> None:
+def cut(
+    path: LakePath, version: int, said: str, noted: Callable[[int], None], held: RequireHeld
+) -> None:
     """Implement `Mirrors.cut`."""
     log = path / "_delta_log"
     with lake_errors(path), _deleting(log) as from_log, _deleting(path) as from_table:

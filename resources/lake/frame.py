@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pipeline.changes.delivered import DeliveredPart, DeliveredTable
-from pipeline.changes.generations import SharedColumn, gathered, in_order
+from pipeline.changes.generations import SharedColumn, in_order, one_table
 from pipeline.changes.layout import changelog_path
 from pipeline.table import TableName
 from resources.lake.columns import mirror_schema
@@ -128,7 +128,7 @@ def read_generations(
     of `generations`."""
     if not generations:
         return pa.schema([(column.name, column.type) for column in columns]).empty_table()
-    return in_order(gathered([_published_rows(generation) for generation in generations], columns))
+    return in_order(one_table([_published_rows(generation) for generation in generations], columns))
 
 
 def _published_rows(generation: PublishedGeneration) -> pa.Table:

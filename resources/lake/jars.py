@@ -64,23 +64,23 @@ def class_path(folder: Path, lock: str = DELTA) -> tuple[Path, ...]:
     return paths
 
 
-def unsound(folder: Path, jars: Iterable[Jar]) -> list[Jar]:
+def missing_or_damaged(folder: Path, jars: Iterable[Jar]) -> list[Jar]:
     """Return the jars that are missing from `folder` or differ from their locked content."""
     return [jar for jar in jars if _digest(folder / jar.file_name) != jar.sha256]
 
 
-def bring_jars(folder: Path, *locks: str, java: Path, settings: Path | None = None) -> list[Jar]:
+def download_jars(folder: Path, *locks: str, java: Path, settings: Path | None = None) -> list[Jar]:
     """Download the jars of these lists that are missing or damaged in `folder`; return them. Each
     jar is checked, then moved to `folder` as a whole. `settings` is an Ivy settings file for
     machines that reach Maven Central through a mirror."""
-    wanted = unsound(folder, locked_jars(*locks))
+    wanted = missing_or_damaged(folder, locked_jars(*locks))
     if not wanted:
         return []
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as scratch:
         fetch_folder = Path(scratch)
         _resolve(wanted, fetch_folder, java, settings)
-        damaged = unsound(fetch_folder, wanted)
+        damaged = missing_or_damaged(fetch_folder, wanted)
         if damaged:
             raise SetupIncomplete(
                 f"{damaged[0].file_name} was downloaded, but its SHA-256 is not the one in "

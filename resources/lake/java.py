@@ -44,7 +44,7 @@ class Java:
     description: str
 
 
-def java_or_refuse(environment: Mapping[str, str]) -> Java:
+def require_java(environment: Mapping[str, str]) -> Java:
     """Return the Java that Spark will use: JAVA_HOME's, otherwise the one on PATH. `JavaMissing` if
     there is none, if it does not run, or if it is too old."""
     home = environment.get("JAVA_HOME")

@@ -22,16 +22,16 @@ from pipeline.changes.layout import DELETED_AT
 from pipeline.changes.strategy import FEW, Scale, Size, scale
 from pipeline.errors import CommitConflict, ForeignCommit
 from pipeline.keeping import KEEP, Retention
-from pipeline.lake_commit import LakeCommit, LogAbove, WriteKind, restamped, same_write
+from pipeline.lake_commit import LakeCommit, LogAbove, WriteKind, metadata_for_kind, same_write
 from pipeline.policies import Readers
-from pipeline.ports.held import Held, unasked
+from pipeline.ports.held import RequireHeld, no_check
 from pipeline.ports.mirror_writes import (
     Append,
+    CountedReplace,
     DropColumns,
     MirrorStep,
     MirrorTarget,
     MirrorWrite,
-    Recount,
     Replace,
     copied,
     staged,
@@ -212,7 +212,7 @@ class SparkMirrors:
     def _has_few(self, table: DeltaTable) -> bool:
         return scale(size_of(table), Size(0, 0), limit=self._few).few
 
-    def write(self, write: MirrorWrite, held: Held = unasked) -> MirrorCommit:
+    def write(self, write: MirrorWrite, held: RequireHeld = no_check) -> MirrorCommit:
         target = write.target
         head = self._planned_on(target.mirror, held)
         done = self._done(target)
@@ -220,15 +220,15 @@ class SparkMirrors:
             return done
         with self._about(target.mirror) as path:
             table = delta_table(path) if head.exists else None
-            if table is not None and not isinstance(write, Replace | Recount):
+            if table is not None and not isinstance(write, Replace | CountedReplace):
                 shown = [DELETED_AT] if target.soft else []
                 refuse_other_columns(table, pa.schema([*target.schema, *shown]), all_of_them=True)
             chosen = self._scale(path, table, write)
         with one_session(self._spark, few=chosen.few) as session:
             try:
-                if head.exists and isinstance(write, Replace | Recount):
+                if head.exists and isinstance(write, Replace | CountedReplace):
                     # An overwrite adds no table features that its columns need.
-                    said = {USER_METADATA: restamped(target.user_metadata, WriteKind.ALTER)}
+                    said = {USER_METADATA: metadata_for_kind(target.user_metadata, WriteKind.ALTER)}
                     with (
                         self._about(target.mirror),
                         pinned_errors(path, head),
@@ -259,14 +259,19 @@ class SparkMirrors:
         return replace(done, scale=chosen.reason)
 
     def _alter(
-        self, session: SparkSession, mirror: str, statement: str | None, words: str, held: Held
+        self,
+        session: SparkSession,
+        mirror: str,
+        statement: str | None,
+        words: str,
+        held: RequireHeld,
     ) -> None:
         """Execute the statement that clusters the mirror, if there is one; its commit says that it
         belongs to the write whose userMetadata is `words`."""
         if statement is None:
             return
         head = self._planned_on(mirror, held)
-        said = {**head.pin(), USER_METADATA: restamped(words, WriteKind.ALTER)}
+        said = {**head.pin(), USER_METADATA: metadata_for_kind(words, WriteKind.ALTER)}
         with self._about(mirror) as path, pinned_errors(path, head), stamped(session, said):
             session.sql(statement)
 
@@ -308,7 +313,7 @@ class SparkMirrors:
         txn_version: int,
         after: int,
         told: str = "",
-        held: Held = unasked,
+        held: RequireHeld = no_check,
     ) -> tuple[MirrorCommit, ...]:
         table = self._lake / mirror
         ours = partial(recorded_steps, table, app_id=app_id, txn_version=txn_version, after=after)
@@ -333,7 +338,7 @@ class SparkMirrors:
             done = ours(steps)
         return tuple(_existing(table, commit) for commit in done)
 
-    def restore(self, mirror: str, version: int, said: str, held: Held = unasked) -> int:
+    def restore(self, mirror: str, version: int, said: str, held: RequireHeld = no_check) -> int:
         head = self._planned_on(mirror, held)
         with self._about(mirror) as path, one_session(self._spark, few=True) as session:
             stamps = {**head.pin(), USER_METADATA: said, BY_AGE: "false"}
@@ -347,12 +352,12 @@ class SparkMirrors:
         version: int,
         said: str,
         noted: Callable[[int], None],
-        held: Held = unasked,
+        held: RequireHeld = no_check,
     ) -> None:
         with self._about(mirror) as path:
             cut(path, version, said, noted, held)
 
-    def remove(self, mirror: str, held: Held = unasked) -> None:
+    def remove(self, mirror: str, held: RequireHeld = no_check) -> None:
         folder = self._lake / mirror
         with lake_errors(folder):
             remove_table(folder, held)
@@ -375,7 +380,10 @@ class SparkMirrors:
                 return
             rows = rows_of_write(path, write, head.version, self._read)
             rows = rows.rename_columns(list(map(spell, rows.column_names)))
-            replaces, shaped = not isinstance(write, Append), isinstance(write, Replace | Recount)
+            replaces, shaped = (
+                not isinstance(write, Append),
+                isinstance(write, Replace | CountedReplace),
+            )
             if self._spark.java:
                 commit_rows(
                     session,
@@ -411,7 +419,7 @@ class SparkMirrors:
         with self._about(mirror) as table, pinned_errors(table, head):
             carry_out(session, table, step, said, head, app_id=app_id, txn_version=txn_version)
 
-    def _planned_on(self, mirror: str, held: Held) -> Head:
+    def _planned_on(self, mirror: str, held: RequireHeld) -> Head:
         """Return the head that the next commit is planned on. It is read before the holder is
         asked. Whoever takes over after that either commits first, so that our commit is refused, or
         finds our commit."""

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline.errors import SegmentsLost
-from pipeline.ports.held import Held, unasked
+from pipeline.ports.held import RequireHeld, no_check
 from pipeline.segment import (
     ENDINGS,
     GROUP_ROWS,
@@ -29,7 +29,7 @@ from pipeline.segment import (
     SegmentFile,
     SourceTable,
     batch_of,
-    written_as,
+    unrevised_name,
 )
 from resources.lake.java_classes import hadoop_path
 from resources.lake.paths import LakePath, ObjectPath
@@ -146,7 +146,7 @@ class ParquetSegments:
             make_durable_folder(into)
             for file in files:
                 with suppress(FileNotFoundError):
-                    path: Any = below / written_as(file.path)
+                    path: Any = below / unrevised_name(file.path)
                     path.replace(into / file.path)
             sync_folder(into)
 
@@ -156,7 +156,7 @@ class ParquetSegments:
             remove_folder(path)
 
     def purge(
-        self, folder: str, through: int, kept: Collection[str] = (), held: Held = unasked
+        self, folder: str, through: int, kept: Collection[str] = (), held: RequireHeld = no_check
     ) -> int:
         below = self._lake / folder
         with lake_errors(below):

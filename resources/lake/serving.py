@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from pipeline.errors import ConfigurationError, SetupIncomplete
-from resources.lake.java import java_or_refuse
+from resources.lake.java import require_java
 from resources.lake.launch import settle_environment, spark_home
 from resources.lake.paths import LakePath
 from resources.lake.server import SparkServer, server_of
@@ -66,7 +66,7 @@ def become_server(user: Mapping[str, str], lake: LakePath, scratch: Path) -> NoR
     """Replace this process by the server; `scratch` is a folder of its own, which is emptied.
     `JavaMissing`, `SetupIncomplete` or `ConfigurationError` if it cannot start."""
     server = server_to_start(user)
-    java_or_refuse(os.environ)
+    require_java(os.environ)
     _, jar_variables = jars_for(lake)
     _hold(scratch.with_name(f"{scratch.name}.lock"), server)
     require_free(server)

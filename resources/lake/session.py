@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from resources.lake.jars import S3, class_path, jars_folder, locked_jars
-from resources.lake.java import archive_path, java_or_refuse
+from resources.lake.java import archive_path, require_java
 from resources.lake.java_classes import hadoop_path, java_class, java_of
 from resources.lake.java_errors import silence_pyspark
 from resources.lake.launch import JAVA, not_started, settle_environment
@@ -74,7 +74,7 @@ class SparkProcess:
         return f"Spark {self._start.wait().session.version} of this machine"
 
     def require_ready(self) -> None:
-        java_or_refuse(os.environ)
+        require_java(os.environ)
         jars_for(self._lake)
 
     def prepare(self, log_bytes: int = 0) -> None:
@@ -153,7 +153,7 @@ def settings_in(
 ) -> SparkSettings:
     """Return the settings of a Spark whose own files are in `scratch`."""
     jars, last = jars_for(lake)
-    archive = archive_path(jars_folder(sys.prefix), jars, java_or_refuse(os.environ))
+    archive = archive_path(jars_folder(sys.prefix), jars, require_java(os.environ))
     log4j = scratch / "log4j2.properties"
     log4j.write_bytes(files("resources.lake").joinpath("log4j2.properties").read_bytes())
     return SparkSettings(

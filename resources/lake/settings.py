@@ -170,11 +170,11 @@ def where_to_look(user: Mapping[str, str]) -> str:
 
 SCHEMES: Final = ("s3", "s3a")
 
-HADOOP: Final = "3.5.0"
+HADOOP_VERSION: Final = "3.5.0"
 """The version of Hadoop in pyspark, and of S3A in jars-s3.lock."""
 
 _FILE_SYSTEM: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
-SAME: Final = {
+S3A_NAMES: Final = {
     "endpoint": "endpoint",
     "region": "endpoint.region",
     "access_key_id": "access.key",
@@ -195,7 +195,7 @@ def store_settings(lake: LakePath | None) -> dict[str, str]:
     if not isinstance(lake, ObjectPath) or urlsplit(lake.bucket.url).scheme not in SCHEMES:
         return {}
     options = lake.bucket.options
-    settings = {SAME[name]: value for name, value in options.items() if name in SAME}
+    settings = {S3A_NAMES[name]: value for name, value in options.items() if name in S3A_NAMES}
     settings["path.style.access"] = (
         "false" if options.get("virtual_hosted_style_request") == "true" else "true"
     )

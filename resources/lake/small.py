@@ -23,13 +23,13 @@ from pipeline.changes.widening import TypeChange, type_change
 from pipeline.errors import TableError
 from pipeline.ports.mirror_writes import (
     Append,
-    Count,
+    CountedMerge,
+    CountedReplace,
     FoldedChanges,
     Merge,
     MirrorRows,
     MirrorWrite,
     PartColumn,
-    Recount,
     Replace,
     Snapshot,
     StagedFiles,
@@ -64,7 +64,7 @@ def in_memory(path: LakePath, write: MirrorWrite, table: DeltaTable | None) -> b
         return False  # earlier rows stay
     if table is None:
         return True
-    reads = isinstance(write, Merge | Count)
+    reads = isinstance(write, Merge | CountedMerge)
     return takes_files(table) and not (reads and needs_spark(path, table))
 
 
@@ -77,9 +77,9 @@ def rows_of_write(path: LakePath, write: MirrorWrite, version: int, read: Read) 
         match write:
             case Append(_, parts):
                 return _with_mark(_images(read, parts, write.target.schema, _COME), schema)
-            case Count(_, parts):
+            case CountedMerge(_, parts):
                 return _counted(read, _present(path, schema, version), parts)
-            case Recount(_, parts, snapshot):
+            case CountedReplace(_, parts, snapshot):
                 return _counted(read, _rows(read, snapshot, schema, path), parts)
             case Merge():
                 return _merged(read, _present(path, schema, version), write)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from pipeline.catalog.values import Entry, EntryName, Found
+from pipeline.catalog.values import CatalogEntry, Entry, EntryName
 from pipeline.errors import CatalogRefused, CatalogUnavailable
 from resources.lake.spark import Spark, one_session
 from resources.lake.statement import quoted
@@ -44,13 +44,13 @@ class SparkCatalog:
         schemas = self._sql(f"show schemas in {quoted(self._catalog)}")
         return f"{self.identity} answers; it has {len(schemas)} schemas"
 
-    def find(self, name: EntryName) -> Found | None:
+    def find(self, name: EntryName) -> CatalogEntry | None:
         rows = self._rows(f"describe table extended {self._full(name)}")
         if rows is None:
             return None
         properties = {row[0]: row[1] for row in rows}
         delta = str(properties.get("Provider", "")).lower() == "delta"
-        return Found(properties.get("Location") if delta else None)
+        return CatalogEntry(properties.get("Location") if delta else None)
 
     def put(self, entry: Entry, known: EntryName | None) -> None:
         """Drop and create the entry, since not every catalog of Spark can rename one."""

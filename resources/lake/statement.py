@@ -95,7 +95,7 @@ def _assigned_values(
             yield name, value
 
 
-def count_statement(
+def keyless_merge_statement(
     *, mirror: str, source: str, columns: Sequence[str], source_columns: Sequence[str]
 ) -> str:
     """Return the MERGE into a mirror without a key: all rows equal to a "delete" in `source` are

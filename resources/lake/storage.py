@@ -26,7 +26,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from obstore.exceptions import BaseError
 
 from pipeline.errors import LakeUnavailable, MirrorRefused
-from pipeline.ports.held import Held
+from pipeline.ports.held import RequireHeld
 from resources.lake.paths import ByteSink, LakePath, ObjectFacts, ObjectPath, is_url
 from resources.lake.store_answers import refusal
 
@@ -296,7 +296,7 @@ def move_folder(folder: LakePath, target: LakePath) -> None:
         sync_folder(target.parent)
 
 
-def remove_table(folder: LakePath, held: Held) -> None:
+def remove_table(folder: LakePath, held: RequireHeld) -> None:
     """Remove a Delta table as a whole, then its files and its folder; a missing one is no error.
     The folder is opened before `held` is asked, and deleted through its descriptor: a table that
     another process creates in its place meanwhile stays."""

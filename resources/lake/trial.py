@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pipeline.changes.strategy import NOTHING
 from pipeline.errors import ConfigurationError, LockstepError, TableError
-from pipeline.ports.held import unasked
+from pipeline.ports.held import no_check
 from pipeline.ports.mirror_writes import (
     Append,
     FoldedChanges,
@@ -57,7 +57,7 @@ def require_kept(spark: Spark, lake: LakePath, staging: Path) -> None:
         ) from error
     finally:
         with suppress(LockstepError, OSError):
-            remove_table(aside / "t", unasked)
+            remove_table(aside / "t", no_check)
             remove_folder(aside)
             if not existed and isinstance(lake, Path):
                 lake.rmdir()

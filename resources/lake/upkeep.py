@@ -21,7 +21,14 @@ from deltalake import DeltaTable
 from pipeline.errors import CommitConflict
 from pipeline.keeping import Retention
 from pipeline.lake_commit import LakeCommit
-from pipeline.upkeep.decide import Checkpoint, MirrorFiles, Pile, StepKind, UpkeepStep, superfluous
+from pipeline.upkeep.decide import (
+    Checkpoint,
+    FileTotal,
+    MirrorFiles,
+    StepKind,
+    UpkeepStep,
+    checkpoints_to_delete,
+)
 from resources.lake.delta_log import newest_version, read_commit
 from resources.lake.java_errors import spark_errors
 from resources.lake.paths import LakePath, ObjectPath
@@ -64,7 +71,7 @@ class SparkUpkeep:
             deleted = deleted_rows(path, table, rows)
             retention = Retention.of(table.metadata().configuration)
             holds = retention is not None and retention.holds(self._keep)
-            pile = _unneeded(path, table, self._keep) if holds else Pile()
+            pile = _unneeded(path, table, self._keep) if holds else FileTotal()
             free = None if isinstance(path, ObjectPath) else shutil.disk_usage(path).free
         return MirrorFiles(tuple(sizes), rows, deleted, pile, None if holds else _UNKNOWN, free)
 
@@ -99,10 +106,10 @@ class SparkUpkeep:
             session.sql(statement).collect()
         return None if newest_version(path) == above else above + 1
 
-    def thin_log(self, folder: str, now: datetime, *, delete: bool) -> Pile:
+    def thin_log(self, folder: str, now: datetime, *, delete: bool) -> FileTotal:
         return thin_log(self._lake / folder, now, delete=delete)
 
-    def vacuum(self, mirror: str) -> Pile:
+    def vacuum(self, mirror: str) -> FileTotal:
         path = self._lake / mirror
         before, hours = files_below(path), f"{self._keep / _HOUR:.6f}"
         stamps = {
@@ -118,10 +125,10 @@ class SparkUpkeep:
         ):
             session.sql(f"VACUUM delta.{quoted(str(path))} RETAIN {hours} HOURS").collect()
         after = files_below(path)
-        return Pile.of([facts.st_size for name, facts in before.items() if name not in after])
+        return FileTotal.of([facts.st_size for name, facts in before.items() if name not in after])
 
 
-def thin_log(path: LakePath, now: datetime, *, delete: bool) -> Pile:
+def thin_log(path: LakePath, now: datetime, *, delete: bool) -> FileTotal:
     """Delete superfluous checkpoints of a table's log, or only count them; an empty pile without a
     table.
 
@@ -135,19 +142,19 @@ def thin_log(path: LakePath, now: datetime, *, delete: bool) -> Pile:
             for file, facts in files_below(log).items()
             if (named := _CHECKPOINT.fullmatch(file)) is not None
         ]
-        gone = superfluous(checkpoints, now)
+        gone = checkpoints_to_delete(checkpoints, now)
         for checkpoint in gone if delete else ():
             name = f"{checkpoint.version:020d}.checkpoint.parquet"
             (log / name).unlink(missing_ok=True)
             (log / f".{name}.crc").unlink(missing_ok=True)
-    return Pile.of([checkpoint.size for checkpoint in gone])
+    return FileTotal.of([checkpoint.size for checkpoint in gone])
 
 
-def _unneeded(path: LakePath, table: DeltaTable, keep: timedelta) -> Pile:
+def _unneeded(path: LakePath, table: DeltaTable, keep: timedelta) -> FileTotal:
     """Return the data files that no version needs which was current within `keep`, in whole hours;
     files of writes that ended without a commit count once they are as old."""
     hours = -(-keep // _HOUR)
     names = table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
     files = files_below(path)
     unneeded = {unquote(name) for name in names if name.endswith(".parquet")} & files.keys()
-    return Pile.of([files[name].st_size for name in unneeded])
+    return FileTotal.of([files[name].st_size for name in unneeded])

@@ -39,7 +39,7 @@ class MirrorVersion:
     batch: int
 
 
-def opened(version: MirrorVersion) -> DeltaTable:
+def open_version(version: MirrorVersion) -> DeltaTable:
     """Open a version. `VersionGone` unless it is of that table, and complete."""
     path, number = version.path, version.version
     reason = lacking(path, number, table_id=version.table_id, batch=version.batch)
@@ -79,7 +79,7 @@ def _shows(path: LakePath, version: int) -> int:
 def version_rows(version: MirrorVersion) -> pa.Table:
     """Return all rows of a version, in no particular order. `ConfigurationError` if only Spark can
     read them."""
-    if needs_spark(version.path, opened(version)):
+    if needs_spark(version.path, open_version(version)):
         raise ConfigurationError(
             f"{version.path} has widened columns and rows marked as deleted: only Spark reads both",
             hint="use .spark(session)",
@@ -87,14 +87,14 @@ def version_rows(version: MirrorVersion) -> pa.Table:
     try:
         return rows_at(version.path, version.version)
     except LakeUnavailable:
-        opened(version)
+        open_version(version)
         raise
 
 
 def version_frame(session: SparkSession, version: MirrorVersion) -> DataFrame:
     """Return all rows of a version as a DataFrame of a session with Delta. The session's refusal of
     old commits is switched off, since Spark reads only when the DataFrame is used."""
-    opened(version)
+    open_version(version)
     session.conf.set(BY_AGE, "false")
     return (
         session.read.format("delta").option("versionAsOf", version.version).load(str(version.path))

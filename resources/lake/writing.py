@@ -22,19 +22,19 @@ from pipeline.keeping import Retention
 from pipeline.policies import Readers
 from pipeline.ports.mirror_writes import (
     Append,
-    Count,
+    CountedMerge,
+    CountedReplace,
     Fill,
     FoldedChanges,
     Merge,
     MirrorTarget,
     MirrorWrite,
     PartColumn,
-    Recount,
     Replace,
     Rewrite,
     StagedFiles,
 )
-from pipeline.schema.column_names import folded, is_refused, merges
+from pipeline.schema.column_names import folded, is_mergeable, is_refused
 from pipeline.schema.types import sql_type
 from pipeline.segment import ChangeType
 from resources.lake.columns import VECTORS, Spelling, mirror_schema
@@ -57,7 +57,7 @@ from resources.lake.paths import LakePath
 from resources.lake.staging import Staging
 from resources.lake.statement import (
     COMPLETE,
-    count_statement,
+    keyless_merge_statement,
     literal,
     merge_statement,
     quoted,
@@ -96,12 +96,12 @@ def commit(
             place.append(_present_rows(images, target))
         case Merge():
             _merge(session, write, place, staging)
-        case Count(target, parts):
+        case CountedMerge(target, parts):
             _count(session, target, parts, place, staging)
         case Replace():
             with _replaced(session, write, path, created is None, staging) as rows:
                 place.replace(rows, shaped=True)
-        case Recount(target, parts, snapshot):
+        case CountedReplace(target, parts, snapshot):
             rows = rows_of(session, snapshot, target.schema, path)
             place.replace(_recounted(session, target.schema, parts, rows), shaped=True)
         case _:
@@ -139,7 +139,7 @@ def _merge(session: SparkSession, write: Merge, place: _Place, staging: Staging)
     with looked_up(session, changes_of(session, write), write, rows, staging) as changes:
         if write.completion is not None:
             changes = completed(session, changes, write, write.completion)
-        if place.created is None and merges(write.target.schema.names):
+        if place.created is None and is_mergeable(write.target.schema.names):
             _merge_into(session, changes, write, place)
         elif place.created is None:
             mirror = mirror_frame(session, place.path)
@@ -189,7 +189,7 @@ def _count(
     rows = mirror.select(
         *(column(name).alias(spelled) for name, spelled in zip(names, columns, strict=True))
     )
-    if not merges(names):
+    if not is_mergeable(names):
         place.replace(_named_rows(_with_changes(rows, net, columns), names))
         return
     with staging.folder() as counted, staging.folder() as folder:
@@ -199,7 +199,7 @@ def _count(
         source = _merge_source(net, rows, columns)
         source.write.mode("overwrite").parquet(folder)
         source = session.read.schema(source.schema).parquet(folder)
-        statement = count_statement(
+        statement = keyless_merge_statement(
             mirror=str(place.path),
             source="changes",
             columns=list(map(place.spell, names)),

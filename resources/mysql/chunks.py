@@ -17,7 +17,7 @@ from pipeline.errors import ConditionRefused
 from pipeline.ports.source import ConditionSnapshot, TableSnapshot
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
-from pipeline.server_errors import Meaning, meaning_of, names_of, told
+from pipeline.server_errors import Meaning, explanation, meaning_of, names_of
 from pipeline.snapshot.bounds import (
     Bound,
     Range,
@@ -197,7 +197,7 @@ def _estimate(cursor: Cursor, table: TableName, condition: Condition) -> int:
     except pymysql.MySQLError as error:
         if meaning_of(number_of(error)) is not Meaning.REFUSED:
             raise
-        message = told(number_of(error), text_of(error), names_of(table, ()))
+        message = explanation(number_of(error), text_of(error), names_of(table, ()))
         raise ConditionRefused(
             f"{table}: the server refuses the condition: {message}", hint=HINT
         ) from error

@@ -37,7 +37,7 @@ from pipeline.errors import (
     SourceUnavailable,
     TlsRefused,
 )
-from pipeline.server_errors import Meaning, meaning_of, told
+from pipeline.server_errors import Meaning, explanation, meaning_of
 
 _NO_BINLOG = 1381
 _TLS_REQUIRED = 3159
@@ -229,14 +229,16 @@ def _meaning(settings: ConnectionSettings, error: pymysql.MySQLError) -> Lockste
             )
         case Meaning.NOT_NOW | Meaning.BUSY:
             return SourceUnavailable(
-                f"MySQL at {settings.host}:{settings.port} cannot answer now: {told(number, text)}",
+                f"MySQL at {settings.host}:{settings.port} cannot answer now: "
+                f"{explanation(number, text)}",
                 hint="run again; if it happens every time, look at the server's error log",
             )
         case Meaning.LOST:
             return _lost(settings, error, text)
         case Meaning.REFUSED:
             return SourceRefused(
-                f"MySQL at {settings.host}:{settings.port} refuses a query: {told(number, text)}",
+                f"MySQL at {settings.host}:{settings.port} refuses a query: "
+                f"{explanation(number, text)}",
                 hint="fix the problem that the server reports, then run again",
             )
 
@@ -426,7 +428,7 @@ def _is_set(cursor: Cursor, name: str, value: str, variables: Mapping[str, str])
             return False
         raise ServerSettings(
             f"{name} is {variables[name]!r}, and the account may not set it for its sessions: "
-            f"{told(number_of(error), str(error.args[-1]), (name,))}",
+            f"{explanation(number_of(error), str(error.args[-1]), (name,))}",
             hint=f"set global {name} = {value}; (and put it into the server's configuration)",
         ) from error
     return True

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.binlog.stream.gtid_sets import encoded
+from pipeline.binlog.stream.gtid_sets import encode_gtid_set
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import Received
 from pipeline.position import Coordinates
@@ -114,7 +114,7 @@ def by_wide_offset(start: Coordinates, server_id: int) -> tuple[int, bytes]:
 
 def after_set(executed: GtidSet, server_id: int) -> tuple[int, bytes]:
     """Return COM_BINLOG_DUMP_GTID for every transaction that is not in the set."""
-    return _COM_BINLOG_DUMP_GTID, _gtid_command("", 4, encoded(executed), server_id)
+    return _COM_BINLOG_DUMP_GTID, _gtid_command("", 4, encode_gtid_set(executed), server_id)
 
 
 def _gtid_command(file: str, offset: int, data: bytes, server_id: int) -> bytes:

@@ -24,7 +24,7 @@ from pipeline.retries import COMMITTED, COMMITTED_SOON, QUIET, QUIET_WITHOUT_LOC
 from pipeline.schema.model import ColumnSchema, TableSchema
 from pipeline.schema.rows import key_columns, row_structure
 from pipeline.schema.types import arrow_schema
-from pipeline.server_errors import LIMITS, Meaning, meaning_of, names_of, told
+from pipeline.server_errors import LIMITS, Meaning, explanation, meaning_of, names_of
 from pipeline.snapshot.giving_way import Patience
 from pipeline.table import TableName, TableStructure
 from resources.mysql.answers import ReadingCursor
@@ -45,12 +45,12 @@ from resources.mysql.select import BEGIN, keep_warnings, quoted_table, select_ro
 from resources.mysql.watcher import watched
 from resources.mysql.watermarks import (
     Watermark,
-    committed_count,
     has_snapshots,
     high_mark,
     low_mark,
-    prepared_if_told,
+    prepared_transactions,
     snapshot_place,
+    xa_commit_count,
 )
 
 _LOCK_SECONDS: Final = 2
@@ -103,7 +103,7 @@ class MarkedRead:
         if self._has_snapshots():
             return self._selected(self._snapshot())
         low = low_mark(self.questions, self.dialect)
-        prepared = prepared_if_told(self.questions)
+        prepared = prepared_transactions(self.questions)
         batches = self._select()  # holds the table's lock from here on
         marks = ReadWatermarks(low, high_mark(self.questions, self.dialect), prepared)
         return OpenedRead(marks, low.at == marks.high.at, batches)
@@ -142,15 +142,15 @@ class MarkedRead:
         listed by a second XA RECOVER, unless it was committed, which the count of XA COMMITs shows.
         """
         low = low_mark(self.questions, self.dialect, patience=patience)
-        commits = committed_count(self.questions)
-        prepared = prepared_if_told(self.questions)
+        commits = xa_commit_count(self.questions)
+        prepared = prepared_transactions(self.questions)
         self.cursor.execute(BEGIN)
         place = snapshot_place(self.cursor)
         if place is None:
             return ReadWatermarks(low, high_mark(self.questions, self.dialect), prepared)
         low = replace(low, at=place)
-        since = prepared_if_told(self.questions)
-        no_commits = commits is not None and committed_count(self.questions) == commits
+        since = prepared_transactions(self.questions)
+        no_commits = commits is not None and xa_commit_count(self.questions) == commits
         if prepared is None or since is None or not no_commits:
             return ReadWatermarks(low, low, None)
         return ReadWatermarks(low, low, prepared | since)
@@ -183,7 +183,7 @@ class MarkedRead:
 
     def _now(self) -> ReadWatermarks:
         mark = high_mark(self.questions, self.dialect)
-        return ReadWatermarks(mark, mark, prepared_if_told(self.questions))
+        return ReadWatermarks(mark, mark, prepared_transactions(self.questions))
 
     def _lock(self, cursor: Cursor) -> bool:
         cursor.execute(f"set session lock_wait_timeout = {_LOCK_SECONDS}")
@@ -388,7 +388,7 @@ def _table_error(
     """Return the error for the table; None if the server's error is not about this table only."""
     if number in _MOVED:
         return moved(table, text)
-    message = told(number, text, names)
+    message = explanation(number, text, names)
     match meaning_of(number):
         case Meaning.BUSY:
             return TableBusy(

@@ -19,7 +19,7 @@ from pipeline.binlog.rows.table_map import read_layouts
 from pipeline.binlog.stream.framing import CHECKSUM_BYTES, FIRST_OFFSET, HEADER, EventType
 from pipeline.binlog.stream.intake import HEADROOM
 from pipeline.binlog.transactions.buffer import TransactionBuffer
-from pipeline.binlog.transactions.spill import NoSpool
+from pipeline.binlog.transactions.spill import RefusingSpool
 from pipeline.ports.source import Received
 from pipeline.position import Coordinates, LogFile
 from pipeline.resultset.column_arrays import ResultBatches
@@ -81,7 +81,7 @@ _START: Final = Coordinates(LogFile("binlog", 1), FIRST_OFFSET)
 
 def rehearse() -> None:
     """Read the synthetic log and answer, so that all decoders are compiled and cached."""
-    buffer = TransactionBuffer(_START, wants=lambda _: True, spool=NoSpool())
+    buffer = TransactionBuffer(_START, wants=lambda _: True, spool=RefusingSpool())
     structure = TableStructure(
         TableName("rehearsal", "every_type"),
         tuple(replace(column, name=f"c{n}") for n, (column, _, _) in enumerate(_COLUMNS)),
@@ -94,7 +94,7 @@ def rehearse() -> None:
     while (group := buffer.get()) is not None:
         for block in group.blocks:
             for number, _, events in by_map(block):
-                layouts = read_layouts(buffer.maps.known[number])
+                layouts = read_layouts(buffer.maps.maps[number])
                 schema = arrow_schema(structure)
                 decoder = TableDecoder(structure, layouts, schema, updated=True)
                 list(decoder.decode(events))

@@ -48,7 +48,7 @@ from pipeline.schema.model import (
     Trigger,
     View,
 )
-from pipeline.schema.plain import believed
+from pipeline.schema.plain import with_plain_default
 from pipeline.server_errors import Meaning, meaning_of
 from pipeline.table import TableName
 from pipeline.tables import SYSTEM_DATABASES
@@ -348,7 +348,7 @@ def read_column(listed: ListedColumn, *, mariadb: bool) -> ColumnSchema:
     )
     if generated or period:
         return column
-    return believed(replace(column, default=_default(listed, mariadb=mariadb)))
+    return with_plain_default(replace(column, default=_default(listed, mariadb=mariadb)))
 
 
 def utf8(name: str | None) -> str | None:

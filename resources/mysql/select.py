@@ -20,11 +20,11 @@ from pipeline.binlog.text.twins import (
     ambiguous_key,
     is_canonical,
     is_canonical_number,
-    is_whole,
-    may_stray,
+    is_unambiguous,
+    may_be_ambiguous,
 )
 from pipeline.errors import StructureMoved, TableError
-from pipeline.resultset.column_arrays import ResultBatches, unlike
+from pipeline.resultset.column_arrays import ResultBatches, mismatched_column
 from pipeline.resultset.packets import ErrorPacket
 from pipeline.schema.types import TEXT_TYPES, arrow_schema
 from pipeline.server_errors import KEPT, SourceWarning, names_of, require_harmless
@@ -77,7 +77,7 @@ def select_rows(
         where = cursor.mogrify(where, tuple(parameters)) if parameters else where
     answer = cursor.ask(_statement(structure, raw, where, along, order, limit))
     columns = (*structure.columns, *(stored_as(column) for column in raw))
-    if (differing := unlike(columns, answer.definitions)) is not None:
+    if (differing := mismatched_column(columns, answer.definitions)) is not None:
         raise StructureMoved(
             f"{structure.name} does not have the structure it is to be read with: the definition "
             f"of {differing.name} differs",
@@ -193,8 +193,8 @@ def stored(column: Column, quoted: str, *, keyed: bool) -> str | None:
     """Return the SQL expression for a column's stored value; None if its text is enough. `quoted`
     is the column's name, `keyed`: the column is part of a key."""
     if column.type in TEXT_TYPES:
-        return None if is_whole(column.charset or "utf8mb4") else f"cast({quoted} as binary)"
-    return f"cast({quoted} as unsigned)" if keyed and may_stray(column) else None
+        return None if is_unambiguous(column.charset or "utf8mb4") else f"cast({quoted} as binary)"
+    return f"cast({quoted} as unsigned)" if keyed and may_be_ambiguous(column) else None
 
 
 def stored_as(column: Column) -> Column:

@@ -36,7 +36,7 @@ from pipeline.ports.source import (
     ServerFacts,
     TableSnapshot,
 )
-from pipeline.position import Coordinates, LogFile, ServerLife
+from pipeline.position import Coordinates, LogFile, ServerProcess
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import row_structure
 from pipeline.snapshot.bounds import Bound, Range
@@ -78,7 +78,13 @@ from resources.mysql.scopes import ask, scopes_of
 from resources.mysql.select import BEGIN, quoted_table, select_rows
 from resources.mysql.server_pressure import source_load
 from resources.mysql.survey import take_survey
-from resources.mysql.watermarks import high_mark, low_mark, prepared_if_told, read_head, read_value
+from resources.mysql.watermarks import (
+    high_mark,
+    low_mark,
+    prepared_transactions,
+    read_head,
+    read_value,
+)
 
 Idle: TypeAlias = "deque[tuple[pymysql.Connection[Cursor], float]]"
 """Idle sessions, and since when they are idle, by the monotonic clock."""
@@ -245,7 +251,7 @@ class MySqlServer:
 
     def prepared(self) -> frozenset[Xid]:
         with self._questions.cursor() as cursor:
-            return prepared_if_told(cursor) or frozenset()
+            return prepared_transactions(cursor) or frozenset()
 
     def tables(self) -> list[ListedTable]:
         with self._questions.cursor() as cursor:
@@ -493,13 +499,13 @@ def _settings(cursor: Cursor) -> dict[str, str]:
     return {name.lower(): value for name, value in cursor.fetchall()}
 
 
-def _life(cursor: Cursor, clock: datetime) -> ServerLife | None:
+def _life(cursor: Cursor, clock: datetime) -> ServerProcess | None:
     cursor.execute("show global status where variable_name in ('uptime', 'com_reset')")
     status = {name.lower(): int(value) for name, value in cursor.fetchall()}
     uptime, resets = status.get("uptime"), status.get("com_reset")
     if uptime is None or resets is None:
         return None
-    return ServerLife(clock - timedelta(seconds=uptime), resets)
+    return ServerProcess(clock - timedelta(seconds=uptime), resets)
 
 
 def _first_list(cursor: Cursor, binlogs: tuple[BinlogSize, ...]) -> str:

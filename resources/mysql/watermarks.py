@@ -140,7 +140,7 @@ _NOT_ALLOWED = 1401
 """ER_XAER_RMERR: the account lacks XA_RECOVER_ADMIN on MySQL."""
 
 
-def prepared_if_told(cursor: Cursor) -> frozenset[Xid] | None:
+def prepared_transactions(cursor: Cursor) -> frozenset[Xid] | None:
     """Return the prepared transactions; None if the account may not list them, which the preflight
     reports."""
     try:
@@ -158,7 +158,7 @@ def prepared_if_told(cursor: Cursor) -> frozenset[Xid] | None:
     )
 
 
-def committed_count(cursor: Cursor) -> int | None:
+def xa_commit_count(cursor: Cursor) -> int | None:
     """Return the number of XA COMMITs since the server started; None if it does not count them."""
     cursor.execute("show global status like 'com_xa_commit'")
     row = cursor.fetchone()

@@ -28,8 +28,8 @@ from pipeline.ports.ledger import LAST_BATCH, Elsewhere, SpanMarks
 from pipeline.position import (
     Coordinates,
     Position,
-    Reign,
-    ServerLife,
+    ServerPeriod,
+    ServerProcess,
     SetWitness,
     Witness,
 )
@@ -44,16 +44,16 @@ from resources.postgres.rows import (
     columns_of,
     coordinates,
     files_of,
-    filled,
     of_coordinates,
     of_files,
     of_position,
     of_table,
     position,
     table,
+    value_of,
 )
 from resources.postgres.schemas import record_history
-from resources.postgres.session import Books, Step, Value
+from resources.postgres.session import Step, Subject, Value
 from resources.postgres.tables import carry_out, record_loads
 from resources.postgres.writes import settled_write
 
@@ -64,7 +64,7 @@ _BEGUN = ("batches", "unfinished", "open_override", "live_batches", "gaps")
 """Kept statements whose rows change when a batch begins."""
 
 
-class PostgresBatches(Books):
+class PostgresBatches(Subject):
     # -- the chain -----------------------------------------------------------------------------
 
     def cursors(self, source: str) -> Cursors:
@@ -102,9 +102,9 @@ class PostgresBatches(Books):
         row = self._first("captured_batch", source=source, **values)
         return None if row is None else batch_of(row)
 
-    def lineage(self, source: str) -> tuple[Reign, ...]:
+    def lineage(self, source: str) -> tuple[ServerPeriod, ...]:
         rows = self._all("reigns", source=source)
-        return tuple(Reign(row["server_uuid"], row["since"]) for row in rows)
+        return tuple(ServerPeriod(row["server_uuid"], row["since"]) for row in rows)
 
     def begin_batch(
         self,
@@ -248,14 +248,14 @@ class PostgresBatches(Books):
 
 def batch_of(row: Row) -> Batch:
     captured = row["captured_at"] is not None
-    return filled(
+    return value_of(
         Batch,
         row,
         state=BatchState(row["state"]),
         start=position(row, "start"),
         predecessor=row["predecessor"] or row["forgotten_predecessor"],
         end=position(row, "end") if captured else None,
-        witness=filled(Witness, row, "witness_") if captured else None,
+        witness=value_of(Witness, row, "witness_") if captured else None,
         follows=row["forgotten_predecessor"] or row["follows"],
         continuity=Continuity(row["continuity"]) if row["continuity"] else None,
         kind=BatchKind(row["kind"]),
@@ -269,16 +269,16 @@ def _requests(row: Row) -> Requests | None:
     return None if own is None else Requests(own, row["spark_requests"])
 
 
-def _life(row: Row) -> ServerLife | None:
+def _life(row: Row) -> ServerProcess | None:
     if row["server_started_at"] is None:
         return None
-    return ServerLife(row["server_started_at"], row["server_resets"])
+    return ServerProcess(row["server_started_at"], row["server_resets"])
 
 
 def _cursor(row: Row) -> tuple[str, Cursor]:
     """Return the name of a field of `Cursors`, and the cursor."""
     lapsed = row["once"] and not row["resumable"]
-    end, witness = position(row, "end"), filled(Witness, row, "witness_")
+    end, witness = position(row, "end"), value_of(Witness, row, "witness_")
     return row["which"], Cursor(row["id"], end, witness, row["resumable"], lapsed)
 
 

@@ -15,10 +15,10 @@ from pipeline.consumers import (
 from pipeline.table import TableName
 from resources.postgres.refusals import refusal, unknown_consumer
 from resources.postgres.rows import Row, position
-from resources.postgres.session import Books, Step
+from resources.postgres.session import Step, Subject
 
 
-class PostgresConsumers(Books):
+class PostgresConsumers(Subject):
     """The port over the ledger's session; safe to use from several threads."""
 
     def consumers(self, source: str) -> list[Consumer]:

@@ -25,19 +25,19 @@ from resources.postgres.rows import (
     Row,
     columns_of,
     coordinates,
-    filled,
     of_coordinates,
     position,
     table,
+    value_of,
 )
-from resources.postgres.session import Books
+from resources.postgres.session import Subject
 from resources.postgres.tables import table_proof
 
 _PLAIN = ("kind", "rule", "reason", "author", "follows", "continuity", "override", "hint")
 """Columns with the names and values of the decision's fields."""
 
 
-class PostgresDecisions(Books):
+class PostgresDecisions(Subject):
     def decide(self, lease: Lease, decision: Decision) -> RecordedDecision:
         with self._step(lease, changes=()) as step:
             row = step.only(
@@ -93,7 +93,7 @@ class PostgresDecisions(Books):
 
 
 def _decision(row: Row) -> RecordedDecision:
-    decision = filled(
+    decision = value_of(
         Decision,
         row,
         continuity=Continuity(row["continuity"]) if row["continuity"] else None,
@@ -136,7 +136,7 @@ def _head(row: Row) -> Coordinates | None:
 
 
 def _override(row: Row) -> Override:
-    return filled(Override, row)
+    return value_of(Override, row)
 
 
 def _gap(row: Row) -> Gap:

@@ -38,7 +38,7 @@ from pipeline.errors import (
     SetupIncomplete,
 )
 from pipeline.retries import EMBEDDED_LEDGER
-from resources.file_lock import alone, open_lock, take
+from resources.file_lock import exclusive_lock, open_lock, wait_for_lock
 from resources.full_disk import disk_full
 from resources.postgres.become import FOLDER
 from resources.private import make_private
@@ -90,7 +90,7 @@ class EmbeddedServer:
         self._account = account_of(self._data)
         try:
             with self._turn():
-                take(self._users.fileno(), fcntl.LOCK_SH, self._folder / "users")
+                wait_for_lock(self._users.fileno(), fcntl.LOCK_SH, self._folder / "users")
                 self._programs = reachable(self._account, found)
                 self._make()
                 if self._account is not None:
@@ -121,7 +121,7 @@ class EmbeddedServer:
 
     def _turn(self) -> AbstractContextManager[None]:
         """Lock out other processes that create, start or stop the server."""
-        return alone(self._folder / "turn")
+        return exclusive_lock(self._folder / "turn")
 
     def _make(self) -> None:
         """Run initdb in another folder and rename that: an unfinished one is never used."""
@@ -253,7 +253,7 @@ class EmbeddedServer:
 def move_away(folder: Path, kept: Path) -> None:
     """Rename the folder of a ledger whose server is stopped; `ConfigurationError` while another
     process uses it."""
-    with alone(folder / "turn"), (folder / "users").open("ab") as users:
+    with exclusive_lock(folder / "turn"), (folder / "users").open("ab") as users:
         try:
             fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -382,7 +382,7 @@ def reachable(account: pwd.struct_passwd | None, programs: Path) -> Path:
     copy = _COPIES / f"postgres-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
     try:
         _COPIES.mkdir(mode=0o755, parents=True, exist_ok=True)
-        with alone(copy.with_suffix(".lock")):
+        with exclusive_lock(copy.with_suffix(".lock")):
             if not copy.exists():
                 _copy_for_all(programs.parent, copy)
     except OSError as error:

@@ -15,9 +15,9 @@ from pipeline.segment import SourceTable
 from pipeline.table import TableName
 from pipeline.upkeep.changes import (
     ChangeFile,
+    DeletedChanges,
+    DeletionNotes,
     Forgettable,
-    Forgotten,
-    ForgottenNotes,
     ForgottenStep,
     Holder,
     Prunable,
@@ -25,24 +25,26 @@ from pipeline.upkeep.changes import (
 )
 from pipeline.upkeep.clearing import (
     GONE,
-    ClearedBooks,
     ClearedFile,
-    InClear,
+    ClearedLedgerRows,
     Tightening,
-    holder_told,
+    UnclearedValues,
+    holder_sentence,
 )
 from resources.postgres.rows import Row, of_table, position, table
-from resources.postgres.session import Books
+from resources.postgres.session import Subject
 
 
-class PostgresForgotten(Books):
-    def forgotten(self, source: str, table: TableName | None = None) -> ForgottenNotes:
+class PostgresForgotten(Subject):
+    def forgotten(self, source: str, table: TableName | None = None) -> DeletionNotes:
         notes = [_note(row) for row in self._all("forgotten", source=source)]
         if table is not None:
             for row in self._all("cleared_of_table", source=source, **of_table(table)):
                 if not notes or row["through"] > notes[-1].through:
-                    notes.append(Forgotten(0, row["through"], position(row, "end"), table=table))
-        return ForgottenNotes(notes)
+                    notes.append(
+                        DeletedChanges(0, row["through"], position(row, "end"), table=table)
+                    )
+        return DeletionNotes(notes)
 
     def forgettable(self, source: str, moment: datetime) -> Forgettable:
         last_old_batch: int = self._only("acknowledged_before", source=source, moment=moment)[
@@ -81,7 +83,7 @@ class PostgresForgotten(Books):
 
     # -- values that a policy no longer shows -----------------------------------------------------
 
-    def in_clear(self, source: str) -> list[InClear]:
+    def in_clear(self, source: str) -> list[UnclearedValues]:
         return [_in_clear(row) for row in self._all("in_clear", source=source)]
 
     def note_tightened(self, lease: Lease, tightening: Tightening) -> None:
@@ -126,7 +128,7 @@ class PostgresForgotten(Books):
         rows = self._all("ended_loads", source=source, **of_table(table))
         return [(row["id"], schema_from_json(row["schema"])) for row in rows]
 
-    def clear_books(self, lease: Lease, note: int, books: ClearedBooks) -> None:
+    def clear_books(self, lease: Lease, note: int, books: ClearedLedgerRows) -> None:
         source = lease.source
         with self._step(lease) as step:
             step.all("while_clearing", on="on")
@@ -162,8 +164,8 @@ class PostgresForgotten(Books):
         return number
 
 
-def _note(row: Row) -> Forgotten:
-    return Forgotten(
+def _note(row: Row) -> DeletedChanges:
+    return DeletedChanges(
         row["above"],
         row["through"],
         position(row, "end"),
@@ -173,7 +175,7 @@ def _note(row: Row) -> Forgotten:
     )
 
 
-def _in_clear(row: Row) -> InClear:
+def _in_clear(row: Row) -> UnclearedValues:
     tightening = Tightening(
         table(row),
         row["through"],
@@ -182,7 +184,9 @@ def _in_clear(row: Row) -> InClear:
         row["rehashed"],
         row["kept_because"],
     )
-    holders = tuple(holder_told(kind, name) for kind, name in row["holders"])
+    holders = tuple(holder_sentence(kind, name) for kind, name in row["holders"])
     begun, stale = row["begun_at"] is not None, row["stale"]
     gone_mirror = next((name for kind, name in row["holders"] if kind == GONE), None)
-    return InClear(row["id"], tightening, row["noted_at"], begun, holders, stale, gone_mirror)
+    return UnclearedValues(
+        row["id"], tightening, row["noted_at"], begun, holders, stale, gone_mirror
+    )

@@ -12,7 +12,7 @@ from psycopg2.extensions import connection as Connection
 
 from pipeline.decisions import Lease, LeaseView
 from pipeline.errors import SourceBusy
-from pipeline.ports.held import overtaken_first
+from pipeline.ports.held import lease_lost_first
 from pipeline.ports.ledger import RunsElsewhere, WriteElsewhere
 from pipeline.retries import LOCK
 from pipeline.table import TableName
@@ -20,7 +20,7 @@ from resources.holders import is_gone
 from resources.postgres.connection import connect, is_lost, translated
 from resources.postgres.migrate import LOCK_NAMESPACE
 from resources.postgres.queries import query
-from resources.postgres.session import Books
+from resources.postgres.session import Subject
 from resources.postgres.writes import settled_write
 
 BEAT_SECONDS = 5.0
@@ -29,7 +29,7 @@ SILENT_SECONDS = 60.0
 machine is gone although the connection seems alive. A busy process keeps sending heartbeats."""
 
 
-class PostgresLeases(Books):
+class PostgresLeases(Subject):
     @contextmanager
     def lock(
         self, source: str, holder: str, dagster_run: str | None, *, in_dagster: bool = False
@@ -59,7 +59,7 @@ class PostgresLeases(Books):
             try:
                 with (
                     Heartbeat(connection, source, token, lambda: self._lose(lease)),
-                    overtaken_first(lambda: self.require_held(lease)),
+                    lease_lost_first(lambda: self.require_held(lease)),
                 ):
                     yield lease
             finally:

@@ -18,11 +18,11 @@ from resources.postgres.refusals import refusal
 from resources.postgres.rows import (
     Row,
     coordinates,
-    filled,
     of_coordinates,
     of_tables,
     stopped,
     table,
+    value_of,
 )
 from resources.postgres.session import Step
 
@@ -126,7 +126,7 @@ def _states_of(
 
 
 def state(row: Row) -> TableState:
-    return filled(
+    return value_of(
         TableState,
         row,
         table=table(row),

@@ -24,7 +24,7 @@ class Dataclass(Protocol):
 Made = TypeVar("Made", bound=Dataclass)
 
 
-def filled(kind: type[Made], row: Row, prefix: str = "", /, **others: Any) -> Made:
+def value_of(kind: type[Made], row: Row, prefix: str = "", /, **others: Any) -> Made:
     """Return a value whose fields are the columns `prefix` + field, except for `others`."""
     names = (field.name for field in fields(kind))
     return kind(**{name: row[prefix + name] for name in names if name not in others}, **others)

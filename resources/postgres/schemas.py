@@ -26,16 +26,16 @@ from resources.postgres.refusals import refusal, unknown_statement, unknown_vers
 from resources.postgres.rows import (
     Row,
     coordinates,
-    filled,
     of_coordinates,
     of_table,
     of_tables,
     table,
+    value_of,
 )
-from resources.postgres.session import Books, Step
+from resources.postgres.session import Step, Subject
 
 
-class PostgresSchemas(Books):
+class PostgresSchemas(Subject):
     def has_history(self, source: str) -> bool:
         return bool(self._only("has_history", source=source)["found"])
 
@@ -136,7 +136,7 @@ def _number(numbers: Sequence[int], index: int | None, kind: str) -> int | None:
 
 def _schema_version(row: Row) -> SchemaVersion:
     schema, columns = row["schema"], row["columns_from"]
-    return filled(
+    return value_of(
         SchemaVersion,
         row,
         table=table(row),
@@ -160,7 +160,7 @@ def _database_version(row: Row) -> DatabaseVersion:
 
 def _schema_statement(row: Row) -> SchemaStatement:
     begin, end = coordinates(row, "begin"), coordinates(row, "end")
-    return filled(SchemaStatement, row, begin=begin, end=end, effects=tuple(row["effects"]))
+    return value_of(SchemaStatement, row, begin=begin, end=end, effects=tuple(row["effects"]))
 
 
 def _of_version(

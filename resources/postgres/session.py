@@ -165,7 +165,7 @@ class Session:
                     connection.close()
 
 
-class Books:
+class Subject:
     """One subject of the ledger: its queries, one statement each, and its steps."""
 
     def __init__(self, session: Session) -> None:

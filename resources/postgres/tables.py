@@ -14,7 +14,7 @@ from pipeline.errors import StoppedBy
 from pipeline.json_values import to_json
 from pipeline.life.events import MirrorEvent, Reloaded, TableStopped
 from pipeline.life.rules import quarantine_event
-from pipeline.load import Chunk, ChunkRows, FollowedFrom, Load, LoadBasis
+from pipeline.load import Chunk, ChunkRows, FollowedFrom, Load, LoadBegin
 from pipeline.position import Coordinates
 from pipeline.proof.proven import Compared, Proof, Proven, TableProof
 from pipeline.schema.model import TableSchema
@@ -24,7 +24,7 @@ from pipeline.table import TableName
 from pipeline.table_state import (
     Extent,
     OrderKind,
-    Quarantine,
+    StoppedTable,
     Supplier,
     TableOrder,
     TableState,
@@ -37,17 +37,17 @@ from resources.postgres.rows import (
     Row,
     coordinates,
     files_of,
-    filled,
     of_coordinates,
     of_files,
     of_table,
     stopped,
     table,
+    value_of,
 )
-from resources.postgres.session import Books, Step
+from resources.postgres.session import Step, Subject
 
 
-class PostgresTables(Books):
+class PostgresTables(Subject):
     # -- states --------------------------------------------------------------------------------
 
     def table_states(self, source: str) -> dict[TableName, TableState]:
@@ -61,7 +61,7 @@ class PostgresTables(Books):
             extents = [Extent(table, None) for table in sorted(tables)]
             record_extents(step, lease.source, batch, extents)
 
-    def quarantine(self, lease: Lease, quarantined: Quarantine) -> None:
+    def quarantine(self, lease: Lease, quarantined: StoppedTable) -> None:
         with self._step(lease) as step:
             stopped = captures_end(step, lease.source)
             if stopped is not None and quarantined.at is not None:
@@ -151,7 +151,7 @@ class PostgresTables(Books):
         with self._step(lease) as step:
             step.run("set_with_past", source=lease.source, load=load, with_past=False)
 
-    def begin_load(self, lease: Lease, load: int, reading: LoadBasis) -> None:
+    def begin_load(self, lease: Lease, load: int, reading: LoadBegin) -> None:
         with self._step(lease) as step:
             step.must(
                 "begin_load",
@@ -237,7 +237,7 @@ def carry_out(step: Step, source: str, batch: int, order: int) -> TableName:
 
 
 def _order(row: Row) -> TableOrder:
-    return filled(
+    return value_of(
         TableOrder,
         row,
         table=table(row),
@@ -266,7 +266,7 @@ def record_loads(step: Step, source: str, batch: int, record: CaptureRecord) -> 
 def _load(row: Row, chunks: Sequence[Chunk]) -> Load:
     reading = followed = None
     if row["schema"] is not None:
-        reading = LoadBasis(
+        reading = LoadBegin(
             schema_from_json(row["schema"]),
             row["server_uuid"],
             coordinates(row, "low"),
@@ -278,7 +278,7 @@ def _load(row: Row, chunks: Sequence[Chunk]) -> Load:
             row["followed_batch"], row["followed_sequence"], row["followed_version"]
         )
     values = {"reading": reading, "followed": followed, "chunks": tuple(chunks)}
-    return filled(Load, row, table=table(row), **values)
+    return value_of(Load, row, table=table(row), **values)
 
 
 def _chunk(row: Row) -> Chunk:

@@ -23,8 +23,8 @@ from pipeline.life.events import MirrorWritten
 from pipeline.segment import RevisedSegment, Revision, Revisions
 from pipeline.table import TableName
 from resources.postgres.life_events import record
-from resources.postgres.rows import Row, columns_of, files_of, filled, of_files, of_table, table
-from resources.postgres.session import Books
+from resources.postgres.rows import Row, columns_of, files_of, of_files, of_table, table, value_of
+from resources.postgres.session import Subject
 from resources.postgres.tables import count_behind
 
 GONE = "dropped"
@@ -44,7 +44,7 @@ _SETTLED = (
 """Kept statements whose rows change when a write is settled."""
 
 
-class PostgresWrites(Books):
+class PostgresWrites(Subject):
     # -- mirrors -------------------------------------------------------------------------------
 
     def pending(self, source: str) -> dict[TableName, list[int]]:
@@ -253,11 +253,11 @@ class PostgresWrites(Books):
 
 
 def _entry(row: Row) -> VersionSetEntry:
-    return filled(VersionSetEntry, row, table=table(row))
+    return value_of(VersionSetEntry, row, table=table(row))
 
 
 def _intent(row: Row) -> Intent:
-    return filled(Intent, row, table=table(row))
+    return value_of(Intent, row, table=table(row))
 
 
 def _of_intent(value: Intent) -> tuple[Any, ...]:
@@ -266,11 +266,11 @@ def _of_intent(value: Intent) -> tuple[Any, ...]:
 
 
 def _mirror_version(row: Row) -> MirrorVersion:
-    return filled(MirrorVersion, row, table=table(row))
+    return value_of(MirrorVersion, row, table=table(row))
 
 
 def settled_write(row: Row) -> SettledWrite:
-    return filled(SettledWrite, row, intent=_intent(row))
+    return value_of(SettledWrite, row, intent=_intent(row))
 
 
 def _newest(row: Row) -> tuple[str, NewestWrites]:

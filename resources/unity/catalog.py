@@ -15,7 +15,14 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import SplitResult, quote, urlsplit
 
-from pipeline.catalog.values import CONTENT_MARK, SOURCE_MARK, Entry, EntryColumn, EntryName, Found
+from pipeline.catalog.values import (
+    CONTENT_MARK,
+    SOURCE_MARK,
+    CatalogEntry,
+    Entry,
+    EntryColumn,
+    EntryName,
+)
 from pipeline.errors import CatalogRefused, CatalogUnavailable, ConfigurationError
 
 _NAME: Final = re.compile(r"[a-z0-9_@-]{1,255}")
@@ -49,12 +56,12 @@ class UnityCatalog:
             )
         return f"{self.identity} answers"
 
-    def find(self, name: EntryName) -> Found | None:
+    def find(self, name: EntryName) -> CatalogEntry | None:
         table = self._rest.get(f"/tables/{self._full(name)}")
         if table is None:
             return None
         properties: dict[str, Any] = table.get("properties") or {}
-        return Found(
+        return CatalogEntry(
             table.get("storage_location") or None,
             properties.get(SOURCE_MARK),
             properties.get(CONTENT_MARK),

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from pipeline.catalog.values import EntryName, Found
+from pipeline.catalog.values import CatalogEntry, EntryName
 from resources.lake.remote import RemoteSpark
 from resources.lake.spark_catalog import SparkCatalog
 from tests.catalogs.test_contract import (
@@ -31,4 +31,4 @@ def test_a_view_has_no_place(connect: RemoteSpark, catalog: SparkCatalog) -> Non
     session = connect.session()
     for statement in (f"create schema {name.schema}", f"create view {name} as select 1 as one"):
         session.sql(statement).collect()
-    assert catalog.find(name) == Found(None)
+    assert catalog.find(name) == CatalogEntry(None)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from pipeline.catalog.values import Entry, EntryColumn, EntryName, Found, place
+from pipeline.catalog.values import CatalogEntry, Entry, EntryColumn, EntryName, place
 from pipeline.errors import CatalogRefused, CatalogUnavailable, ConfigurationError
 from pipeline.ports.catalog import Catalog
 from pipeline.schema.types import sql_type
@@ -117,9 +117,9 @@ def test_an_entry_is_made_changed_renamed_and_dropped(catalog: Catalog, tmp_path
 def require_found(catalog: Catalog, told: Entry) -> None:
     found = catalog.find(told.name)
     assert found is not None and found.location is not None
-    marks = Found(place(found.location), found.source, found.content)
+    marks = CatalogEntry(place(found.location), found.source, found.content)
     source, content = (told.source, told.content) if catalog.marks else (None, None)
-    assert marks == Found(place(told.location), source, content)
+    assert marks == CatalogEntry(place(told.location), source, content)
 
 
 @pytest.mark.parametrize("read", [False, pytest.param(True, marks=pytest.mark.soak)])
@@ -168,7 +168,7 @@ def test_what_another_made_is_seen_as_it_is(metastore: str, by_name: Asked, tmp_
     found = catalog.find(told.name)
     assert found is not None and found.location is not None
     assert (place(found.location), found.source) == (place(told.location), None)
-    assert catalog.find(EntryName(told.name.schema, "seen")) == Found(None)
+    assert catalog.find(EntryName(told.name.schema, "seen")) == CatalogEntry(None)
 
 
 def test_a_unity_catalog_has_columns_and_comments(unity: str, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipeline.ports.mirror_writes import PartColumn, StagedFiles
-from pipeline.row_images import packed
+from pipeline.row_images import pack_bits
 
 SCHEMA: Final = pa.schema(
     [("id", pa.int32()), ("a", pa.int32()), ("text", pa.string()), ("c", pa.int32())]
@@ -107,4 +107,4 @@ def images_table(images: Sequence[tuple[str, Row, frozenset[str]]], first: int =
 
 
 def _packed(there: npt.NDArray[np.bool_]) -> pa.Array:
-    return packed(there, np.asarray(there.all(axis=1)))
+    return pack_bits(there, np.asarray(there.all(axis=1)))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline.errors import TableError, ValueLeftOut
-from pipeline.row_images import RowImages, packed, unpacked
+from pipeline.row_images import RowImages, pack_bits, unpack_bits
 from pipeline.runs.capturing.image_decoder import with_defaults
 from pipeline.schema.model import (
     ColumnSchema,
@@ -42,14 +42,14 @@ def images(*there: tuple[int, bool, bool]) -> RowImages:
         event=pa.array([0] * count, pa.int32()),
         row=pa.array(range(count), pa.int32()),
         change_type=pa.array([kind for kind, _, _ in there], pa.int8()),
-        softened={},
+        nulled={},
         present=_packed(has),
     )
 
 
 def _packed(has: list[list[bool]]) -> pa.Array:
     there = np.array(has, bool)
-    return packed(there, np.asarray(there.all(axis=1)))
+    return pack_bits(there, np.asarray(there.all(axis=1)))
 
 
 def table(*columns: ColumnSchema) -> TableSchema:
@@ -85,7 +85,7 @@ def test_updates_are_left_as_they_are() -> None:
     )
     assert found.columns.column("a").to_pylist() == [7, None, 9]
     assert found.present is not None
-    assert unpacked(found.present)[:, :3].tolist() == [
+    assert unpack_bits(found.present)[:, :3].tolist() == [
         [True, True, True],
         [True, False, False],
         [True, True, False],

@@ -10,10 +10,10 @@ import pytest
 
 from pipeline.changes.generations import (
     SharedColumn,
-    fits,
-    gathered,
+    holds_version,
     next_generation,
-    together,
+    one_table,
+    shared_columns,
 )
 from pipeline.changes.layout import (
     MARKS,
@@ -47,7 +47,7 @@ CHANGELOG = changelog_schema(row_structure(a_table(ID, a_column("a"))))
 def test_a_changelog_only_grows(columns: list[str], expected: bool) -> None:
     """Another type, or the name in another case, is the next generation's."""
     version = a_version(2, a_table(ID, *(a_column(*text.split()) for text in columns)), [])
-    assert fits(CHANGELOG, version) is expected
+    assert holds_version(CHANGELOG, version) is expected
 
 
 @pytest.mark.parametrize("name", ["_logged", "_updated"])
@@ -67,7 +67,7 @@ def test_generations_are_read_together() -> None:
         pa.schema([("id", pa.int32()), ("a", pa.int64())]),
         pa.schema([("ID", pa.decimal128(10, 0)), ("a", pa.string()), ("new", pa.bool_())]),
     ]
-    columns = together(schemas)
+    columns = shared_columns(schemas)
     assert columns == (
         SharedColumn("ID", pa.decimal128(10, 0), ("id", "id", "ID")),
         SharedColumn("a", pa.string(), (None, None, "a")),
@@ -84,7 +84,7 @@ def test_generations_are_read_together() -> None:
             schemas, [(1, 10, "x"), (2, 20), (Decimal(3), "30", True)], strict=True
         )
     ]
-    rows = [tuple(row.values()) for row in gathered(tables, columns).to_pylist()]
+    rows = [tuple(row.values()) for row in one_table(tables, columns).to_pylist()]
     assert rows == [
         (Decimal(1), None, None, None, 10, "x"),
         (Decimal(2), None, None, 20, None, None),

@@ -22,7 +22,7 @@ from pipeline.position import Coordinates, LogFile
 from pipeline.schema.consequences import consequences
 from pipeline.schema.logged import LoggedStatement
 from pipeline.schema.statements.changes import StatementKind
-from pipeline.schema.tracker import HeldStructures, SchemaTracker
+from pipeline.schema.tracker import SchemaTracker, StructuresInMemory
 from pipeline.segment import SourceTable
 from pipeline.table import TableName
 from tests.schema.schemas_made import MYSQL
@@ -81,12 +81,12 @@ def test_transactions_without_changes_have_no_numbers() -> None:
 def followed(*texts: str) -> pa.Table:
     """`_ddl` of statements that follow each other; those about `shop.t` are of a captured
     table."""
-    tracker = SchemaTracker(HeldStructures())
+    tracker = SchemaTracker(StructuresInMemory())
     placed = []
     for number, text in enumerate(texts):
         begin, end = (Coordinates(LogFile("binlog", 1), 100 * (number + n)) for n in (1, 2))
         logged = LoggedStatement(text, MYSQL, begin, end, "", MOMENT, MOMENT, 3)
-        done = tracker.take(logged)
+        done = tracker.follow(logged)
         found = consequences(done, lambda table: LakePolicies(), logged)
         mine = {table: one for table, one in found.items() if table == TableName("shop", "t")}
         placed.append(PlacedStatement(logged, done, mine, number))

@@ -11,7 +11,7 @@ from lockstep.commands.status import inactive, inactive_lines, inactive_values
 from pipeline.errors import Need, StoppedBy
 from pipeline.json_values import to_json
 from pipeline.position import Coordinates
-from pipeline.runs.cures import quarantines_of
+from pipeline.runs.cures import stopped_tables
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind, Stopped, TableCondition, TableOrder, TableState
 
@@ -81,8 +81,8 @@ def test_an_order_tells_how_the_table_comes_back(need: Need, way: str) -> None:
 
 def test_a_dropped_table_is_not_quarantined() -> None:
     """It has no changes that the lake could lack."""
-    assert [str(one.table) for one in quarantines_of(STATES)] == ["shop.b", "shop.c", "shop.e"]
-    assert {one.position for one in quarantines_of(STATES)} == {str(STOPPED.at)}
+    assert [str(one.table) for one in stopped_tables(STATES)] == ["shop.b", "shop.c", "shop.e"]
+    assert {one.position for one in stopped_tables(STATES)} == {str(STOPPED.at)}
 
 
 def test_the_object_tells_the_order() -> None:

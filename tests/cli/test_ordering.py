@@ -10,8 +10,8 @@ import pytest
 from pipeline.errors import ConfigurationError, LedgerRefused, NothingMatches
 from pipeline.position import Coordinates
 from pipeline.runs.inspecting.table_commands import (
-    Asked,
-    Ordered,
+    OrderRequest,
+    RecordedOrder,
     give_order,
     read_definition,
 )
@@ -127,9 +127,9 @@ def follower(mysql: MySqlStand, database: str) -> Follower:
 
 def give(
     follower: Follower, kind: OrderKind, database: str, statement: str | None = None
-) -> Ordered:
+) -> RecordedOrder:
     with follower.ledger.lock(SOURCE, "test", None) as lease:
-        asked = Asked(TableName(database, "orders"), "ann", "because", statement)
+        asked = OrderRequest(TableName(database, "orders"), "ann", "because", statement)
         return give_order(follower.work(), lease, kind, asked)
 
 

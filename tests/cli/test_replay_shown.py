@@ -15,11 +15,11 @@ from pipeline.places import Earliest, Latest
 from pipeline.position import Coordinates, Position
 from pipeline.replay.rows import ReplayDifference
 from pipeline.replay.spans import Span
-from pipeline.runs.replaying.heal import Healed
+from pipeline.runs.replaying.heal import MirrorCorrection
 from pipeline.runs.replaying.replay import BatchReplayed, ReplayReport
 from pipeline.runs.replaying.segments_found import (
     Details,
-    SegmentFound,
+    SegmentResult,
     SegmentStanding,
     differences,
 )
@@ -44,12 +44,12 @@ def report() -> ReplayReport:
     rows = tuple(ReplayDifference("different", f"id={one['id']}") for one, _ in found.some)
     state, moment = BatchState.ACKNOWLEDGED, datetime(2026, 11, 1, 6, tzinfo=UTC)
     batch = Batch(2, "shop", state, place(4), 1, None, 0, 1, None, moment, end=place(400))
-    segment = SegmentFound(2, ORDERS, 1, SegmentStanding.DIFFERENT, wrong=found.rows, rows=rows)
+    segment = SegmentResult(2, ORDERS, 1, SegmentStanding.DIFFERENT, wrong=found.rows, rows=rows)
     return ReplayReport(
         Span(Earliest(), Latest()),
         (BatchReplayed(batch, None, (segment,)),),
         (ORDERS,),
-        (Healed(ORDERS, keys=WRONG, wrong=found.rows, rows=rows),),
+        (MirrorCorrection(ORDERS, keys=WRONG, wrong=found.rows, rows=rows),),
     )
 
 

@@ -16,7 +16,7 @@ from pipeline.decisions import Lease
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched, Workplace
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine
+from pipeline.table_state import StoppedTable
 from resources.adapters import Adapters
 from resources.config import load_settings
 from resources.lake.session import SparkProcess
@@ -168,7 +168,7 @@ def test_orders_from_the_command_line(mysql: MySqlStand, database: str, project:
 def test_a_resume_with_a_structure(mysql: MySqlStand, database: str, project: Typed) -> None:
     """Read from a file, in the database's character set; what is not one is refused."""
     table = f"{database}.orders"
-    quarantined = Quarantine(TableName(database, "orders"), "it broke", "mend it", head(mysql))
+    quarantined = StoppedTable(TableName(database, "orders"), "it broke", "mend it", head(mysql))
     mysql.execute("create table another (id int primary key)", database=database)
     with project.held() as (work, lease):
         capture(work, lease)

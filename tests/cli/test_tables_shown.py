@@ -14,7 +14,7 @@ from lockstep.context import CommandContext
 from lockstep.report import show_stopped, show_table
 from lockstep.streams import Streams
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine
+from pipeline.table_state import StoppedTable
 
 names = st.from_regex(r"[a-z_]{1,64}\.[a-z_$0-9]{1,64}", fullmatch=True)
 
@@ -34,10 +34,10 @@ def test_tables_that_stopped_for_one_reason_are_told_together() -> None:
         "shop.t0, shop.t1, shop.t2, shop.t3, shop.t4",
     )
     alike = [
-        Quarantine(TableName("shop", f"t{n}"), "they went", hint.format(n), "a place")
+        StoppedTable(TableName("shop", f"t{n}"), "they went", hint.format(n), "a place")
         for n in range(7)
     ]
-    other = Quarantine(TableName("shop", "x"), "it differs", "look", "a place")
+    other = StoppedTable(TableName("shop", "x"), "it differs", "look", "a place")
     show_stopped(context, [*alike[:3], other, *alike[3:]])
     assert out.getvalue().splitlines() == [
         f"{five} and 2 more are stopped by Lockstep at a place: they went",

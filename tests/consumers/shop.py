@@ -24,7 +24,7 @@ from pipeline.schema.history import History, Knowledge, SchemaVersion, VersionOr
 from pipeline.schema.rows import schema_of
 from pipeline.segment import RowCounts, Segment
 from pipeline.table import Column, TableName, TableStructure
-from pipeline.table_state import Quarantine
+from pipeline.table_state import StoppedTable
 from resources.lake.changelog import DeltaChangelog
 from resources.lake.segments import ParquetSegments
 from tests.ledger.made import WITNESS, begun, following, merged, place, position
@@ -135,7 +135,7 @@ class Shop:
             history=History(versions=tuple(versions)),
             tables=tuple(new_table(self.source, table) for table in changed if table not in known),
             quarantined=tuple(
-                Quarantine(table, "a type is not supported", "exclude it", "binlog.000001:100")
+                StoppedTable(table, "a type is not supported", "exclude it", "binlog.000001:100")
                 for table in quarantined
             ),
         )

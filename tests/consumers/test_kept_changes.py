@@ -16,7 +16,7 @@ from pipeline.batch import Batch, CaptureRecord
 from pipeline.errors import ConsumerRefused
 from pipeline.ports.ledger import Ledger
 from pipeline.runs.context import Unwatched
-from pipeline.runs.upkeeping.changes import let_go, plan_changes
+from pipeline.runs.upkeeping.changes import delete_changes, plan_changes
 from pipeline.segment import SegmentFile, SourcePart, SourceTable
 from pipeline.table import TableName
 from resources.adapters import Adapters
@@ -80,7 +80,7 @@ def test_what_is_unread_stays_and_what_is_old_goes(shop: Shop, ledger_dsn: str) 
         assert due.held is not None
         assert "the consumer billing" in due.held
         versions = DeltaTable(orders).version(), DeltaTable(notes).version()
-        done = let_go(work, due, "test")
+        done = delete_changes(work, due, "test")
         assert (done.unlisted, done.deleted.files) == (due.unlisted, 0)
         assert done.unlisted.files == READ + READ + READ // 2
         assert (DeltaTable(orders).version(), DeltaTable(notes).version()) == tuple(
@@ -92,7 +92,7 @@ def test_what_is_unread_stays_and_what_is_old_goes(shop: Shop, ledger_dsn: str) 
             assert len([*table.glob("*.parquet")]) == files
             listed = DeltaTable(table).to_pyarrow_table()
             assert set(listed["_batch"].to_pylist()) <= kept
-        gone = let_go(work, plan_changes(work, KEEP, AT_ONCE), "test")
+        gone = delete_changes(work, plan_changes(work, KEEP, AT_ONCE), "test")
         assert (gone.deleted, gone.rows > 0) == (done.unlisted, True)
         assert len([*orders.glob("*.parquet")]) == BATCHES - READ
         assert plan_changes(work, KEEP, AT_ONCE).idle

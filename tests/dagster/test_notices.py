@@ -13,7 +13,7 @@ from typing import cast
 import dagster as dg
 import pytest
 
-from assets.notices import tell, tell_people
+from assets.notices import notify_people, tell
 from lockstep.commands.check import _notify
 from pipeline.errors import ConfigurationError
 from pipeline.ports.source import SourceServer
@@ -112,7 +112,7 @@ def test_runs_commands_and_the_sensor_tell_a_trouble_once_together(
         sensor = stand.definitions().resolve_sensor_def("lockstep_attention")
         for _ in range(3):
             assert not stand.run().success
-            tell_people(settings, stand.adapters, ["shop"], notes.append)
+            notify_people(settings, stand.adapters, ["shop"], notes.append)
             sensor.evaluate_tick(dg.build_sensor_context(instance=stand.instance))
     [one] = service.heard
     assert one["title"] == "Lockstep: shop needs a person"

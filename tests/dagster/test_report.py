@@ -19,7 +19,7 @@ from pipeline.runs.inspecting.span_report import SpanReport, StructureChange
 from pipeline.runs.inspecting.version_sets import MissingVersion, ShownVersions
 from pipeline.segment import RowCounts
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine, TableEvent, TableEventKind
+from pipeline.table_state import StoppedTable, TableEvent, TableEventKind
 
 BEGIN = datetime(2026, 11, 1, 6, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -84,7 +84,7 @@ def made(table: TableName, text: str) -> SpanReport:
             (VersionSetEntry(table, f"shop/{text}", 7),),
             (MissingVersion(table, text, text),),
         ),
-        stopped=(Quarantine(table, text, text, text),),
+        stopped=(StoppedTable(table, text, text, text),),
         proofs=(),
     )
 

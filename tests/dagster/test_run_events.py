@@ -19,7 +19,7 @@ from pipeline.errors import (
     SourceBusy,
     SourceUnavailable,
 )
-from pipeline.runs.inspecting.table_news import DESCRIBED, NAMED, RunNews, TableNews
+from pipeline.runs.inspecting.table_news import MOST_COLUMNS, MOST_TABLES, RunNews, TableNews
 from pipeline.runs.reports import AcknowledgeReport, MergeReport, TableMerge
 from pipeline.runs.run import RunRecord
 from pipeline.schema.model import ColumnSchema, TableSchema
@@ -77,8 +77,8 @@ def news(number: int, columns: int) -> TableNews:
 
 def test_an_event_is_below_a_megabyte() -> None:
     """Of as many tables and columns as are told of."""
-    wide = DESCRIBED // 10
-    tables = tuple(news(at, wide if at < 10 else 0) for at in range(NAMED))
+    wide = MOST_COLUMNS // 10
+    tables = tuple(news(at, wide if at < 10 else 0) for at in range(MOST_TABLES))
     place = DatasetPlace("lockstep", "shop", "db.example.com", 3306, "s3://lake", "prod")
     event = run_event("COMPLETE", place, "run", NOW, None, RunNews(tables, 9_750))
     assert (event.run.facets or {}).keys() == {"lockstep_run"}

@@ -27,7 +27,7 @@ from typing import Any, cast
 
 from assets import report
 from pipeline.errors import JavaMissing
-from resources.lake.java import java_or_refuse
+from resources.lake.java import require_java
 from tests.e2e import lent_java
 
 PACKAGES = ("pipeline", "resources", "assets", "lockstep")
@@ -46,7 +46,7 @@ def import_everything() -> None:
     importlib.import_module("lockstep.grammar").make_parser()
     report._template()
     with suppress(JavaMissing):
-        java_or_refuse(os.environ)  # which asks a Java for its version, once a process
+        require_java(os.environ)  # which asks a Java for its version, once a process
 
 
 def import_too(folder: Path) -> None:

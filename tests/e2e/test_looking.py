@@ -11,7 +11,7 @@ import pytest
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched, Workplace
 from pipeline.runs.inspecting.plan import make_plan
-from pipeline.runs.inspecting.status import stand
+from pipeline.runs.inspecting.status import standing_of
 from resources.adapters import Adapters
 from resources.config import load_settings
 from resources.lake.session import SparkProcess
@@ -177,7 +177,7 @@ def test_looking_changes_no_row_and_no_file(
     assert any("batch-" in name for name in before[1])
     with Adapters(settings, on_warning=print) as adapters:
         plan = make_plan(work(adapters))
-        stand(
+        standing_of(
             "shop",
             work(adapters).source.patterns,
             adapters.ledger(),

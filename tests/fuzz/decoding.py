@@ -94,7 +94,7 @@ class Decoding:
         out = 0
         for block in read_prepared(opened, len(content), other):
             held = Block(self._data.holding(block.data.tobytes()), block.events)
-            out += sum(self.decode(other.known[n].raw, part) for n, _, part in by_map(held))
+            out += sum(self.decode(other.maps[n].raw, part) for n, _, part in by_map(held))
         return out
 
     def documents(self, chance: Random) -> int:

@@ -20,7 +20,7 @@ from pipeline.binlog.search.file_heads import read_file_head
 from pipeline.binlog.search.moments import find_moment, find_moment_in_file
 from pipeline.binlog.search.places import find_boundary, find_end_of, read_witness
 from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.control import moment
+from pipeline.binlog.stream.control import to_datetime
 from pipeline.binlog.stream.framing import HEADER, EventType
 from pipeline.binlog.stream.ring import TransactionGroup
 from pipeline.binlog.stream.texts import MOST_BYTES
@@ -209,10 +209,10 @@ class Dumps:
         found = gtid_set(group.transactions, group.sources)
         assert GtidSet.parse(str(found)) == found
         for at in group.transactions[:, columns.COMMITTED_AT].tolist():
-            moment(at)
+            to_datetime(at)
         for block in group.blocks:
             for number, _, part in by_map(block):
                 try:
-                    self._decoding.decode(buffer.maps.known[number].raw, part)
+                    self._decoding.decode(buffer.maps.maps[number].raw, part)
                 except TableError:
-                    buffer.maps.drop(buffer.maps.known[number].table)
+                    buffer.maps.drop(buffer.maps.maps[number].table)

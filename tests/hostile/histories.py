@@ -162,7 +162,7 @@ class _Watch(Unwatched):
 
     def tell(self, step: StepProgress) -> None:
         if step.step == "merge":
-            self._history.keep(f"merged: {step.told}")
+            self._history.keep(f"merged: {step.words}")
 
 
 @dataclass

@@ -14,7 +14,7 @@ import pytest
 
 from pipeline.binlog.text.charset_tables import SINGLE_BYTE
 from pipeline.binlog.text.charsets import CHARACTER_SETS, text_decoder
-from pipeline.binlog.text.twins import has_twins, twins
+from pipeline.binlog.text.twins import is_ambiguous, twins
 from pipeline.errors import TableError
 from pipeline.table import TableName
 from tests.fix_mysql import MySqlStand
@@ -28,7 +28,7 @@ ILL_FORMED = (1300, 1366, 3854)
 
 TABLES = 12
 
-TWINS = sorted(one for one in CHARACTER_SETS if has_twins(one))
+TWINS = sorted(one for one in CHARACTER_SETS if is_ambiguous(one))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def codes(chance: Random, charset: str) -> list[bytes]:
     """A few codes, those that do not come back among them."""
     size = 1 if charset in SINGLE_BYTE else chance.choice([1, 2])
     found = [bytes(chance.choices(range(0x20, 0x100), k=size)) for _ in range(6)]
-    if has_twins(charset) and chance.random() < 0.7:
+    if is_ambiguous(charset) and chance.random() < 0.7:
         several = sorted(twins(charset))
         one = chance.choice(several)
         same = text_decoder(charset)(one)

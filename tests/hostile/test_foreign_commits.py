@@ -17,7 +17,7 @@ from deltalake.schema import PrimitiveType
 
 from pipeline.changes.layout import changelog_path
 from pipeline.changes.strategy import Scale
-from pipeline.foreign_commits import Ahead, Foreign, Passed, Unknown, foreign, judge_changelog
+from pipeline.foreign_commits import Ahead, AllExpected, Foreign, Unknown, foreign, judge_changelog
 from pipeline.lake_commit import LakeCommit, LogAbove, stamp
 from pipeline.ports.changelog import Published
 from pipeline.ports.mirror_writes import MirrorWrite
@@ -31,7 +31,7 @@ from resources.lake.mirror import SparkMirrors
 from resources.lake.pin import Head
 from resources.lake.session import SparkProcess
 from tests.lake.conftest import Lake
-from tests.outside import astray
+from tests.outside import changed_mirrors
 from tests.positions.fake import TABLE, FakeServer
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.one_table import NOBODY
@@ -141,10 +141,10 @@ def test_a_commit_about_a_batch_that_is_gone_passes() -> None:
     said = {"ledger": "ledger", "batches": [1, 7], "position": "binlog.000001:4"}
     seen = LogAbove(1, commits=(LakeCommit(1, user_metadata=stamp(said)),))
     for pruned, positions, found in (
-        (8, {}, Passed),
+        (8, {}, AllExpected),
         (7, {}, Ahead),
         (8, {7: "binlog.000001:99"}, Ahead),
-        (7, {7: "binlog.000001:4"}, Passed),
+        (7, {7: "binlog.000001:4"}, AllExpected),
     ):
         assert isinstance(judge_changelog(seen, 0, "ledger", positions, pruned), found)
     assert isinstance(judge_changelog(seen, 0, "another", {}, 8), Ahead)
@@ -274,7 +274,7 @@ def try_operation(stand: Stand, name: str, *, idle: bool) -> None:
     """Somebody did it since the last run; the table comes back whole."""
     stand.sql(BY_SPARK[name])
     version = stand.mirrors.version("shop/shop/t")
-    (told,) = astray(stand.work())
+    (told,) = changed_mirrors(stand.work())
     assert f"version {version}" in told.why
     if not idle:
         stand.write()
@@ -284,7 +284,7 @@ def try_operation(stand: Stand, name: str, *, idle: bool) -> None:
     assert "lockstep reload shop.t --reason" in (state.hint or "")
     stand.resume()
     assert stand.run().complete
-    assert astray(stand.work()) == []
+    assert changed_mirrors(stand.work()) == []
     stand.require_same()
 
 
@@ -292,7 +292,7 @@ def test_a_mirror_that_somebody_wrote_to_is_quarantined(stand: Stand) -> None:
     """Also where nothing of the table changed since; and what leaves it as it was is none of
     our business."""
     stand.sql("optimize {t}")
-    assert astray(stand.work()) == []
+    assert changed_mirrors(stand.work()) == []
     try_operation(stand, "INSERT", idle=True)
 
 
@@ -300,7 +300,7 @@ def test_a_mirror_that_somebody_wrote_to_is_quarantined(stand: Stand) -> None:
 def test_what_leaves_a_mirror_as_it_was(stand: Stand) -> None:
     for statement in LEFT_AS_IT_WAS:
         stand.sql(statement)
-    assert astray(stand.work()) == []
+    assert changed_mirrors(stand.work()) == []
     stand.write()
     assert stand.run().complete
     stand.require_same()

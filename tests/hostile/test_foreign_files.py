@@ -43,17 +43,17 @@ from tests.chance import by_chance
 from tests.fix_ledger import LedgerOfTest
 from tests.hostile.test_foreign_commits import delta_as_it_comes
 from tests.outside import (
-    Asked,
+    OrderRequest,
     ReplayReport,
     Workplace,
-    agree,
-    astray,
     capture,
-    foresee,
+    changed_mirrors,
+    correct_changelogs,
+    delete_changes,
     give_order,
-    let_go,
     moved_changelogs,
     plan_changes,
+    plan_recovery,
     publish,
     recover,
     replay,
@@ -179,7 +179,7 @@ class Source:
 
     def order(self, kind: OrderKind) -> None:
         with self.follower.leased() as lease:
-            asked = Asked(TABLE, "somebody", "a trial")
+            asked = OrderRequest(TABLE, "somebody", "a trial")
             give_order(self.work(), lease, kind, asked, lambda _: None)
 
     def come_back(self) -> None:
@@ -194,16 +194,16 @@ class Source:
         self.clock.now += timedelta(hours=3)
         self.run()
         work = self.work()
-        let_go(work, plan_changes(work, timedelta(hours=2), timedelta(hours=1)), "test")
+        delete_changes(work, plan_changes(work, timedelta(hours=2), timedelta(hours=1)), "test")
 
     def undo(self, batch: int, *, known: bool = False) -> None:
         """Unless a table would have to be read from the source. `known`: the ledger sets right what
         it can before it is moved away, as `lockstep undo` has it do."""
-        if foresee(self.work(), batch).reloads:
+        if plan_recovery(self.work(), batch).reloads:
             return
         if known:
             with self.follower.leased() as lease:
-                assert all(one.left is None for one in agree(self.work(), lease))
+                assert all(one.left is None for one in correct_changelogs(self.work(), lease))
         self.follower.lose_ledger()
         with self.follower.leased() as lease:
             recover(self.work(), lease, author="somebody", behind=batch)
@@ -264,7 +264,7 @@ class Source:
         state = self.state()
         said = [] if state.complete else [state.reason or ""]
         work = self.work()
-        return [*said, *(one.why for one in (*astray(work), *moved_changelogs(work)))]
+        return [*said, *(one.why for one in (*changed_mirrors(work), *moved_changelogs(work)))]
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tests.hostile.histories import History, Made
 from tests.hostile.test_restored import DRAWN, require_equal
 from tests.mysql.logged import head
 from tests.mysql.reading import server
-from tests.outside import Case, RecoveryOutcome, foresee, recover
+from tests.outside import Case, RecoveryOutcome, plan_recovery, recover
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, mortal
@@ -32,7 +32,7 @@ def without_ledger(history: History, moment: int) -> Follower:
 
 
 def recovered(follower: Follower, behind: int | None = None) -> RecoveryOutcome:
-    foreseen = foresee(follower.work(), behind)
+    foreseen = plan_recovery(follower.work(), behind)
     with follower.leased() as lease:
         done = recover(follower.work(), lease, author="somebody", behind=behind)
     assert done == foreseen, "what was shown is what was done"
@@ -78,7 +78,7 @@ def test_from_moments_of_a_real_server(real: History, drawn: int | None) -> None
 
 def undone(follower: Follower, behind: int) -> RecoveryOutcome:
     """Shown with the ledger that holds the source, and done with a new one."""
-    shown = foresee(follower.work(), behind)
+    shown = plan_recovery(follower.work(), behind)
     assert shown.case is Case.REFUSED
     follower.lose_ledger()
     done = recovered(follower, behind)
@@ -174,7 +174,7 @@ def test_back_behind_every_batch(history: History) -> None:
         with pytest.raises(
             VersionSetUnknown, match=f"where batch {batch} ended: it has batches 2 to"
         ):
-            foresee(history.together(-1, -1).work(), batch)
+            plan_recovery(history.together(-1, -1).work(), batch)
 
 
 # -- what is missing --------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def test_a_log_that_ends_too_late_names_all_tables(history: History) -> None:
     follower = without_ledger(history, -1)
     before = dict(follower.lake.tables)
     with pytest.raises(PositionPurged, match=r"read from the source: shop\.t") as caught:
-        foresee(follower.work())
+        plan_recovery(follower.work())
     assert "lockstep recover --start-over --source shop" in caught.value.hint
     assert follower.lake.tables == before
 
@@ -237,7 +237,7 @@ def test_a_ledger_that_holds_the_source_is_not_made_anew(history: History) -> No
     follower = history.together(-1, -1)
     assert recovered(follower) == RecoveryOutcome(Case.AGREE)
     with pytest.raises(ForeignCommit, match="holds shop already"):
-        foresee(follower.work(), start_over=True)
+        plan_recovery(follower.work(), start_over=True)
     with follower.leased() as lease, pytest.raises(ForeignCommit, match="holds shop already"):
         recover(follower.work(), lease, author="somebody", behind=2)
 
@@ -303,4 +303,4 @@ def test_a_log_that_was_rewritten_is_refused(history: History) -> None:
         number += 1
     follower = without_ledger(history, -1)
     with pytest.raises(PositionPurged, match="reaches no batch"):
-        foresee(follower.work())
+        plan_recovery(follower.work())

@@ -18,7 +18,7 @@ from pipeline.decisions import RecordedDecision
 from pipeline.errors import ForeignCommit
 from tests.chance import by_chance
 from tests.hostile.histories import History, changelog, go_on, lake_of, misread, recorded, replayed
-from tests.outside import KIND, disagreement, foresee, recover
+from tests.outside import KIND, disagreement, plan_recovery, recover
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import interrupted
 
@@ -195,7 +195,7 @@ def test_a_new_ledger_that_starts_over_begins_anew(history: History) -> None:
     follower = of_another(history)
     before = follower.mirror(f"{history.source.name}.t")
     refusal(follower)
-    before_it = foresee(follower.work(), start_over=True)
+    before_it = plan_recovery(follower.work(), start_over=True)
     with follower.leased() as lease:
         done = recover(
             follower.work(), lease, author="somebody", reason="it is gone", start_over=True

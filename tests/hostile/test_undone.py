@@ -36,7 +36,7 @@ from tests.hostile.histories import brought_together, go_on, lake_of, replayed
 from tests.hostile.test_recovered import recovered, undone
 from tests.mysql.logged import head
 from tests.mysql.reading import server
-from tests.outside import Workplace, capture, foresee, merge, publish, recover
+from tests.outside import Workplace, capture, merge, plan_recovery, publish, recover
 from tests.positions.follower import SOURCE, Follower, KeptLedger
 from tests.twins.lake import MemoryCommit, MemoryLake
 
@@ -584,7 +584,7 @@ class Chaos:
             return
         behind = self.random.choice(batches).id
         try:
-            foresee(self.follower.work(), behind)
+            plan_recovery(self.follower.work(), behind)
         except LockstepError as error:
             print(error)
             return

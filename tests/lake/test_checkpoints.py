@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from pipeline.upkeep.decide import Pile
+from pipeline.upkeep.decide import FileTotal
 from resources.lake.upkeep import thin_log
 
 COMMITS, EVERY = 24, 3
@@ -19,7 +19,7 @@ def test_old_checkpoints_go_and_versions_stay(tmp_path: Path) -> None:
     """Those of the last day stay, as do the first of each day and the two newest; where there is
     no table, there is nothing to do."""
     now = datetime.now(UTC)
-    assert thin_log(tmp_path / "none", now, delete=True) == Pile()
+    assert thin_log(tmp_path / "none", now, delete=True) == FileTotal()
     table = tmp_path / "t"
     for number in range(COMMITS):
         write_deltalake(table, pa.table({"id": [number]}), mode="append")
@@ -34,7 +34,7 @@ def test_old_checkpoints_go_and_versions_stay(tmp_path: Path) -> None:
     told = thin_log(table, now, delete=False)
     assert sorted((table / "_delta_log").glob("*.checkpoint.parquet")) == checkpoints
     assert thin_log(table, now, delete=True) == told
-    assert thin_log(table, now, delete=True) == Pile()
+    assert thin_log(table, now, delete=True) == FileTotal()
     left = sorted((table / "_delta_log").glob("*.checkpoint.parquet"))
     assert left == [checkpoints[0], *checkpoints[-2:]]
     assert told.files == len(checkpoints) - len(left)

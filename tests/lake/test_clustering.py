@@ -27,7 +27,7 @@ from pipeline.ports.mirror_writes import (
     Replace,
     SetProperties,
 )
-from pipeline.upkeep.decide import Pile, StepKind, UpkeepStep
+from pipeline.upkeep.decide import FileTotal, StepKind, UpkeepStep
 from resources.lake.clustering import clustering_of
 from resources.lake.delta_log import commits_back
 from resources.lake.session import SparkProcess
@@ -150,7 +150,7 @@ def test_who_reads_a_clustered_mirror(
     upkeep = SparkUpkeep(lake.folder, spark=spark, keep=timedelta(days=7))
     above = lake.mirrors.version(MIRROR)
     assert above is not None
-    step = UpkeepStep(StepKind.COMPACT, Pile(2, 2000), "small files", 1 << 20)
+    step = UpkeepStep(StepKind.COMPACT, FileTotal(2, 2000), "small files", 1 << 20)
     assert upkeep.carry_out(MIRROR, step, "kept", above) == above + 1
     newest = next(iter(commits_back(path)))
     assert newest.operation == "OPTIMIZE" and len(newest.adds) == 1

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.ports.mirror_writes import Count, PartColumn, Recount, StagedFiles
+from pipeline.ports.mirror_writes import CountedMerge, CountedReplace, PartColumn, StagedFiles
 from pipeline.ports.mirrors import Mirrors
 from tests.lake.conftest import Lake
 from tests.lake.made import a_target, changes, own_part
@@ -32,10 +32,12 @@ def images(*given: tuple[str, tuple[Any, ...]]) -> pa.Table:
     return table.set_column(0, table.schema.field(0), pa.array([kind for kind, _ in given]))
 
 
-def a_count(mirrors: Mirrors, number: int, table: pa.Table, *, turned: bool = False) -> Count:
+def a_count(
+    mirrors: Mirrors, number: int, table: pa.Table, *, turned: bool = False
+) -> CountedMerge:
     schema = pa.schema([*reversed(SCHEMA)]) if turned else SCHEMA
     part = own_part((mirrors.stage("images", table),), schema)
-    return Count(a_target(number, schema), (part,))
+    return CountedMerge(a_target(number, schema), (part,))
 
 
 def counted(mirrors: Mirrors) -> Counter[str]:
@@ -86,5 +88,7 @@ def test_an_exact_snapshot_is_counted_on(lake: Lake) -> None:
     own = tuple(PartColumn(field.name, field.type) for field in SCHEMA)
     behind = images(("delete", rows[0]), ("delete", rows[3]), ("insert", rows[2]))
     read = (StagedFiles((lake.mirrors.stage("read", table),), own),)
-    lake.mirrors.write(Recount(a_target(1, SCHEMA), a_count(lake.mirrors, 1, behind).parts, read))
+    lake.mirrors.write(
+        CountedReplace(a_target(1, SCHEMA), a_count(lake.mirrors, 1, behind).parts, read)
+    )
     assert counted(lake.mirrors) == Counter(map(repr, [rows[0], rows[2], rows[2]]))

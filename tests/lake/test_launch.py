@@ -12,7 +12,7 @@ import pytest
 
 from resources.adapters import Adapters
 from resources.lake.jars import S3, class_path, jars_folder
-from resources.lake.java import archive_path, java_or_refuse
+from resources.lake.java import archive_path, require_java
 from resources.lake.launch import settle_environment, spark_home
 from resources.lake.log_store import log_store_jar
 from resources.lake.session import SparkProcess
@@ -26,7 +26,7 @@ def test_java_uses_the_archive_of_classes_whatever_the_lake_is(spark: SparkProce
     jars = (*class_path(folder), log_store_jar())
     java: Any = spark.session().sparkContext._gateway
     maps = Path(f"/proc/{java.proc.pid}/maps").read_text()
-    assert str(archive_path(folder, jars, java_or_refuse(os.environ))) in maps
+    assert str(archive_path(folder, jars, require_java(os.environ))) in maps
     paths = getattr(java.jvm, "java.lang.System").getProperty("java.class.path").split(":")
     assert paths[: len(jars)] == [str(jar) for jar in jars]
     assert paths[-len(class_path(folder, S3)) :] == [str(jar) for jar in class_path(folder, S3)]

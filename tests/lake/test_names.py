@@ -22,14 +22,14 @@ from pipeline.policies import Deletes, Readers
 from pipeline.ports.mirror_writes import (
     AddColumns,
     Append,
-    Count,
+    CountedMerge,
+    CountedReplace,
     Fill,
     FoldedChanges,
     Merge,
     MirrorStep,
     MirrorTarget,
     PartColumn,
-    Recount,
     RenameColumn,
     Replace,
     Rewrite,
@@ -163,9 +163,9 @@ def test_a_table_without_a_key(odd: Odd) -> None:
     first = odd.images(*(("insert", odd.row(number)) for number in (0, 1, 2, 3, 3)))
     mirrors.write(Append(odd.target(1), (first,)))
     then = odd.images(("delete", odd.row(3)), ("insert", odd.row(0)))
-    mirrors.write(Count(odd.target(2), (then,)))
+    mirrors.write(CountedMerge(odd.target(2), (then,)))
     assert odd.rows == [odd.row(number) for number in (0, 0, 1, 2, 3)]
-    mirrors.write(Recount(odd.target(3), (odd.images(("insert", odd.row(7))),), ()))
+    mirrors.write(CountedReplace(odd.target(3), (odd.images(("insert", odd.row(7))),), ()))
     assert odd.rows == [odd.row(7)]
 
 

@@ -16,7 +16,7 @@ from pipeline.errors import (
     MirrorRefused,
     SetupIncomplete,
 )
-from resources.lake.jars import class_path, locked_jars, unsound
+from resources.lake.jars import class_path, locked_jars, missing_or_damaged
 from resources.lake.java import Java, archive_path
 from resources.lake.java_errors import JavaError, error_of
 from resources.lake.remote import refusal
@@ -144,7 +144,7 @@ def test_a_jar_with_other_content_is_not_sound(tmp_path: Path) -> None:
     """A file of the right name is not enough."""
     for jar in locked_jars():
         (tmp_path / jar.file_name).write_bytes(b"other")
-    assert unsound(tmp_path, locked_jars()) == list(locked_jars())
+    assert missing_or_damaged(tmp_path, locked_jars()) == list(locked_jars())
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import LakeUnavailable, LeaseLost
-from pipeline.ports.held import unasked
+from pipeline.ports.held import no_check
 from resources.lake.storage import remove_table
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, a_write, content
@@ -49,8 +49,8 @@ def test_what_was_cut_off_goes_with_the_next(tmp_path: Path) -> None:
     """A log that is on its way out is nobody's any more; its files go whenever."""
     folder = made(tmp_path / "people")
     (folder / "_delta_log").rename(folder / "_delta_log.removed")
-    remove_table(folder, unasked)
-    remove_table(folder, unasked)
+    remove_table(folder, no_check)
+    remove_table(folder, no_check)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -59,7 +59,7 @@ def test_a_table_that_was_made_meanwhile_stays(tmp_path: Path) -> None:
     folder = made(tmp_path / "people")
 
     def meanwhile() -> None:
-        remove_table(folder, unasked)
+        remove_table(folder, no_check)
         made(folder)
 
     remove_table(folder, meanwhile)

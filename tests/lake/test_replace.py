@@ -14,14 +14,14 @@ from pipeline.changes.layout import DELETED_AT, keep_names
 from pipeline.policies import Deletes, Truncates
 from pipeline.ports.mirror_writes import (
     Append,
-    Count,
+    CountedMerge,
+    CountedReplace,
     FoldedChanges,
     Merge,
     MirrorRows,
     MirrorTarget,
     MirrorWrite,
     PartColumn,
-    Recount,
     Replace,
     StagedFiles,
 )
@@ -182,7 +182,7 @@ def test_rows_of_another_mirror_at_a_version(lake: Lake) -> None:
     ] == [(3, 7, False), (4, 7, True), (5, 7, True), (6, 8, True)]
     copies = (MirrorRows(lake.mirrors.path(other), 1, OWN),)
     target = a_target(1, mirror="shop/shop/keyless")
-    done = lake.mirrors.write(Recount(target, (), copies))
+    done = lake.mirrors.write(CountedReplace(target, (), copies))
     found = content(lake.mirrors, "shop/shop/keyless", PEOPLE, done.delta_version)
     assert [row["id"] for row in found] == [2, 3, 4, 5]
 
@@ -216,7 +216,7 @@ def test_an_earlier_version_of_the_same_mirror(lake: Lake) -> None:
     before.write(a_write(before, 1, "append", rows[:2] + rows[:1], mirror=keyless))
     before.write(a_write(before, 2, "append", wrong, mirror=keyless))
     copies = (MirrorRows(lake.mirrors.path(keyless), 0, OWN),)
-    done = lake.mirrors.write(Recount(a_target(3, mirror=keyless), (), copies))
+    done = lake.mirrors.write(CountedReplace(a_target(3, mirror=keyless), (), copies))
     found = content(lake.mirrors, keyless, PEOPLE, done.delta_version)
     assert [row["id"] for row in found] == [1, 1, 2]
 
@@ -382,11 +382,15 @@ def test_a_mirror_made_by_a_merge_marks_its_deleted_rows(lake: Lake) -> None:
 @pytest.mark.parametrize(
     ("written_lake", "kind"),
     [
-        *((lake, kind) for lake in ("memory", "disk") for kind in (Append, Count, Recount)),
-        ("queries", Count),
+        *(
+            (lake, kind)
+            for lake in ("memory", "disk")
+            for kind in (Append, CountedMerge, CountedReplace)
+        ),
+        ("queries", CountedMerge),
         pytest.param("queries", Append, marks=pytest.mark.soak),
-        pytest.param("queries", Recount, marks=pytest.mark.soak),
-        pytest.param("connect", Count, marks=pytest.mark.soak),
+        pytest.param("queries", CountedReplace, marks=pytest.mark.soak),
+        pytest.param("connect", CountedMerge, marks=pytest.mark.soak),
     ],
     indirect=["written_lake"],
 )

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.errors import SegmentsLost
 from pipeline.ports.changelog import Published
-from pipeline.segment import SegmentFile, revised
+from pipeline.segment import SegmentFile, with_revised_names
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, changes
 from tests.lake.test_changelog import FOLDER, ROWS, published, segment
@@ -35,7 +35,7 @@ def test_files_are_replaced_once_and_whole(lake: Lake) -> None:
     published(lake, 5, ROWS, other)
     writer = lake.segments.open(SCRATCH, batch=3, schema_version=1, schema=ROWS.schema)
     writer.write(changes(PEOPLE, [{"id": 7, "name": "new"}]))
-    files = revised(writer.close())
+    files = with_revised_names(writer.close())
     assert {file.path for file in files}.isdisjoint(lake.changelog.listed(FOLDER) or {})
     with pytest.raises(SegmentsLost):
         _revise(lake, 1, old, files)

@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 
 from pipeline.errors import ConfigurationError, JavaMissing
-from resources.lake.java import java_or_refuse
+from resources.lake.java import require_java
 from resources.lake.launch import spark_home
 from resources.lake.session import SparkProcess
 from tests.lake.strangers import require_closed
@@ -82,7 +82,7 @@ with socket.create_server(("127.0.0.1", 0)) as server:
     print(java, client.send_command("x" * 100_000, retry=False) == ERROR, flush=True)
 sys.stdin.read()
 """
-    home = java_or_refuse(os.environ).program.resolve().parents[1]
+    home = require_java(os.environ).program.resolve().parents[1]
     programs = tmp_path / "tmp" / "programs"
     programs.mkdir(parents=True)
     for name in ("bash", "dirname"):
@@ -256,18 +256,18 @@ def test_an_old_java_is_refused(tmp_path: Path, told: str, message: str) -> None
     java.write_text(f"#!/bin/sh\necho '{told}' >&2\n")
     java.chmod(0o755)
     with pytest.raises(JavaMissing, match=message) as caught:
-        java_or_refuse({"PATH": str(java.parent)})
+        require_java({"PATH": str(java.parent)})
     assert "apt-get install openjdk-17-jre-headless" in caught.value.hint
 
 
 def test_no_java_at_all_is_refused(tmp_path: Path) -> None:
     """JAVA_HOME is believed first, and named when it is wrong."""
     with pytest.raises(JavaMissing, match="no java is on PATH"):
-        java_or_refuse({"PATH": str(tmp_path)})
+        require_java({"PATH": str(tmp_path)})
     with pytest.raises(JavaMissing, match="JAVA_HOME is"):
-        java_or_refuse({"JAVA_HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+        require_java({"JAVA_HOME": str(tmp_path), "PATH": os.environ["PATH"]})
 
 
 def test_a_newer_java_is_found() -> None:
     """The one these tests run on."""
-    assert java_or_refuse(os.environ).major >= 17
+    assert require_java(os.environ).major >= 17

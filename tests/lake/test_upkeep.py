@@ -13,7 +13,7 @@ from pipeline.errors import CommitConflict
 from pipeline.foreign_commits import foreign
 from pipeline.lake_commit import stamp
 from pipeline.ports.mirror_writes import SetProperties
-from pipeline.upkeep.decide import Pile, StepKind, UpkeepPolicy, decide
+from pipeline.upkeep.decide import FileTotal, StepKind, UpkeepPolicy, decide
 from resources.lake.session import SparkProcess
 from resources.lake.upkeep import SparkUpkeep
 from tests.fix_objects import ObjectStore
@@ -63,8 +63,8 @@ def test_deleted_rows_go_from_the_files(
     assert unneeded.files == len(written) - len(found.sizes) > 0
     deleted = at_once.vacuum(MIRROR)
     assert (deleted.files >= unneeded.files, deleted.bytes >= unneeded.bytes) == (True, True)
-    assert at_once.files(MIRROR).unneeded == Pile()
+    assert at_once.files(MIRROR).unneeded == FileTotal()
     promised_longer = SparkUpkeep(place, spark=spark, keep=timedelta(days=365)).files(MIRROR)
-    assert (promised_longer.unneeded, promised_longer.untold is None) == (Pile(), False)
+    assert (promised_longer.unneeded, promised_longer.untold is None) == (FileTotal(), False)
     left = [row for batch in mirrors.rows(MIRROR, ["id"], 4) for row in batch["id"].to_pylist()]
     assert sorted(left) == list(range(70))

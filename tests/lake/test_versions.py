@@ -14,7 +14,7 @@ from lockstep.commands.read import table_snippets
 from pipeline.errors import VersionGone
 from resources.lake.delta_log import commit_file
 from resources.lake.session import SparkProcess
-from resources.lake.versions import MirrorVersion, opened, version_frame, version_rows
+from resources.lake.versions import MirrorVersion, open_version, version_frame, version_rows
 
 AGED = {"delta.deletedFileRetentionDuration": "interval 1 seconds"}
 
@@ -47,7 +47,7 @@ def test_a_version_is_read(table: Path) -> None:
 
 def test_another_table_in_the_folder_is_not_read(table: Path) -> None:
     with pytest.raises(VersionGone, match="another table"):
-        opened(at(table, 0, "a5c1"))
+        open_version(at(table, 0, "a5c1"))
 
 
 def test_a_version_whose_log_is_gone_is_not_read(table: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_version_whose_log_is_gone_is_not_read(table: Path) -> None:
     commit_file(table, 0).unlink()
     for version, path in ((0, table), (7, table), (0, table / "none")):
         with pytest.raises(VersionGone) as caught:
-            opened(at(path, version, None))
+            open_version(at(path, version, None))
         assert "lockstep versions --list" in caught.value.hint
     assert version_rows(at(table, 1, None)).to_pylist() == [{"id": 2}]
 
@@ -66,7 +66,7 @@ def test_a_version_whose_files_are_gone_is_not_read(table: Path, spark: SparkPro
     (file,) = pa.table(DeltaTable(table, version=0).get_add_actions())["path"].to_pylist()
     (table / file).unlink()
     for read in (
-        lambda: opened(at(table, 0, None)),
+        lambda: open_version(at(table, 0, None)),
         lambda: version_rows(at(table, 0, None)),
         lambda: version_frame(spark.session(), at(table, 0, None)),
     ):
@@ -102,4 +102,4 @@ def test_a_version_that_was_made_a_second_time_is_not_read(tmp_path: Path) -> No
     assert version_rows(at(tmp_path, 1, None, batch=8)).to_pylist() == [{"id": 8}]
     assert version_rows(at(tmp_path, 0, None, batch=2)).to_pylist() == [{"id": 1}]
     with pytest.raises(VersionGone, match="set back"):
-        opened(at(tmp_path, 1, None, batch=2))
+        open_version(at(tmp_path, 1, None, batch=2))

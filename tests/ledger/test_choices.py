@@ -7,7 +7,7 @@ from dataclasses import replace
 from pipeline.decisions import Lease, Override
 from pipeline.gaps import Gap
 from pipeline.ports.ledger import Ledger
-from pipeline.position import Reign
+from pipeline.position import ServerPeriod
 from tests.ledger.made import (
     CONTIGUOUS,
     DECISION,
@@ -113,14 +113,14 @@ def test_the_lineage_names_each_server_in_its_turn(ledger: Ledger, lease: Lease)
     first = first_captured(ledger, lease)
     second = next_captured(ledger, lease)
     tried = elsewhere(ledger, lease, second, CONTIGUOUS, on(OTHER, position(4)))
-    assert ledger.lineage(lease.source)[-1] == Reign(OTHER, tried.id)
+    assert ledger.lineage(lease.source)[-1] == ServerPeriod(OTHER, tried.id)
     ledger.abandon(lease, tried.id, "found unfinished")
-    assert ledger.lineage(lease.source) == (Reign(SERVER, first.id),)
+    assert ledger.lineage(lease.source) == (ServerPeriod(SERVER, first.id),)
     again = elsewhere(ledger, lease, second, CONTIGUOUS, on(OTHER, position(4)))
     there = captured_elsewhere(ledger, lease, again, on(OTHER, position(300)))
     back = elsewhere(ledger, lease, there, CONTIGUOUS, position(4, number=5))
     assert ledger.lineage(lease.source) == (
-        Reign(SERVER, first.id),
-        Reign(OTHER, there.id),
-        Reign(SERVER, back.id),
+        ServerPeriod(SERVER, first.id),
+        ServerPeriod(OTHER, there.id),
+        ServerPeriod(SERVER, back.id),
     )

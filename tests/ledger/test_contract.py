@@ -12,8 +12,8 @@ from pipeline.decisions import Lease
 from pipeline.errors import Need
 from pipeline.intent import VersionSetEntry
 from pipeline.ports.ledger import Ledger, content_of
-from pipeline.position import ServerLife
-from pipeline.table_state import OrderKind, Quarantine, SnapshotPart, TableCondition
+from pipeline.position import ServerProcess
+from pipeline.table_state import OrderKind, SnapshotPart, StoppedTable, TableCondition
 from resources.postgres.session import Step
 from tests.ledger.made import (
     DECISION,
@@ -37,7 +37,7 @@ from tests.ledger.made import (
 )
 from tests.ledger.servers import Stand
 
-QUARANTINED = Quarantine(ORDERS, "a type is not supported", "exclude it", "binlog.000001:100")
+QUARANTINED = StoppedTable(ORDERS, "a type is not supported", "exclude it", "binlog.000001:100")
 
 
 def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> None:
@@ -116,7 +116,7 @@ def test_files_belong_to_their_rows_however_postgres_numbers_them(
 def test_a_capture_is_given_back_whole(ledger: Ledger, lease: Lease) -> None:
     """Segments, files, versions, states, end and witness are what was recorded."""
     batch = begun(ledger, lease)
-    recorded = replace(record(batch, STOCK, ORDERS, first=True), life=ServerLife(MOMENT, 3))
+    recorded = replace(record(batch, STOCK, ORDERS, first=True), life=ServerProcess(MOMENT, 3))
     ledger.record_capture(lease, batch.id, recorded)
     captured = newest(ledger, lease)
     assert captured.life == recorded.life

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.decisions import Lease
 from pipeline.ports.ledger import Ledger
-from pipeline.table_state import OrderKind, Quarantine
+from pipeline.table_state import OrderKind, StoppedTable
 from tests.ledger.made import (
     ORDERS,
     STOCK,
@@ -16,7 +16,7 @@ from tests.ledger.made import (
 from tests.ledger.refusals import refused
 from tests.ledger.test_orders import carried_out, resume
 
-REFUSED = Quarantine(ORDERS, "a value is refused", "mend it", "batch 1")
+REFUSED = StoppedTable(ORDERS, "a value is refused", "mend it", "batch 1")
 
 
 def test_a_table_quarantined_at_its_merge_leaves_no_intent(ledger: Ledger, lease: Lease) -> None:

@@ -14,7 +14,7 @@ from pipeline.life.rules import replayed
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates
 from pipeline.table import TableName
-from pipeline.table_state import OrderKind, Quarantine, TableCondition, TableState
+from pipeline.table_state import OrderKind, StoppedTable, TableCondition, TableState
 from resources.postgres.ledger import open_ledger
 from resources.postgres.life_events import event_of
 from tests.ledger.made import (
@@ -47,7 +47,7 @@ def _lived(ledger: Ledger, lease: Lease) -> dict[int, Coordinates]:
     made = replace(record(batch, ORDERS), orders_done=(order.id,), tables=(_dropped(STOCK),))
     ledger.record_capture(lease, batch.id, made)
     batch = following(ledger, lease)
-    aside = Quarantine(STOCK, "why", "hint", str(place(220)), place(220), Need.COLUMNS)
+    aside = StoppedTable(STOCK, "why", "hint", str(place(220)), place(220), Need.COLUMNS)
     made = replace(record(batch), tables=(_dropped(ORDERS), state(STOCK)), quarantined=(aside,))
     ledger.record_capture(lease, batch.id, made)
     ledger.abandon(lease, batch.id, "damaged")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pipeline.batch import Batch, CaptureRecord
 from pipeline.decisions import Lease
 from pipeline.errors import Need
-from pipeline.load import ChunkRows, Load, LoadBasis, LoadFollowed, LoadJoined
+from pipeline.load import ChunkRows, Load, LoadBegin, LoadFollowed, LoadJoined
 from pipeline.ports.ledger import Ledger
 from pipeline.segment import SegmentFile
 from pipeline.snapshot.bounds import Bound, Range
@@ -29,7 +29,7 @@ from tests.ledger.made import (
 )
 from tests.ledger.refusals import refused
 
-READING = LoadBasis(schema(ORDERS), "server", place(100), 1000)
+READING = LoadBegin(schema(ORDERS), "server", place(100), 1000)
 MIDDLE = Bound(("id",), ("5",))
 FIRST, SECOND = Range(None, MIDDLE), Range(MIDDLE, None)
 FILE = SegmentFile("load.parquet", 5, 1000, "0" * 64)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pipeline.decisions import Lease
 from pipeline.ports.ledger import Ledger
-from pipeline.table_state import Quarantine
+from pipeline.table_state import StoppedTable
 from tests.ledger.made import (
     ORDERS,
     begun,
@@ -20,7 +20,7 @@ from tests.ledger.made import (
 )
 from tests.ledger.refusals import refused
 
-QUARANTINED = Quarantine(ORDERS, "a type is not supported", "exclude it", "binlog.000001:100")
+QUARANTINED = StoppedTable(ORDERS, "a type is not supported", "exclude it", "binlog.000001:100")
 
 
 def test_a_batch_of_another_source(ledger: Ledger, lease: Lease) -> None:

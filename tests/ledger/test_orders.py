@@ -14,8 +14,8 @@ from pipeline.ports.ledger import Ledger
 from pipeline.table import TableName
 from pipeline.table_state import (
     OrderKind,
-    Quarantine,
     Stopped,
+    StoppedTable,
     TableCondition,
     TableOrder,
     TableState,
@@ -39,7 +39,7 @@ from tests.ledger.made import (
 from tests.ledger.refusals import refused
 from tests.ledger.servers import Stand
 
-QUARANTINED = Quarantine(
+QUARANTINED = StoppedTable(
     ORDERS, "nobody understands it", "resume it", "binlog.000001:150", place(150)
 )
 

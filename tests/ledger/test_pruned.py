@@ -24,7 +24,7 @@ from pipeline.position import SetWitness
 from pipeline.schema.history import History
 from pipeline.segment import SegmentFile, SourcePart, SourceTable
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine
+from pipeline.table_state import StoppedTable
 from pipeline.tables import TablePatterns
 from pipeline.upkeep.changes import ForgottenStep, Prunable, Pruned
 from tests.ledger.made import (
@@ -92,7 +92,7 @@ class Past:
         with self.ledger.lock(self.source, "a test", f"run-{self.runs}") as lease:
             self.random.choice(acts if self.runs > BY_GTID else (self.batch,))(lease)
             if self.runs == self.stops:
-                stopped = Quarantine(NOTES, "a defect", "report it", "where it stopped")
+                stopped = StoppedTable(NOTES, "a defect", "report it", "where it stopped")
                 self.ledger.quarantine(lease, stopped)
 
     def batch(self, lease: Lease) -> None:

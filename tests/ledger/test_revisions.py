@@ -10,7 +10,7 @@ from pipeline.decisions import Lease
 from pipeline.errors import LedgerRefused
 from pipeline.intent import REPLAY
 from pipeline.ports.ledger import Ledger, content_of
-from pipeline.segment import RevisedSegment, Revision, Revisions, revised
+from pipeline.segment import RevisedSegment, Revision, Revisions, with_revised_names
 from tests.ledger.made import ORDERS, begun_write, next_captured
 from tests.ledger.refusals import refused
 
@@ -18,7 +18,7 @@ from tests.ledger.refusals import refused
 def revision(ledger: Ledger, lease: Lease, batch: int) -> Revision:
     """Of the batch's first segment, whose files are named by another content."""
     segment = content_of(ledger, lease.source, batch).segments[0]
-    files = revised(replace(file, sha256="1" * 64) for file in segment.files)
+    files = with_revised_names(replace(file, sha256="1" * 64) for file in segment.files)
     told = RevisedSegment(batch, segment.table, segment.schema_version, files)
     return ledger.begin_revision(lease, [told])
 

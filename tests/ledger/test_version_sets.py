@@ -13,7 +13,7 @@ from pipeline.ports.ledger import Ledger
 from pipeline.table import TableName
 from pipeline.table_state import (
     OrderKind,
-    Quarantine,
+    StoppedTable,
     TableCondition,
     TableEvent,
     TableEventKind,
@@ -31,7 +31,7 @@ from tests.ledger.made import (
 )
 from tests.ledger.test_catching_up import caught_up
 
-QUARANTINED = Quarantine(STOCK, "a value", "resume it", "batch 1")
+QUARANTINED = StoppedTable(STOCK, "a value", "resume it", "batch 1")
 
 
 def settled(

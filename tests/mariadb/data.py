@@ -16,7 +16,7 @@ from pathlib import Path
 from demo.mysql_data import account
 from demo.mysql_search import Program
 from pipeline.errors import SetupIncomplete
-from resources.file_lock import alone
+from resources.file_lock import exclusive_lock
 
 # Without @auth_root_socket the second makes root@localhost with an empty password. Their
 # names begin with mysql_ up to MariaDB 10.11 and with mariadb_ from 11 on.
@@ -34,7 +34,7 @@ def prepare_mariadb_data(program: Program, data: Path, cache: Path, options: Seq
     mark = hashlib.sha256("\0".join((*program.command, program.version)).encode())
     prepared = cache / f"mariadb-data-{mark.hexdigest()[:12]}"
     cache.mkdir(parents=True, exist_ok=True)
-    with alone(prepared.with_suffix(".lock")):
+    with exclusive_lock(prepared.with_suffix(".lock")):
         if not prepared.exists():
             _bootstrap(program, prepared)
     # What was copied half is not taken for a data folder by the next start.

@@ -55,7 +55,7 @@ def logged(
     for buffer, run in runs(server(stand), start, wants=lambda name: name.database == database):
         for block in run.blocks:
             for number, _, part in by_map(block):
-                known = buffer.maps.known[number]
+                known = buffer.maps.maps[number]
                 table = tables.setdefault(known.table, Logged())
                 try:
                     if number not in decoders:

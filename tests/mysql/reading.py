@@ -80,7 +80,7 @@ def _read(buffer: TransactionBuffer, group: TransactionGroup) -> Iterator[Read]:
     tables: dict[int, list[TableName]] = {}
     for block in group.blocks:
         for event in block.events.tolist():
-            table = buffer.maps.known[event[columns.MAP]].table
+            table = buffer.maps.maps[event[columns.MAP]].table
             tables.setdefault(event[columns.TRANSACTION], []).append(table)
     for number, row in enumerate(group.transactions):
         file = group.files[row[columns.FILE]]
@@ -97,7 +97,7 @@ def table_maps(source: MySqlServer, start: Coordinates, table: TableName) -> lis
     """Each distinct TABLE_MAP of the table, in order."""
     found: list[TableMap] = []
     for buffer, _ in runs(source, start):
-        found = [known for known in buffer.maps.known if known.table == table]
+        found = [known for known in buffer.maps.maps if known.table == table]
     return found
 
 
@@ -116,7 +116,7 @@ def images(
         for block in run.blocks:
             for number, _, part in by_map(block):
                 if number not in decoders:
-                    mapped = buffer.maps.known[number]
+                    mapped = buffer.maps.maps[number]
                     made, layouts = structure(mapped), read_layouts(mapped)
                     decoders[number] = made, TableDecoder(made, layouts, arrow_schema(made))
                 made, decoder = decoders[number]

@@ -54,7 +54,7 @@ def decoded(buffer: TransactionBuffer, group: TransactionGroup) -> Iterator[Chan
     """The row images of a run, of each block by table map."""
     for block in group.blocks:
         for number, _, part in by_map(block):
-            known = buffer.maps.known[number]
+            known = buffer.maps.maps[number]
             structure = read_structure(known)
             layouts = read_layouts(known)
             for found in TableDecoder(structure, layouts, arrow_schema(structure)).decode(part):

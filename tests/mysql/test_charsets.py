@@ -17,7 +17,7 @@ from pymysql.cursors import Cursor
 
 from pipeline.binlog.text.charset_tables import SINGLE_BYTE
 from pipeline.binlog.text.charsets import CHARACTER_SETS, single_byte, text_decoder
-from pipeline.binlog.text.twins import has_twins, twins
+from pipeline.binlog.text.twins import is_ambiguous, twins
 from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
 
@@ -214,7 +214,7 @@ def _alike(charset: str, code: bytes, answers: set[str]) -> bool:
 def test_the_own_code_of_every_character(servers: list[Asked]) -> None:
     """Where several codes mean one character, its own is the one that the server chooses; so a
     key's value comes back if the server's own conversion brings it back."""
-    for charset in (one for one in sorted(CHARACTER_SETS) if has_twins(one)):
+    for charset in (one for one in sorted(CHARACTER_SETS) if is_ambiguous(one)):
         others = twins(charset)
         characters = sorted({text_decoder(charset)(code) for code in others})
         own = [code for asked in servers for code in _own_codes(asked, charset, characters)]

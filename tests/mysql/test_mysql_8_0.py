@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.runs.begin import look
+from pipeline.runs.begin import foresee_start
 from pipeline.runs.capturing.initial_schemas import structures_at
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.comparing.verify_schema import verify_schema
@@ -177,7 +177,7 @@ def test_places_are_of_one_server(shop: Shop) -> None:
     shop.do(*HIDING)
     shop.run()
     work, table = shop.follower.work(), TableName(shop.database, "t")
-    proposal = look(work, work.ledger.cursors(SOURCE).captured, None)
+    proposal = foresee_start(work, work.ledger.cursors(SOURCE).captured, None)
     assert proposal.run_start is not None
     elsewhere = replace(proposal.run_start.start, server_uuid="another")
     places = []

@@ -107,7 +107,7 @@ def _read(stand: MySqlStand, start: Coordinates, database: str, **options: Any) 
         read.gtids += [gtid_text(row, run.sources) for row in run.transactions]
         for block in run.blocks:
             for number, which, part in by_map(block):
-                known = buffer.maps.known[number]
+                known = buffer.maps.maps[number]
                 if number not in decoders:
                     structure = read_structure(known)
                     layouts = read_layouts(known)

@@ -67,7 +67,7 @@ def complete(mysql: MySqlStand, start: Coordinates) -> bool:
     for buffer, run in runs(server(mysql), start):
         for block in run.blocks:
             for number, _, part in by_map(block):
-                mapped = buffer.maps.known[number]
+                mapped = buffer.maps.maps[number]
                 structure = read_structure(mapped)
                 decoder = TableDecoder(structure, read_layouts(mapped), arrow_schema(structure))
                 list(decoder.decode(part))

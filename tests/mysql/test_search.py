@@ -15,7 +15,7 @@ from pipeline.binlog.search.file_heads import find_file_before, read_file_head
 from pipeline.binlog.search.moments import find_moment, find_moment_in_file
 from pipeline.binlog.search.places import find_boundary, find_end_of
 from pipeline.binlog.stream.commit_times import latest_commit_times
-from pipeline.binlog.stream.control import moment
+from pipeline.binlog.stream.control import to_datetime
 from pipeline.binlog.stream.ring import BEGIN_OFFSET, FILE
 from pipeline.errors import NotAnEventBoundary
 from pipeline.gtid import GtidSet
@@ -230,7 +230,9 @@ def test_any_moment_has_the_fewest_transactions_on_its_wrong_side(
     commits = every_commit(stand, start)
     created = read_file_head(source, start.file).created
     now = datetime.now(UTC) + timedelta(seconds=2)
-    asked = [created] + [moment(time + more) for time, _ in commits[::7] for more in (-1, 0, 1)]
+    asked = [created] + [
+        to_datetime(time + more) for time, _ in commits[::7] for more in (-1, 0, 1)
+    ]
     for wanted in (at for at in asked if created <= at <= now):
         least = (wanted - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
         found = find_moment(source, binlogs, end_of_log, wanted, now)
@@ -262,7 +264,7 @@ def test_a_moment_in_several_files_reads_two_of_them(mysql: MySqlStand, database
     commits = every_commit(mysql, Coordinates(first, 4))
     in_third = [commit for commit in commits if commit[1].file.number == first.number + 2]
     counted = CountedDumps(server(mysql))
-    wanted = moment(in_third[6][0])
+    wanted = to_datetime(in_third[6][0])
     found = find_moment(counted, binlogs, end_of_log, wanted, datetime.now(UTC))
     assert found.at == in_third[6][1]
     buffers = len(counted.dumps) << 20

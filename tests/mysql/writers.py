@@ -110,7 +110,7 @@ def states(stand: MySqlStand, start: Coordinates, table: TableName) -> dict[Coor
         for block in run.blocks:
             for number, _, part in by_map(block):
                 if number not in decoders:
-                    mapped = buffer.maps.known[number]
+                    mapped = buffer.maps.maps[number]
                     structure, layouts = read_structure(mapped), read_layouts(mapped)
                     decoders[number] = TableDecoder(structure, layouts, arrow_schema(structure))
                 for images in decoders[number].decode(part):

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any, Final, cast
 
 from pipeline.batch import TableContent
-from pipeline.changes.merging import FromChangelog
+from pipeline.changes.merging import ChangelogOrigin
 from pipeline.errors import Need
 from pipeline.intent import MirrorVersion
 from pipeline.load import Load
@@ -18,13 +18,13 @@ from pipeline.supply.past import Past
 from pipeline.supply.plan import (
     RULES,
     ColumnsRead,
+    FromChangelog,
     FromLog,
     FromPast,
     Have,
     LogSpan,
     NewColumns,
     Plan,
-    Rewritten,
     RowsRead,
     Standing,
     Supply,
@@ -38,15 +38,15 @@ from tests.pages.made import MadePart, row
 SUPPLIES: Final[dict[type[Supply], str]] = {
     FromPast: "log before it was followed",
     FromLog: "log",
-    Rewritten: "changelog, or version of its mirror and changelog",
+    FromChangelog: "changelog, or version of its mirror and changelog",
     ColumnsRead: "MySQL (columns)",
     RowsRead: "MySQL",
 }
 
 TABLE: Final = TableName("shop", "orders")
 LOG: Final = LogSpan(cast("Any", None), cast("Any", None), None, Coordinates.parse("a.000001:4"))
-CHANGELOG: Final = FromChangelog((TableContent(7),), 1)
-BASED: Final = FromChangelog(
+CHANGELOG: Final = ChangelogOrigin((TableContent(7),), 1)
+BASED: Final = ChangelogOrigin(
     (TableContent(9),), 2, MirrorVersion(3, TABLE, "shop/shop/orders", 5, 8)
 )
 COLUMNS: Final = NewColumns(3, ("note",))
@@ -59,8 +59,8 @@ class Reached:
     """How far each supply reaches, told beforehand (`pipeline.supply.plan.Reach`)."""
 
     log: LogSpan | str | None = None
-    changelog: FromChangelog | str = "it has a gap"
-    earlier_version: FromChangelog | str = "no version is left"
+    changelog: ChangelogOrigin | str = "it has a gap"
+    earlier_version: ChangelogOrigin | str = "no version is left"
     goes_on: bool = True
     columns: NewColumns | str = COLUMNS
     past: Past | str = "it is purged"
@@ -75,8 +75,8 @@ def every_case() -> Iterator[tuple[Have, Want, Reached]]:
     ]
     wants = [Want(rewrite, supplier) for rewrite in (False, True) for supplier in (None, *Supplier)]
     logs: tuple[LogSpan | str | None, ...] = (None, LOG, "purged")
-    changelogs: tuple[FromChangelog | str, ...] = (CHANGELOG, "a gap")
-    earlier: tuple[FromChangelog | str, ...] = (BASED, "no version is left")
+    changelogs: tuple[ChangelogOrigin | str, ...] = (CHANGELOG, "a gap")
+    earlier: tuple[ChangelogOrigin | str, ...] = (BASED, "no version is left")
     columns: tuple[NewColumns | str, ...] = (COLUMNS, "more")
     pasts: tuple[Past | str, ...] = (PAST, replace(PAST, whole=True), "purged")
     every = product(logs, changelogs, earlier, (True, False), columns, pasts)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pipeline.binlog.stream.framing import EventType
-from pipeline.binlog.stream.gtid_sets import encoded
+from pipeline.binlog.stream.gtid_sets import encode_gtid_set
 from pipeline.errors import PositionPurged
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import BinlogSize, Received
@@ -32,7 +32,7 @@ def file_of(created: int, before: str = "") -> Log:
     log = Log()
     log.offset, log.packets = 4, []
     log.add(EventType.FORMAT_DESCRIPTION, format_description(), timestamp=created)
-    log.add(EventType.PREVIOUS_GTIDS, encoded(GtidSet.parse(before)), timestamp=created)
+    log.add(EventType.PREVIOUS_GTIDS, encode_gtid_set(GtidSet.parse(before)), timestamp=created)
     return log
 
 

@@ -16,10 +16,10 @@ from pipeline.binlog.stream.framing import EventType
 from pipeline.policies import LakePolicies
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.segment_builder import Segmenter
-from pipeline.runs.capturing.table_changes import Rules
-from pipeline.schema.tracker import HeldStructures, SchemaTracker
+from pipeline.runs.capturing.table_changes import CaptureRules
+from pipeline.schema.tracker import SchemaTracker, StructuresInMemory
 from pipeline.segment import Segment
-from pipeline.table_state import Quarantine
+from pipeline.table_state import StoppedTable
 from tests.pipeline.buffered import a_buffer
 from tests.pipeline.made import Log, gtid, query, received, rows, table_map
 from tests.twins.lake import MemoryLake
@@ -51,7 +51,7 @@ class Captured:
 
     tables: dict[str, pa.Table]
     segments: dict[str, Segment]
-    quarantined: list[Quarantine]
+    quarantined: list[StoppedTable]
     changes: int
 
 
@@ -59,11 +59,11 @@ def captured(log: Log, *, ring_bytes: int = 1 << 20) -> Captured:
     lake = MemoryLake()
     store = MemorySegments(lake)
     tables = CapturedTables(store, source="shop", batch=3, base=100, states={})
-    quarantined: list[Quarantine] = []
+    quarantined: list[StoppedTable] = []
     segmenter = Segmenter(
         tables,
-        SchemaTracker(HeldStructures()),
-        Rules(lambda: NOW, lambda _: True, lambda _: LakePolicies(), quarantined.append),
+        SchemaTracker(StructuresInMemory()),
+        CaptureRules(lambda: NOW, lambda _: True, lambda _: LakePolicies(), quarantined.append),
     )
     buffer = a_buffer(wants=segmenter.wanted, ring_bytes=ring_bytes, group_bytes=1 << 9)
     segmenter.follow(buffer)

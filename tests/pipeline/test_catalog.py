@@ -12,14 +12,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline.catalog.values import Entry, EntryName, Found, place
+from pipeline.catalog.values import CatalogEntry, Entry, EntryName, place
 from pipeline.errors import CatalogRefused, CatalogUnavailable
 from pipeline.mirror_names import Into, MirrorNames
 from pipeline.policies import LakePolicies
 from pipeline.ports.catalog import Registry
 from pipeline.position import Coordinates, LogFile
 from pipeline.runs.context import Unwatched, Workplace
-from pipeline.runs.registering.register import CatalogReport, Deed, differences, register
+from pipeline.runs.registering.register import CatalogReport, CatalogStep, differences, register
 from pipeline.schema.history import SchemaStatement
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableState
@@ -66,7 +66,7 @@ class Fallible(MemoryCatalog):
     def drop(self, name: EntryName) -> None:
         self._failing(lambda: MemoryCatalog.drop(self, name))
 
-    def find(self, name: EntryName) -> Found | None:
+    def find(self, name: EntryName) -> CatalogEntry | None:
         self._failing(lambda: None)
         return MemoryCatalog.find(self, name)
 
@@ -272,7 +272,7 @@ def test_a_person_takes_over_what_points_at_a_mirror(marks: bool) -> None:
     source.catalog.add(replace(by_hand, name=EntryName("shop", "b"), location="s3a://x/b"))
     assert [one.name.table for one in source.run().left] == ["a", "b"]
     report = source.run(every=True)
-    assert [(one.deed, one.name.table) for one in report.done] == [(Deed.CHANGED, "a")]
+    assert [(one.deed, one.name.table) for one in report.done] == [(CatalogStep.CHANGED, "a")]
     assert [one.name.table for one in report.left] == ["b"]
 
 
@@ -290,7 +290,7 @@ def test_a_ledger_made_anew_finds_its_entries(marks: bool) -> None:
     report = source.run(every=not marks)
     assert (report.left, report.fine) == ((), 1 if marks else 0)
     source.happen("drop", "a")
-    assert [one.deed for one in source.run().done] == [Deed.DROPPED]
+    assert [one.deed for one in source.run().done] == [CatalogStep.DROPPED]
 
 
 def test_an_entry_has_the_name_of_the_mirror() -> None:
@@ -300,7 +300,7 @@ def test_an_entry_has_the_name_of_the_mirror() -> None:
     source.run()
     rule = TablePatterns(("shop.a",)), Into.parse("crm.{database}_{table}")
     source.mirrors = MirrorNames(SOURCE, (rule,))
-    assert [one.deed for one in source.run().done] == [Deed.RENAMED]
+    assert [one.deed for one in source.run().done] == [CatalogStep.RENAMED]
     assert source.shown().keys() == {EntryName("crm", "shop_a")}
 
 

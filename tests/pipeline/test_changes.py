@@ -30,9 +30,9 @@ from pipeline.schema.column_names import (
     READER_COLUMNS,
     escaped,
     folded,
-    hidden,
     is_refused,
-    shown,
+    mirror_name,
+    source_name,
     unescaped,
 )
 from pipeline.schema.types import arrow_schema
@@ -168,8 +168,8 @@ def test_a_changelog_has_each_column_under_a_name_that_delta_takes(names: list[s
     columns = list({folded(name): name for name in names}.values())
     spelled = list(map(escaped, columns))
     assert list(map(unescaped, spelled)) == columns
-    assert [shown(hidden(name)) for name in columns] == columns
-    for names in (changelog_names(columns), list(map(hidden, columns))):
+    assert [source_name(mirror_name(name)) for name in columns] == columns
+    for names in (changelog_names(columns), list(map(mirror_name, columns))):
         assert len(set(map(folded, names))) == len(columns)
         assert READER_COLUMNS.isdisjoint(map(folded, names))
     assert not any(map(is_refused, changelog_names(columns)))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.batch import Xid
 from pipeline.binlog.stream.control import (
-    changes_nothing_yet,
+    is_uncommitted_alter,
     read_mariadb_gtid,
     read_query,
     read_tagged_gtid,
@@ -21,7 +21,7 @@ from pipeline.binlog.stream.control import (
     savepoint_name,
 )
 from pipeline.binlog.stream.framing import Event, EventType, read_event
-from pipeline.binlog.stream.gtid_sets import decoded, encoded
+from pipeline.binlog.stream.gtid_sets import decode_gtid_set, encode_gtid_set
 from pipeline.binlog.stream.ring import ANONYMOUS, MYSQL
 from pipeline.binlog.transactions.identity import read_identity
 from pipeline.errors import DamagedEvent
@@ -195,18 +195,18 @@ def a_set(sources: Iterable[tuple[UUID, str, list[tuple[int, int]]]]) -> GtidSet
 def test_a_set_survives_its_coding(sources: list[tuple[UUID, str, list[tuple[int, int]]]]) -> None:
     """Of many sources, with tags or without; cut anywhere it is damage."""
     one = a_set(sources)
-    body = encoded(one)
-    assert decoded(body) == one
+    body = encode_gtid_set(one)
+    assert decode_gtid_set(body) == one
     for size in range(len(body)):
         with pytest.raises(DamagedEvent):
-            decoded(body[:size])
+            decode_gtid_set(body[:size])
 
 
 def test_a_set_without_tags_is_coded_as_ever() -> None:
     """Eight bytes of count, the source, its intervals, each with its end behind it."""
     numbers = struct.pack("<QQQ", 1, 3, 8)
     expected = struct.pack("<Q", 1) + UUID(SERVER).bytes + numbers
-    assert encoded(GtidSet.parse(f"{SERVER}:3-7")) == expected
+    assert encode_gtid_set(GtidSet.parse(f"{SERVER}:3-7")) == expected
 
 
 def test_a_query_s_text_is_behind_its_status() -> None:
@@ -236,13 +236,13 @@ def test_an_alter_of_mariadb_in_two_phases(before: str, flags: str, nothing: boo
     ALTER changes the table."""
     status = bytes.fromhex(STATUS[before] + flags)
     body = struct.pack("<IIBHH", 1, 0, 4, 0, len(status)) + status + b"shop\0ALTER TABLE t ADD x"
-    assert changes_nothing_yet(event(EventType.QUERY, body)) == nothing
+    assert is_uncommitted_alter(event(EventType.QUERY, body)) == nothing
     plain = query("ALTER TABLE t ADD x INT")
-    assert not changes_nothing_yet(event(EventType.QUERY, plain))
+    assert not is_uncommitted_alter(event(EventType.QUERY, plain))
 
 
 def test_a_status_that_nobody_knows_ends_the_search() -> None:
     """What stands behind it cannot be found."""
     status = b"\xf0\x82\x02"
     body = struct.pack("<IIBHH", 1, 0, 0, 0, len(status)) + status + b"\0ALTER TABLE t ADD x"
-    assert not changes_nothing_yet(event(EventType.QUERY, body))
+    assert not is_uncommitted_alter(event(EventType.QUERY, body))

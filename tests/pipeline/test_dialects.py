@@ -45,7 +45,7 @@ def images(log: Log, *columns: Column) -> list[tuple[str, tuple[Any, ...]]]:
     while (run := buffer.get()) is not None:
         for block in run.blocks:
             for number, _, part in by_map(block):
-                layouts = read_layouts(buffer.maps.known[number])
+                layouts = read_layouts(buffer.maps.maps[number])
                 decoder = TableDecoder(structure, layouts, arrow_schema(structure))
                 for one in decoder.decode(part):
                     kinds = one.change_type.to_pylist()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.position import Coordinates, LogFile
-from pipeline.runs.capturing.table_extents import Extents
+from pipeline.runs.capturing.table_extents import PartialTables
 from pipeline.schema.evolving.effects import Created, Dropped, Effect, Renamed, Truncated
 from pipeline.table import TableName
 from pipeline.table_state import Extent
@@ -42,7 +42,7 @@ def test_what_is_whole_is_equal(
     source = {table: set(rows) for table, rows in there.items()}
     mirrors: dict[TableName, set[int]] = {table: set() for table in there}
     empty = _empty_at(there, steps, looked)
-    extents = Extents()
+    extents = PartialTables()
     extents.begin(there, at(0), empty, at(looked))
     known: dict[TableName, Extent] = {}
     for place, step in enumerate((*steps, ("run ends",))):
@@ -52,7 +52,7 @@ def test_what_is_whole_is_equal(
             partial = [one for one in known.values() if one.begins is not None]
             for table in source.keys() - {one.table for one in partial}:
                 assert mirrors[table] == source[table]
-            extents = Extents(partial)
+            extents = PartialTables(partial)
         elif (effect := _take(source, step)) is not None:
             _follow(mirrors, step)
             extents.followed([effect])
@@ -65,7 +65,7 @@ def test_what_is_whole_is_equal(
 def test_what_the_log_made_was_never_partial() -> None:
     """A swap of tables takes each one's past along."""
     a, b, c, _ = NAMES
-    extents = Extents([Extent(a, at(4))])
+    extents = PartialTables([Extent(a, at(4))])
     extents.followed(
         [Created(b, replace(SCHEMA, name=b)), Renamed(a, c, None), Renamed(b, a, None)]
     )

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pipeline.errors import Need
-from pipeline.load import Chunk, ChunkRows, FollowedFrom, Load, LoadBasis, why_void
+from pipeline.load import Chunk, ChunkRows, FollowedFrom, Load, LoadBegin, why_void
 from pipeline.position import Coordinates
 from pipeline.segment import SegmentFile
 from pipeline.snapshot.bounds import Bound, Range
@@ -18,7 +18,7 @@ from tests.ledger.made import ORDERS, place, schema, state
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 MIDDLE = Bound(("id",), ("5",))
 ORDERED = Load(1, ORDERS, "ada", "older", NOW)
-READING = replace(ORDERED, reading=LoadBasis(schema(ORDERS), "server", place(100), 20))
+READING = replace(ORDERED, reading=LoadBegin(schema(ORDERS), "server", place(100), 20))
 FOLLOWED = replace(READING, followed=FollowedFrom(3, 30, 1))
 LOADING = replace(state(ORDERS), need=Need.ROWS)
 

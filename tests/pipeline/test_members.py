@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.ring import ANONYMOUS, MARIADB, MYSQL, TAGGED, Integers
-from pipeline.binlog.transactions.identity import GtidsRead, gtid_set, gtid_text, members
+from pipeline.binlog.transactions.identity import GtidCollector, gtid_set, gtid_text, members
 from pipeline.errors import DamagedEvent
 from pipeline.gtid import GtidSet
 
@@ -95,7 +95,7 @@ def test_the_set_of_an_index_is_the_union_of_its_gtids(flavour: str) -> None:
         texts = [text for row in transactions if (text := gtid_text(row, SOURCES))]
         expected = GtidSet.parse(",".join(texts))
         assert gtid_set(transactions, SOURCES) == expected
-        read = GtidsRead()
+        read = GtidCollector()
         for part in np.array_split(transactions, 3):
             read.add(part, list(SOURCES) if generator.randint(0, 1) else SOURCES)
         assert read.set() == expected
@@ -110,7 +110,7 @@ def test_a_number_that_no_server_gives_is_damage() -> None:
 @pytest.mark.parametrize("together", [True, False])
 def test_gtids_of_two_kinds_are_no_log(together: bool) -> None:
     """MySQL's and MariaDB's, read at once or one after the other."""
-    read = GtidsRead()
+    read = GtidCollector()
     read.add(index(mysql(UUIDS[0], 1)), [])
     if not together:
         read.set()

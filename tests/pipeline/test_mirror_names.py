@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.changes.layout import free_place, lies_at, mirror_path, no_place
+from pipeline.changes.layout import free_place, is_folder_of, mirror_path, no_place
 from pipeline.mirror_names import Into, MirrorNames
 from pipeline.source_plan import SourcePlan, TableSettings
 from pipeline.table import TableName
@@ -40,7 +40,7 @@ def test_tables_have_places_of_their_own_or_are_told_to_meet(
     """By folder as by name, also where large letters are not told from small ones; a table that
     has no `into` may differ from another such one in case alone. The first keeps its place."""
     names = names_of(*rules)
-    met = names.meetings(tables)
+    met = names.collisions(tables)
     kept = [table for table in tables if table not in met]
     given_names = [table for table in kept if names.given(table)]
     paths = {table: mirror_path("shop", names.of(table)) for table in kept}
@@ -64,9 +64,9 @@ def test_a_folder_is_known_by_its_name(
         path = mirror_path("shop", name, generation, number)
         assert not path.startswith("shop/_")
         for other in tables:
-            assert lies_at(path, "shop", names.of(other)) == (names.of(other) == name)
+            assert is_folder_of(path, "shop", names.of(other)) == (names.of(other) == name)
         assert free_place("shop", name, generation, {path}, number) != path
-        assert not lies_at(no_place("shop", table), "shop", table)
+        assert not is_folder_of(no_place("shop", table), "shop", table)
 
 
 @pytest.mark.parametrize(
@@ -115,4 +115,4 @@ def test_when_a_mirror_moves(mirror: str, into: str | None, moves: bool) -> None
     settings = () if into is None else (TableSettings(every, {}, into=Into.parse(into)),)
     plan = SourcePlan("shop", every, None, tables=settings)
     state = TableState(table, TableCondition.FOLLOWING, 1, mirror, "", adopted=3)
-    assert (plan.other_place(state) is not None) is moves
+    assert (plan.misplaced_mirror(state) is not None) is moves

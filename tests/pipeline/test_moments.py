@@ -146,12 +146,12 @@ def test_what_stands_on_the_wrong_side_is_told() -> None:
     answer = find_moment(server, server.binlogs, server.head, moment(4), NOW)
     assert (answer.at, answer.late, answer.early) == (found[4][1], 1, 1)
     assert answer.first == found[1][1]
-    sentence = answer.told("then")
+    sentence = answer.warning("then")
     assert sentence is not None
     assert f"taken to be {found[4][1]}" in sentence
     assert "1 transactions were committed at that moment or later" in sentence
     honest, _ = logged((0, [1, 2, 5]))
-    told = find_moment(honest, honest.binlogs, honest.head, moment(4), NOW).told("then")
+    told = find_moment(honest, honest.binlogs, honest.head, moment(4), NOW).warning("then")
     assert told is None
 
 

@@ -24,8 +24,8 @@ from pipeline.proof.canonical import (
     stored_geometry,
 )
 from pipeline.proof.hashes import MODULUS, RowHasher, RowSum
-from pipeline.proof.prefixes import Carried, grouped
-from pipeline.proof.rows import FirstTouch, Pairs, RowTally, Wrong, pairs, share_of
+from pipeline.proof.prefixes import CarriedSum, grouped
+from pipeline.proof.rows import Pairs, RowsBeforeLog, RowTally, WrongRows, pairs, share_of
 from pipeline.proof.sampling import STRETCH, numbers_between
 from pipeline.schema.types import arrow_type
 from pipeline.table import Column, TableName, TableStructure
@@ -163,7 +163,7 @@ def test_a_read_stands_behind_one_transaction(chance: Random, spoiled: bool) -> 
     # Changes may make good what is wrong, by chance.
     assume(not spoiled or all(state + wrong != states[read] for state in states))
     mirror = start + wrong if spoiled else start
-    carried = Carried(mirror, states[read], at(10 * low), at(10 * high), "low")
+    carried = CarriedSum(mirror, states[read], at(10 * low), at(10 * high), "low")
     cut = chance.randint(0, count)
     for first, end in ((0, cut), (cut, count)):
         which = [number - first for number in range(first, end) if touched[number]]
@@ -217,7 +217,7 @@ def test_rows_are_told_whatever_is_written_meanwhile(chance: Random) -> None:
         states.append(dict(now))
     lake = {key: row for key, row in before.items() if chance.random() < 0.8}
     lake |= {key: chance.randrange(3) for key in range(8) if chance.random() < 0.2}
-    touch = FirstTouch()
+    touch = RowsBeforeLog()
     columns = list(zip(*images, strict=True)) or [(), (), ()]
     touch.put(
         np.array(columns[0], np.uint64),
@@ -242,9 +242,9 @@ def test_shares_make_the_whole(
 ) -> None:
     """Rows that are compared share by share are told as if they were compared at once, and so are
     the least of them."""
-    touch = FirstTouch(dict(was), set(list(was)[::3]))
+    touch = RowsBeforeLog(dict(was), set(list(was)[::3]))
     both = [hashes(source), hashes(lake)]
-    whole, found = touch.wrong(*both), Wrong()
+    whole, found = touch.wrong(*both), WrongRows()
     for number, share in enumerate(touch.shares(of)):
         found |= share.wrong(*(side[share_of(side["key"], of) == number] for side in both))
     assert found == whole
@@ -253,7 +253,7 @@ def test_shares_make_the_whole(
 
 def test_a_row_that_stands_twice_is_too_many() -> None:
     source = hashes({1: 5, 2: 6})
-    wrong = FirstTouch().wrong(source, np.concatenate([source, source[:1]]))
+    wrong = RowsBeforeLog().wrong(source, np.concatenate([source, source[:1]]))
     assert set(wrong.only_lake) == {1}
     assert not wrong.only_source | wrong.different
 
@@ -268,7 +268,7 @@ def test_a_mirror_may_keep_rows(
     source: dict[int, int], lake: dict[int, int], was: dict[int, int | None], twice: set[int]
 ) -> None:
     """One row of a key that the source does not have is no difference; anything else is."""
-    touch, rows = FirstTouch(dict(was)), hashes(lake)
+    touch, rows = RowsBeforeLog(dict(was)), hashes(lake)
     more = rows[[int(key) in twice for key in rows["key"]]]
     both = np.concatenate([rows, more])
     strict, found = (touch.wrong(hashes(source), both, keeps=keeps) for keeps in (False, True))
@@ -280,7 +280,7 @@ def test_a_mirror_may_keep_rows(
 
 def test_a_row_of_which_the_log_has_a_part_is_not_judged() -> None:
     """Only that it is there is known; the others are judged."""
-    touch = FirstTouch()
+    touch = RowsBeforeLog()
     one = np.array([1], np.uint64)
     touch.put(one, one, np.array([False]), np.array([False]))
     wrong = touch.wrong(hashes({1: 9, 2: 2}), hashes({1: 4, 2: 3}))

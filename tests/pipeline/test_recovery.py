@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from pipeline.claim import BatchSpan, Claim
 from pipeline.lake_commit import LakeCommit, stamp
 from pipeline.position import Coordinates, LogFile, Witness
-from pipeline.recovery.decide import NEAR, Case, Standing, case_of, decide
+from pipeline.recovery.decide import NEAR, Case, LedgerContent, case_of, decide
 from pipeline.recovery.facts import (
-    CursorSaid,
+    BatchRecord,
     LakeFacts,
     MirrorFacts,
+    RecordedCursor,
     ShownBatch,
-    Told,
     mirror_facts,
 )
 from pipeline.table import TableName
@@ -63,9 +63,11 @@ class Mirror:
             self.versions.append(frozenset({-1}))
 
 
-def told_of(batch: int, ledger: str, at: Coordinates, **more: Any) -> Told:
+def told_of(batch: int, ledger: str, at: Coordinates, **more: Any) -> BatchRecord:
     """What commits tell of a batch of a server that is read by its places."""
-    return Told(batch, ledger, at, CursorSaid("server", None, False, WITNESS, batch), **more)
+    return BatchRecord(
+        batch, ledger, at, RecordedCursor("server", None, False, WITNESS, batch), **more
+    )
 
 
 @st.composite
@@ -73,7 +75,7 @@ def lakes(draw: st.DrawFn) -> tuple[LakeFacts, dict[TableName, Mirror]]:
     """Batches that touch tables, which are written each by itself, some of them late; a run that
     dies leaves tables unwritten, and the last batch half published."""
     mirrors = {table: Mirror() for table in TABLES}
-    told: list[Told] = []
+    told: list[BatchRecord] = []
     for batch in range(1, draw(st.integers(1, 12)) + 1):
         touched = set(TABLES) if batch == 1 else draw(st.sets(st.sampled_from(TABLES)))
         for table in touched:
@@ -105,18 +107,18 @@ def _facts(mirrors: dict[TableName, Mirror]) -> tuple[MirrorFacts, ...]:
 @pytest.mark.parametrize(
     ("standing", "asked", "case"),
     [
-        (Standing.NOTHING, "", Case.FROM_LAKE),
-        (Standing.NOTHING, "back_to", Case.FROM_LAKE),
-        (Standing.NOTHING, "start_over", Case.START_OVER),
-        (Standing.MADE, "", Case.FINISH),
-        (Standing.MADE, "back_to", Case.FINISH),
-        (Standing.MADE, "start_over", Case.REFUSED),
-        (Standing.HOLDS, "", Case.KEEP_LEDGER),
-        (Standing.HOLDS, "back_to", Case.REFUSED),
-        (Standing.HOLDS, "start_over", Case.REFUSED),
+        (LedgerContent.NOTHING, "", Case.FROM_LAKE),
+        (LedgerContent.NOTHING, "back_to", Case.FROM_LAKE),
+        (LedgerContent.NOTHING, "start_over", Case.START_OVER),
+        (LedgerContent.MADE, "", Case.FINISH),
+        (LedgerContent.MADE, "back_to", Case.FINISH),
+        (LedgerContent.MADE, "start_over", Case.REFUSED),
+        (LedgerContent.HOLDS, "", Case.KEEP_LEDGER),
+        (LedgerContent.HOLDS, "back_to", Case.REFUSED),
+        (LedgerContent.HOLDS, "start_over", Case.REFUSED),
     ],
 )
-def test_which_side_follows_the_other(standing: Standing, asked: str, case: Case) -> None:
+def test_which_side_follows_the_other(standing: LedgerContent, asked: str, case: Case) -> None:
     """Where both tell the same, or nothing is there to be moved, nothing is done."""
     given = {asked: True} if asked else {}
     assert case_of(standing, lambda: True, lambda: True, **given) is case
@@ -309,7 +311,7 @@ def test_what_a_folder_went_back_from_is_void_for_ever(
         if goes_back:
             behind = counting[where % len(counting)]
             counting = [batch for batch in counting if batch <= behind]
-            claim = claim.gone_back(behind, highest)
+            claim = claim.going_back(behind, highest)
         else:
             counting += range(highest + 1, highest + batches + 1)
             highest += batches

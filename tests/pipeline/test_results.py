@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipeline.binlog.values.table import DECODED_BY
 from pipeline.errors import SourceUnavailable
-from pipeline.resultset.column_arrays import READ_BY, unlike
+from pipeline.resultset.column_arrays import READ_BY, mismatched_column
 from pipeline.resultset.packets import MAX_ROW_BYTES, ErrorPacket, read_ending
 from pipeline.resultset.walk import Definition
 from pipeline.table import Column
@@ -157,10 +157,10 @@ def test_columns_that_are_defined_otherwise() -> None:
     """Another type, another sign: the table is not built as it was."""
     columns = [Column("a", "int"), Column("b", "varchar")]
     good = [Definition(3, False, 11), Definition(253, False, 40)]
-    assert unlike(columns, good) is None
-    assert unlike(columns, [Definition(3, True, 11), good[1]]) is columns[0]
-    assert unlike(columns, [Definition(8, False, 20), good[1]]) is columns[0]
-    assert unlike(columns, [good[0], Definition(3, False, 11)]) is columns[1]
+    assert mismatched_column(columns, good) is None
+    assert mismatched_column(columns, [Definition(3, True, 11), good[1]]) is columns[0]
+    assert mismatched_column(columns, [Definition(8, False, 20), good[1]]) is columns[0]
+    assert mismatched_column(columns, [good[0], Definition(3, False, 11)]) is columns[1]
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from pipeline.binlog.stream.framing import EventType
 from pipeline.policies import LakePolicies
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.segment_builder import Segmenter, SourceRows
-from pipeline.runs.capturing.table_changes import Rules
+from pipeline.runs.capturing.table_changes import CaptureRules
 from pipeline.schema.history import History
-from pipeline.schema.tracker import HeldStructures, SchemaTracker
+from pipeline.schema.tracker import SchemaTracker, StructuresInMemory
 from pipeline.segment import SourceTable
 from tests.pipeline.buffered import a_buffer
 from tests.pipeline.made import Log, gtid, nested, payload, query, received, rows
@@ -32,8 +32,8 @@ def told(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> list[dict[
     source = SourceRows(store, source="shop", batch=3)
     segmenter = Segmenter(
         tables,
-        SchemaTracker(HeldStructures()),
-        Rules(lambda: NOW, lambda _: True, lambda _: LakePolicies(), lambda _: None),
+        SchemaTracker(StructuresInMemory()),
+        CaptureRules(lambda: NOW, lambda _: True, lambda _: LakePolicies(), lambda _: None),
         source_rows=source,
     )
     buffer = a_buffer(

@@ -35,7 +35,7 @@ from pipeline.standing.verdict import State, verdict
 from pipeline.start.question import Question
 from pipeline.start.rules import decide_start
 from pipeline.table import TableName
-from pipeline.table_state import Extent, Quarantine, TableEventKind
+from pipeline.table_state import Extent, StoppedTable, TableEventKind
 from tests.pipeline.start_made import (
     DIFFERENT,
     MARIA,
@@ -107,7 +107,9 @@ FAILED = failures([failed(hint="make room")], [], waiting=True)
 STOPPED = failures([failed(0, Recovery.OPERATOR, "exclude")], [], waiting=False)
 UNSET_UP = failures([failed(0, Recovery.CONFIGURATION, "set it up")], [], waiting=False)
 REFUSED = failures([refused()], [], waiting=False)
-QUARANTINED = Quarantine(ORDERS, "its images are incomplete", "set it to FULL", "binlog.000003:400")
+QUARANTINED = StoppedTable(
+    ORDERS, "its images are incomplete", "set it to FULL", "binlog.000003:400"
+)
 
 
 WRONG = TableProof(TableName("shop", "orders"), True, NOW, 3, None, None)

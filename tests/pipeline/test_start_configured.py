@@ -122,7 +122,7 @@ def test_configured_snapshot() -> None:
     """At the log's end; or where a run that died had begun to read tables, while that is there."""
     assert decided(Snapshot()) == (StartRule.CONFIGURED_SNAPSHOT, at(4, 1000))
     for low, where in ((at(3, 700), at(3, 700)), (at(1, 700), at(4, 1000))):
-        asked = Question(facts(), configured=Snapshot(), loading=low)
+        asked = Question(facts(), configured=Snapshot(), load_low=low)
         assert started(decide_start(asked)).where == where
 
 

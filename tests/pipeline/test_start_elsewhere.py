@@ -97,8 +97,8 @@ def test_set_reused_is_refused_whatever_else_holds(case: str) -> None:
             replace(found, gtid_purged=purged),
             of,
             policies=BY_TIME,
-            known=SetReading.DIFFERENT,
-            reused=f"{A}:77",
+            set_reading=SetReading.DIFFERENT,
+            reused_gtid=f"{A}:77",
         )
         refusal = refused(decide_start(reused))
         assert (refusal.rule, type(refusal.error)) == (StartRule.SET_REUSED, HistoryRewritten)
@@ -110,13 +110,13 @@ def test_set_unproven_is_for_a_person(case: str) -> None:
     """Where the set alone would do and its last transaction is purged; a choice of that
     set goes on behind it."""
     found, of = ONLY_BY_SET[case]
-    unproven = Question(found, of, policies=BY_TIME, known=SetReading.PURGED)
+    unproven = Question(found, of, policies=BY_TIME, set_reading=SetReading.PURGED)
     refusal = refused(decide_start(unproven))
     assert (refusal.rule, type(refusal.error)) == (StartRule.SET_UNPROVEN, HistoryUnproven)
     assert f"`lockstep start-at gtid:{READ} --reason " in refusal.error.hint
     said = replace(unproven, override=chosen(f"gtid:{READ}"), reached=reached(gtids(READ)))
     assert started(decide_start(said)).continuity is Continuity.CONTIGUOUS
-    reused = replace(said, known=SetReading.DIFFERENT)
+    reused = replace(said, set_reading=SetReading.DIFFERENT)
     assert started(decide_start(reused)).continuity is Continuity.GAP
 
 

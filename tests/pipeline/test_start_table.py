@@ -34,7 +34,7 @@ from pipeline.start.question import (
     StartRule,
     WitnessReading,
 )
-from pipeline.start.rules import TABLE, decide_start, recorded
+from pipeline.start.rules import TABLE, decide_start, decision_record
 from pipeline.tables import TablePatterns
 from tests.pipeline.start_made import (
     BATCH,
@@ -150,7 +150,7 @@ def test_the_table_is_total(question: Question) -> None:
     assert answer.reason
     assert isinstance(answer, Start) or answer.error.hint
     assert decide_start(question).rule is answer.rule
-    assert recorded(answer, question, PATTERNS).rule == answer.rule.value
+    assert decision_record(answer, question, PATTERNS).rule == answer.rule.value
 
 
 @given(asked())
@@ -206,7 +206,7 @@ def test_a_set_is_followed_only_where_it_proves_that_nothing_is_missing(question
         assert answer.where.contains(question.purged)
         assert question.executed.contains(answer.where)
         assert question.by_gtid
-        assert question.known in (SetReading.SAME, SetReading.NOT_KEPT)
+        assert question.set_reading in (SetReading.SAME, SetReading.NOT_KEPT)
 
 
 @given(asked())
@@ -231,7 +231,7 @@ def test_a_choice_never_leads_back_unnoticed(question: Question) -> None:
 def test_a_resume_is_recorded_with_its_facts() -> None:
     """The server's facts, the patterns, the cursor and the place it was found to be."""
     question = Question(facts(executed=f"{A}:1-9"), cursor(read=f"{A}:1-9"), SAME)
-    kept = recorded(decide_start(question), question, PATTERNS, at=at(3))
+    kept = decision_record(decide_start(question), question, PATTERNS, at=at(3))
     assert (kept.kind, kept.rule, kept.author) == ("start", "resume-same-server", "lockstep")
     assert (kept.follows, kept.continuity, kept.gap_tables) == (None, None, ())
     shown = {name: kept.facts[name] for name in ("after", "cursor", "witness", "at", "head")}
@@ -252,7 +252,7 @@ def test_a_chosen_gap_is_recorded_with_its_author_and_tables() -> None:
         facts(), cursor(), SAME, override=chosen(number=5), reached=reached(at(4, 4))
     )
     decision = decide_start(question)
-    kept = recorded(decision, question, PATTERNS, at=at(4, 4), tables=["shop.a", "shop.b"])
+    kept = decision_record(decision, question, PATTERNS, at=at(4, 4), tables=["shop.a", "shop.b"])
     assert (kept.author, kept.override, kept.follows) == ("ada", 5, BATCH)
     assert (kept.continuity, kept.gap_tables) == (Continuity.GAP, ("shop.a", "shop.b"))
 
@@ -260,7 +260,7 @@ def test_a_chosen_gap_is_recorded_with_its_author_and_tables() -> None:
 def test_no_tables_are_named_without_a_gap() -> None:
     """A resume after a set misses nothing."""
     question = Question(facts(B, executed=f"{A}:1-9"), cursor(read=f"{A}:1-9"))
-    kept = recorded(decide_start(question), question, PATTERNS, at=at(3))
+    kept = decision_record(decide_start(question), question, PATTERNS, at=at(3))
     assert (kept.continuity, kept.gap_tables) == (Continuity.CONTIGUOUS, ())
 
 
@@ -269,7 +269,7 @@ def test_a_refusal_is_recorded_with_its_error_and_hint() -> None:
     question = Question(facts(B, mode="OFF"), cursor())
     decision = decide_start(question)
     assert isinstance(decision, Refusal)
-    kept = recorded(decision, question, PATTERNS)
+    kept = decision_record(decision, question, PATTERNS)
     assert (kept.kind, kept.rule, kept.follows) == ("refusal", "source-changed", None)
     assert (kept.facts["error"], kept.facts["hint"]) == ("SourceChanged", decision.error.hint)
     assert (kept.recovery, kept.hint) == (Recovery.OPERATOR, decision.error.hint)

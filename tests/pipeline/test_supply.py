@@ -15,12 +15,12 @@ from pipeline.supply.plan import (
     RULES,
     ColumnsRead,
     FormerName,
+    FromChangelog,
     FromLog,
     FromMirror,
     FromPast,
     Have,
     Plan,
-    Rewritten,
     RowsRead,
     Standing,
     Want,
@@ -98,7 +98,7 @@ def test_every_table_has_a_plan(have: Have, want: Want, reach: Reached) -> None:
 def test_a_run_with_a_fixed_end_reads_no_rows(have: Have, want: Want, reach: Reached) -> None:
     """A table that needs rows of the server waits, and says why; any other goes on as it would."""
     found = plan(have, want, reach)
-    later = found.without_server
+    later = found.if_no_rows_are_read
     assert not later.asks_server
     assert later == found if not found.asks_server else later.waits is not None
 
@@ -165,7 +165,7 @@ CASES: list[tuple[str, Have, Want, Reached, list[tuple[type, str]]]] = [
         STOPPED,
         Want(rewrite=True, author="ada"),
         Reached(LOG, CHANGELOG),
-        [(FromLog, ""), (Rewritten, "from its changelog, since batch 7")],
+        [(FromLog, ""), (FromChangelog, "from its changelog, since batch 7")],
     ),
     (
         "a reload from the changelog alone, which begins with a version of the mirror",
@@ -175,7 +175,7 @@ CASES: list[tuple[str, Have, Want, Reached, list[tuple[type, str]]]] = [
         [
             (FromLog, ""),
             (
-                Rewritten,
+                FromChangelog,
                 "from version 5 of shop/shop/orders and its changelog, since batch 9",
             ),
         ],

@@ -15,7 +15,7 @@ from pipeline.proof.proven import TableProof
 from pipeline.standing.tables import TableHealth, table_standings
 from pipeline.table import TableName
 from pipeline.table_state import Extent, TableCondition, TableState
-from pipeline.upkeep.clearing import InClear, Tightening
+from pipeline.upkeep.clearing import Tightening, UnclearedValues
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 TABLE = TableName("shop", "orders")
@@ -24,7 +24,7 @@ STOPPED = replace(STATE, condition=TableCondition.STOPPED)
 PROOF = TableProof(TABLE, True, NOW, 3, None, None)
 EXTENT = Extent(TABLE, Coordinates.parse("binlog.000007:4"))
 GAP = Gap(1, 1, NOW, "ann", "why", (str(TABLE),), "binlog.000007:4", "binlog.000009:4")
-CLEAR = InClear(1, Tightening(TABLE, 3, ("note",)), NOW)
+CLEAR = UnclearedValues(1, Tightening(TABLE, 3, ("note",)), NOW)
 
 STATES = {
     TableHealth.STOPPED_BY_SYSTEM: replace(STOPPED, stopped_by=StoppedBy.SYSTEM),

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from pipeline.binlog.text.charset_tables import MULTI_BYTE
 from pipeline.binlog.text.charsets import CHARACTER_SETS, single_byte, text_decoder
-from pipeline.binlog.text.twins import has_twins, is_canonical, is_canonical_number, twins
+from pipeline.binlog.text.twins import is_ambiguous, is_canonical, is_canonical_number, twins
 from pipeline.table import Column
 from tests.chance import by_chance
 
-SEVERAL = sorted(charset for charset in CHARACTER_SETS if has_twins(charset))
+SEVERAL = sorted(charset for charset in CHARACTER_SETS if is_ambiguous(charset))
 CODES = [bytes([byte]) for byte in range(256)] + [
     bytes(pair) for pair in product(range(0x80, 0x100), range(0x30, 0x100))
 ]

@@ -15,7 +15,7 @@ from pipeline.binlog.arrays.cells import layout
 from pipeline.binlog.rows.rows import TableDecoder
 from pipeline.binlog.stream.framing import HEADER, EventType
 from pipeline.binlog.stream.ring import AT, EVENT_COLUMNS, SIZE, TYPE, Block
-from pipeline.row_images import CHANGE_TYPES, unpacked
+from pipeline.row_images import CHANGE_TYPES, unpack_bits
 from pipeline.schema.types import arrow_schema
 from pipeline.segment import ChangeType
 from pipeline.table import Column, TableName, TableStructure
@@ -110,7 +110,7 @@ def test_an_update_tells_the_columns_it_changed(
     found = []
     for images in decoder.decode(_block(events)):
         assert images.updated is not None
-        changed = unpacked(images.updated)[:, :WIDTH].tolist()
+        changed = unpack_bits(images.updated)[:, :WIDTH].tolist()
         for told, flags in zip(images.updated.is_valid().to_pylist(), changed, strict=True):
             found.append(flags if told else None)
     assert found == expected

@@ -8,8 +8,15 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.foreign_commits import Ahead, Expected, Foreign, Passed, judge
-from pipeline.lake_commit import FileAction, LakeCommit, LogAbove, WriteKind, restamped, stamp
+from pipeline.foreign_commits import Ahead, AllExpected, Foreign, MirrorRecord, judge
+from pipeline.lake_commit import (
+    FileAction,
+    LakeCommit,
+    LogAbove,
+    WriteKind,
+    metadata_for_kind,
+    stamp,
+)
 from pipeline.recovery.facts import mirror_facts
 from pipeline.table import TableName
 from pipeline.upkeep.decide import (
@@ -17,14 +24,14 @@ from pipeline.upkeep.decide import (
     DAY,
     VERSIONS,
     Checkpoint,
+    FileTotal,
     MirrorFiles,
-    Pile,
     StepKind,
     UpkeepPolicy,
     UpkeepStep,
+    checkpoints_to_delete,
+    clock_doubt,
     decide,
-    doubt_of,
-    superfluous,
     target_bytes,
 )
 
@@ -55,7 +62,7 @@ APP = "lockstep/s/a.b/mirror/2"
 
 def a_repeat(added: int, removed: int) -> LakeCommit:
     """Version 9, which says that it shows the rows of version 7."""
-    said = restamped(stamp(SAID), WriteKind.UPKEEP, app_id=APP, txn_version=5, shows=7)
+    said = metadata_for_kind(stamp(SAID), WriteKind.UPKEEP, app_id=APP, txn_version=5, shows=7)
     adds = (FileAction("new", added, data_change=False),)
     removes = (FileAction("old", removed, data_change=False),)
     return LakeCommit(9, "OPTIMIZE", NOW, said, {}, adds, removes)
@@ -66,12 +73,12 @@ def test_a_commit_of_upkeep_is_held_to_what_it_says(added: int, removed: int, la
     """It passes if it leaves the table as it was; and where the write's own commit is not in the
     log any more, it tells a new ledger what the write did."""
     commit = a_repeat(added, removed)
-    expected = Expected("l", APP, None, None, looked=8, last=last)
+    expected = MirrorRecord("l", APP, None, None, looked=8, last=last)
     found = judge(LogAbove(9, None, (commit,)), expected)
     if last < 5:
         assert isinstance(found, Ahead)
     else:
-        assert isinstance(found, Passed if added == removed else Foreign)
+        assert isinstance(found, AllExpected if added == removed else Foreign)
     facts = mirror_facts("s/a/b", [commit])
     if added != removed:
         assert facts is None
@@ -85,7 +92,7 @@ def test_a_commit_of_upkeep_is_held_to_what_it_says(added: int, removed: int, la
 def mirrors(draw: st.DrawFn) -> MirrorFiles:
     rows = draw(st.none() | st.integers(0, 1 << 40))
     deleted = None if rows is None else draw(st.none() | st.integers(0, rows))
-    unneeded = Pile.of(draw(SIZES))
+    unneeded = FileTotal.of(draw(SIZES))
     untold = draw(st.none() | st.just("the log"))
     free = draw(st.none() | st.integers(0, 1 << 38))
     return MirrorFiles(draw(SIZES), rows, deleted, unneeded, untold, free)
@@ -121,7 +128,7 @@ def test_nothing_is_deleted_by_a_clock_in_doubt(
     """Not by one that another contradicts, nor where nobody had the source since the promise
     began: a clock that jumped ahead makes all files old at once."""
     moment = None if held is None else NOW - held
-    doubt = doubt_of(NOW, NOW + ledger, NOW + newest, moment, KEEP)
+    doubt = clock_doubt(NOW, NOW + ledger, NOW + newest, moment, KEEP)
     agree = abs(ledger) <= CLOCKS_APART and newest <= CLOCKS_APART
     assert (doubt is None) == (agree and held is not None and held <= KEEP)
 
@@ -183,9 +190,9 @@ def test_every_version_stays_near_a_checkpoint(gaps: list[tuple[int, int]]) -> N
     for more, hours in gaps:
         version, made_at = version + more, made_at + timedelta(hours=hours)
         found.append(Checkpoint(version, made_at, 1))
-    gone = superfluous(found, NOW)
+    gone = checkpoints_to_delete(found, NOW)
     kept = [one for one in found if one not in gone]
-    assert superfluous(kept, NOW) == []
+    assert checkpoints_to_delete(kept, NOW) == []
     assert kept[-2:] == found[-2:]
     assert all(NOW - one.made_at >= DAY for one in gone)
     for one in gone:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pipeline.batch import Xid
 from pipeline.binlog.stream.framing import EventType
-from pipeline.binlog.stream.gtid_sets import encoded
+from pipeline.binlog.stream.gtid_sets import encode_gtid_set
 from pipeline.errors import PositionPurged
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import (
@@ -181,7 +181,9 @@ class FakeServer:
         log = _File(number, self.executed, self.clock)
         self.files.append(log)
         log.add(EventType.FORMAT_DESCRIPTION, format_description(), self.clock, self.server_id)
-        log.add(EventType.PREVIOUS_GTIDS, encoded(self.executed), self.clock, self.server_id)
+        log.add(
+            EventType.PREVIOUS_GTIDS, encode_gtid_set(self.executed), self.clock, self.server_id
+        )
 
     # -- what it answers -----------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from pipeline.ports.source import SourceServer
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.context import Unwatched, Workplace
-from pipeline.runs.inspecting.table_commands import Asked, Reload, foresee_reload, give_reload
+from pipeline.runs.inspecting.table_commands import OrderRequest, Reload, give_reload, plan_reload
 from pipeline.runs.merge import merge
 from pipeline.runs.reports import CaptureReport
 from pipeline.segment import Segment
@@ -90,7 +90,7 @@ class Follower:
             standby=self.standby,
             until=parse_place(until) if until else None,
             snapshot=self.snapshot,
-            passes=NamePatterns(tuple(self.passes)),
+            allowed_statements=NamePatterns(tuple(self.passes)),
             tables=tuple(self.settings),
         )
         return Workplace(
@@ -133,8 +133,8 @@ class Follower:
         """What `lockstep reload`, with `--from`, records."""
         work = self.work()
         with self.leased() as lease:
-            asked = Asked(table, "ada", "because")
-            return give_reload(work, lease, foresee_reload(work, asked, supplier))
+            asked = OrderRequest(table, "ada", "because")
+            return give_reload(work, lease, plan_reload(work, asked, supplier))
 
     def choose(self, place: str, reason: str = "because") -> None:
         """What `lockstep start-at` records."""

@@ -25,9 +25,9 @@ from pipeline.schema.model import TableSchema
 from pipeline.snapshot.bounds import Range
 from pipeline.supply.plan import (
     ColumnsRead,
+    FromChangelog,
     FromLog,
     FromPast,
-    Rewritten,
     RowsRead,
     Step,
 )
@@ -173,7 +173,7 @@ def _supplied(step: Step) -> Supplied:
             return "log", str(span.low)
         case FromPast(past):
             return "past", str(past.begins)
-        case Rewritten():
+        case FromChangelog():
             return "changelog", step.reason
         case RowsRead():
             return "rows", step.reason

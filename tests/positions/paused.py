@@ -15,10 +15,10 @@ from pymysql.cursors import DictCursor
 from pipeline.batch import Batch
 from pipeline.ports.ledger import content_of
 from pipeline.runs.comparing.verify_schema import verify_schema
-from pipeline.runs.inspecting.table_commands import Asked, give_order
+from pipeline.runs.inspecting.table_commands import OrderRequest, give_order
 from pipeline.runs.reports import CaptureReport
 from pipeline.table import TableName
-from pipeline.table_state import OrderKind, Quarantine, TableEventKind, TableOrder, TableState
+from pipeline.table_state import OrderKind, StoppedTable, TableEventKind, TableOrder, TableState
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
@@ -53,7 +53,7 @@ class Shop:
         """What `lockstep pause` and `resume` record; what they tell of it."""
         follower = self.follower
         with follower.leased() as lease:
-            asked = Asked(self.table(table), "ann", "", schema, tuple(renames.items()))
+            asked = OrderRequest(self.table(table), "ann", "", schema, tuple(renames.items()))
             return give_order(follower.work(), lease, kind, asked).next
 
     def pause(self, *tables: str) -> None:
@@ -85,7 +85,7 @@ class Shop:
             )
         ]
 
-    def quarantined(self) -> dict[str, Quarantine]:
+    def quarantined(self) -> dict[str, StoppedTable]:
         """The tables of this database that the last run set aside."""
         found = self.reports[-1].quarantined
         return {one.table.name: one for one in found if one.table.database == self.name}

@@ -16,7 +16,7 @@ from pipeline.errors import (
     LeaseLost,
     LockstepError,
 )
-from pipeline.ports.held import Held, unasked
+from pipeline.ports.held import RequireHeld, no_check
 from pipeline.ports.mirror_writes import MirrorWrite
 from pipeline.ports.mirrors import MirrorCommit
 from pipeline.runs.acknowledge import acknowledge
@@ -44,12 +44,12 @@ class NoJava(MemoryMirrors):
     def require_ready(self) -> None:
         raise JavaMissing("There is no Java.", hint="install it")
 
-    def write(self, write: MirrorWrite, held: Held = unasked) -> MirrorCommit:
+    def write(self, write: MirrorWrite, held: RequireHeld = no_check) -> MirrorCommit:
         raise JavaMissing("There is no Java.", hint="install it")
 
 
 class NotWritable(MemoryMirrors):
-    def write(self, write: MirrorWrite, held: Held = unasked) -> MirrorCommit:
+    def write(self, write: MirrorWrite, held: RequireHeld = no_check) -> MirrorCommit:
         raise LakeUnavailable("The lake's storage is full.", hint="free some space")
 
 
@@ -148,7 +148,7 @@ class Sleeper(MemoryMirrors):
         self._after = after
         self.commits: list[MirrorCommit] = []
 
-    def write(self, write: MirrorWrite, held: Held = unasked) -> MirrorCommit:
+    def write(self, write: MirrorWrite, held: RequireHeld = no_check) -> MirrorCommit:
         held()
         if not self._after:
             self._asleep()
@@ -199,7 +199,7 @@ def test_a_commit_made_while_another_holder_merges_is_read_back(shop: Shop) -> N
     done = Event()
 
     class Slow(MemoryMirrors):
-        def write(self, write: MirrorWrite, held: Held = unasked) -> MirrorCommit:
+        def write(self, write: MirrorWrite, held: RequireHeld = no_check) -> MirrorCommit:
             asleep.woken.set()
             assert done.wait(60)
             return super().write(write, held)

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.changes.layout import mirror_path
 from pipeline.policies import DroppedTables, LakePolicies
-from pipeline.ports.held import Held, unasked
+from pipeline.ports.held import RequireHeld, no_check
 from pipeline.runs.acknowledge import acknowledge
 from pipeline.runs.capture import capture
 from pipeline.runs.merge import merge
@@ -134,7 +134,7 @@ def test_a_batch_that_waits_keeps_the_mirror(shop: Shop) -> None:
 class CutOff(MemoryMirrors):
     """The process dies before it removes anything."""
 
-    def remove(self, mirror: str, held: Held = unasked) -> None:
+    def remove(self, mirror: str, held: RequireHeld = no_check) -> None:
         raise Crash
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.decisions import Continuity
 from pipeline.errors import PositionPurged, SourceDiverged
-from pipeline.position import Reign
+from pipeline.position import ServerPeriod
 from pipeline.start.question import StartRule
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE, Follower
@@ -68,7 +68,7 @@ def test_a_promoted_replica_is_read_on_behind_the_set(pair: Pair) -> None:
     require_rule(follower, StartRule.RESUME_SAME_SERVER)
     require_same(follower, pair.b)
     a, b = uuid_of(pair.a), uuid_of(pair.b)
-    assert follower.ledger.lineage(SOURCE) == (Reign(a, 1), Reign(b, 2))
+    assert follower.ledger.lineage(SOURCE) == (ServerPeriod(a, 1), ServerPeriod(b, 2))
     assert follower.ledger.gaps(SOURCE) == []
     replicate(pair.b, pair.a)
     catch_up(pair.b, pair.a)

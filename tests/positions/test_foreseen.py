@@ -16,11 +16,11 @@ from pipeline.places import parse_place
 from pipeline.proof.sampling import ValueRange
 from pipeline.replay.spans import Span
 from pipeline.runs.inspecting.table_commands import (
-    Asked,
-    foresee_reload,
-    foresee_resume,
+    OrderRequest,
     give_order,
     give_reload,
+    plan_reload,
+    plan_resume,
 )
 from pipeline.runs.rebuilding.origin import origin_at
 from pipeline.runs.rebuilding.rebuild import rebuild_as_of
@@ -135,9 +135,9 @@ class Foresight(Chance):
     def resume(self, table: str) -> None:
         """What `lockstep resume --dry-run` says of its rows, columns and log."""
         shop, name = self.shop, self.shop.table(table)
-        asked = Asked(name, "ann", "")
+        asked = OrderRequest(name, "ann", "")
         try:
-            told = foresee_resume(shop.follower.work(), asked).next
+            told = plan_resume(shop.follower.work(), asked).next
         except LedgerRefused:
             return
         with shop.follower.leased() as lease:
@@ -166,7 +166,7 @@ class Foresight(Chance):
         shop, name = self.shop, self.shop.table(table)
         self.estimate()
         try:
-            told = foresee_reload(shop.follower.work(), Asked(name, "ann", "why"), supplier)
+            told = plan_reload(shop.follower.work(), OrderRequest(name, "ann", "why"), supplier)
         except (LedgerRefused, PastRefused):
             return False
         with shop.follower.leased() as lease:

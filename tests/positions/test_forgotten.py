@@ -41,7 +41,7 @@ from pipeline.runs.rebuilding.origin import origin_at
 from pipeline.runs.rebuilding.rebuild import rebuild_as_of
 from pipeline.runs.recovering.recover import recover
 from pipeline.runs.replaying.replay import replay
-from pipeline.runs.upkeeping.changes import let_go, plan_changes
+from pipeline.runs.upkeeping.changes import delete_changes, plan_changes
 from pipeline.schema.history import Knowledge
 from pipeline.segment import SegmentFile
 from pipeline.table import TableName
@@ -126,7 +126,7 @@ class Kept:
 
     def upkeep(self) -> ChangesPlan:
         work = self.work()
-        done = let_go(work, plan_changes(work, KEEP, PROMISED), "test")
+        done = delete_changes(work, plan_changes(work, KEEP, PROMISED), "test")
         assert done.left is None or "no run for longer" in done.left
         self.require()
         return done

@@ -15,7 +15,7 @@ from pymysql import MySQLError
 from lockstep.commands.plan import supply_lines
 from pipeline.errors import PastRefused, StoppedBy
 from pipeline.runs.inspecting.plan import make_plan
-from pipeline.runs.inspecting.table_commands import Asked, Reload, foresee_reload, give_reload
+from pipeline.runs.inspecting.table_commands import OrderRequest, Reload, give_reload, plan_reload
 from pipeline.supply.plan import FromPast, RowsRead
 from pipeline.table_state import Supplier, TableEventKind
 from tests.fix_mysql import ACCOUNT, MySqlStand
@@ -69,8 +69,8 @@ def reload(shop: Shop, table: str = "t") -> Reload:
     shop.follower.tables = [f"{shop.name}.*"]
     work = shop.follower.work()
     with shop.follower.leased() as lease:
-        asked = Asked(shop.table(table), "ann", "because")
-        return give_reload(work, lease, foresee_reload(work, asked, Supplier.LOG))
+        asked = OrderRequest(shop.table(table), "ann", "because")
+        return give_reload(work, lease, plan_reload(work, asked, Supplier.LOG))
 
 
 def changes(shop: Shop, table: str) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.batch import BatchState
 from pipeline.errors import LakeUnavailable, TableError
-from pipeline.ports.held import Held, unasked
+from pipeline.ports.held import RequireHeld, no_check
 from pipeline.ports.mirror_writes import MirrorWrite
 from pipeline.ports.mirrors import MirrorCommit
 from pipeline.runs.acknowledge import acknowledge
@@ -38,7 +38,7 @@ class Picky(MemoryMirrors):
         self._refused = refused
         self._unreachable = unreachable
 
-    def write(self, write: MirrorWrite, held: Held = unasked) -> MirrorCommit:
+    def write(self, write: MirrorWrite, held: RequireHeld = no_check) -> MirrorCommit:
         name = write.target.mirror.rpartition("/")[2]
         if name in self._unreachable:
             raise LakeUnavailable("The lake's storage is full.", hint="free some space")

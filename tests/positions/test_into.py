@@ -15,12 +15,12 @@ from lockstep.commands import plan as show
 from pipeline.mirror_names import Into
 from pipeline.places import parse_place
 from pipeline.runs.inspecting.plan import make_plan
-from pipeline.runs.inspecting.status import stand
+from pipeline.runs.inspecting.status import standing_of
 from pipeline.runs.inspecting.version_sets import version_set_at
 from pipeline.runs.mirror_places import former_places
 from pipeline.runs.rebuilding.origin import origin_at
 from pipeline.runs.rebuilding.rebuild import rebuild_as_of
-from pipeline.runs.upkeeping.upkeep import let_former_go, plan_former
+from pipeline.runs.upkeeping.upkeep import delete_former_folders, plan_former
 from pipeline.snapshot.pace import Pace
 from pipeline.source_plan import SnapshotPlan, TableSettings
 from pipeline.table_state import OrderKind, Supplier, TableCondition, TableEventKind
@@ -29,7 +29,7 @@ from tests.fix_ledger import LedgerOfTest
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
-from tests.outside import foresee, recover, repair, verify
+from tests.outside import plan_recovery, recover, repair, verify
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, drawn, mortal, noted
 from tests.positions.paused import Shop
@@ -402,7 +402,7 @@ def test_whatever_is_done_with_a_mirror_that_moved(mysql: MySqlStand, database: 
 
     def former() -> dict[str, str | None]:
         work = replace(follower.work(), clock=clock)
-        found = let_former_go(work, plan_former(work, timedelta(hours=1)), "test")
+        found = delete_former_folders(work, plan_former(work, timedelta(hours=1)), "test")
         return {one.folder.removeprefix(f"{SOURCE}/"): one.kept for one in found}
 
     shop.make()
@@ -423,7 +423,7 @@ def test_whatever_is_done_with_a_mirror_that_moved(mysql: MySqlStand, database: 
     assert "promised" in str(former()[own])
     clock.now += timedelta(minutes=2)
     work = follower.work()
-    status = stand(SOURCE, work.source.patterns, follower.ledger, work, clock.now)
+    status = standing_of(SOURCE, work.source.patterns, follower.ledger, work, clock.now)
     assert status.former == (f"{SOURCE}/{own}",)
     assert former() == {own: None}
     assert former() == {}
@@ -537,7 +537,7 @@ def test_a_lost_ledger_is_made_of_mirrors_in_such_places(mysql: MySqlStand, data
 
 def _lose(follower: Follower, behind: int | None = None) -> None:
     follower.lose_ledger()
-    foreseen = foresee(follower.work(), behind)
+    foreseen = plan_recovery(follower.work(), behind)
     with follower.leased() as lease:
         done = recover(follower.work(), lease, author="somebody", behind=behind)
     assert done == foreseen

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pipeline.errors import LockstepError, SourceUnavailable
-from pipeline.runs.inspecting.status import stand
+from pipeline.runs.inspecting.status import standing_of
 from pipeline.snapshot.log_room import keep_longer, one_week
 from pipeline.standing.facts import Standing
 from pipeline.standing.verdict import State, verdict
@@ -39,7 +39,7 @@ def kept_a_week(mysql: MySqlStand) -> Iterator[timedelta]:
 
 
 def standing(follower: Follower, *, away: LockstepError | None = None) -> Standing:
-    return stand(
+    return standing_of(
         SOURCE,
         follower.work().source.patterns,
         follower.ledger,

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from pipeline.bounds import Budget
-from pipeline.runs.capturing.table_extents import note_equal, partial_tables
+from pipeline.runs.capturing.table_extents import partial_tables, record_whole
 from pipeline.runs.comparing.verify_rows import verify
-from pipeline.runs.inspecting.status import stand
+from pipeline.runs.inspecting.status import standing_of
 from pipeline.standing.facts import Standing
 from pipeline.standing.verdict import State, verdict
 from pipeline.table import TableName
@@ -77,12 +77,12 @@ def test_the_run_that_first_reads_names_them(tables: MySqlStand) -> None:
     found = verify(follower.work(), [TableName(DATABASE, "quiet")])
     assert [table.equal for table in found.tables] == [False]
     with follower.leased() as lease:
-        note_equal(follower.work(), lease, found)
+        record_whole(follower.work(), lease, found)
     assert partial(follower) == {"quiet": begin}
     tables.execute(f"update {DATABASE}.quiet set v = 2")
     follower.run()
     with follower.leased() as lease:
-        note_equal(follower.work(), lease, verify(follower.work()))
+        record_whole(follower.work(), lease, verify(follower.work()))
     assert partial(follower) == {}
     assert verdict(stand_of(follower), datetime.now(UTC), None).state is State.FINE
 
@@ -120,4 +120,4 @@ def test_a_log_that_begins_with_its_tables_has_all_of_them(tables: MySqlStand) -
 
 def stand_of(follower: Follower) -> Standing:
     patterns = follower.work().source.patterns
-    return stand(SOURCE, patterns, follower.ledger, follower.work(), datetime.now(UTC))
+    return standing_of(SOURCE, patterns, follower.ledger, follower.work(), datetime.now(UTC))

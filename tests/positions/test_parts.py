@@ -13,7 +13,7 @@ from pipeline.errors import ConditionRefused, RowsNotRead
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.reports import Refreshed
 from pipeline.snapshot.condition import read_condition
-from pipeline.source_plan import PartOrder
+from pipeline.source_plan import RereadRows
 from pipeline.table_state import TableEventKind
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
@@ -44,7 +44,7 @@ def shop(mysql: MySqlStand, database: str) -> Shop:
 def refresh(shop: Shop, condition: str, table: str = "a") -> Refreshed:
     """What `lockstep reload --where` does, behind an ordinary run."""
     work = shop.follower.work()
-    order = PartOrder(shop.table(table), read_condition(condition), "ann", "because")
+    order = RereadRows(shop.table(table), read_condition(condition), "ann", "because")
     report = shop.follower.steps(replace(work, source=replace(work.source, part=order)))
     assert report.refreshed is not None
     return report.refreshed

@@ -20,7 +20,7 @@ import pytest
 from pipeline.errors import ConfigurationError, PastRefused, SpanRefused, StoppedBy
 from pipeline.places import moment_text, parse_place
 from pipeline.policies import Deletes, DroppedColumns, LakePolicies
-from pipeline.runs.inspecting.table_commands import Asked, give_order
+from pipeline.runs.inspecting.table_commands import OrderRequest, give_order
 from pipeline.runs.rebuilding.origin import origin_at
 from pipeline.runs.rebuilding.rebuild import RebuildReport, rebuild_as_of
 from pipeline.table import TableName
@@ -177,7 +177,7 @@ class Past:
     def order(self, kind: OrderKind, table: TableName) -> None:
         follower = self.follower
         with follower.leased() as lease:
-            asked = Asked(table, "somebody", "because")
+            asked = OrderRequest(table, "somebody", "because")
             give_order(follower.work(), lease, kind, asked, lambda _: None)
 
     # -- what MySQL has ------------------------------------------------------------------

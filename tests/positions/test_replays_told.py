@@ -12,12 +12,12 @@ import pytest
 from pipeline.errors import BatchesWait, PastRefused, SourceBusy
 from pipeline.places import parse_place
 from pipeline.replay.spans import Span
-from pipeline.runs.inspecting.table_commands import Asked, give_order
+from pipeline.runs.inspecting.table_commands import OrderRequest, give_order
 from pipeline.runs.rebuilding.origin import origin_at
 from pipeline.runs.rebuilding.rebuild import rebuild_as_of
 from pipeline.runs.replaying.replay import ReplayReport, plan_replay, replay
 from pipeline.runs.replaying.segments_found import SegmentStanding
-from pipeline.runs.replaying.waiting import lock_when_free
+from pipeline.runs.replaying.waiting import wait_for_lock
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind
 from tests.fix_mysql import MySqlStand
@@ -38,7 +38,7 @@ def replayed(follower: Follower, *, commit: bool = True) -> ReplayReport:
 
 def order(follower: Follower, kind: OrderKind, table: TableName) -> None:
     with follower.leased() as lease:
-        asked = Asked(table, "somebody", "because")
+        asked = OrderRequest(table, "somebody", "because")
         give_order(follower.work(), lease, kind, asked, lambda _: None)
 
 
@@ -228,8 +228,8 @@ def test_captured_batches_that_wait(mysql: MySqlStand, database: str) -> None:
     with follower.ledger.lock(SOURCE, "a run", None):
         with pytest.raises(SourceBusy):
             replayed(follower)
-        with pytest.raises(Told), lock_when_free(follower.ledger, SOURCE, "a replay", tell):
+        with pytest.raises(Told), wait_for_lock(follower.ledger, SOURCE, "a replay", tell):
             raise AssertionError("somebody else has it")
     assert "is busy: a run" in told[0]
-    with lock_when_free(follower.ledger, SOURCE, "a replay", tell) as lease:
+    with wait_for_lock(follower.ledger, SOURCE, "a replay", tell) as lease:
         assert lease.holder == "a replay"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from pipeline.errors import ConfigurationError, LedgerRefused, Need
-from pipeline.runs.inspecting.table_commands import Asked, foresee_resume
+from pipeline.runs.inspecting.table_commands import OrderRequest, plan_resume
 from pipeline.schema.context import StatementContext
 from pipeline.schema.statements.changes import NotUnderstood
 from pipeline.schema.statements.read import read_change
@@ -140,16 +140,16 @@ def a_resume_is_told_without_being_given(shop: Shop) -> Iterator[None]:
     """In the words of the order itself; nothing is recorded, and no lock is asked for."""
     yield from _stop(shop, "change s s2 varchar(20)")
     work = shop.follower.work()
-    asked = Asked(shop.table("a"), "ann", "", created(shop))
+    asked = OrderRequest(shop.table("a"), "ann", "", created(shop))
     with shop.follower.ledger.lock(SOURCE, "somebody else", None):
-        told = foresee_resume(work, asked)
+        told = plan_resume(work, asked)
     assert "and reads it from the source: the statement that stopped it renames" in (told.next)
     assert shop.orders() == []
     assert shop.resume("a", created(shop)) == told.next
-    bare = foresee_resume(work, Asked(shop.table("a"), "ann", ""))
+    bare = plan_resume(work, OrderRequest(shop.table("a"), "ann", ""))
     assert "and reads it from the source: not this one" in bare.next
     with pytest.raises(LedgerRefused, match="only a table that is stopped"):
-        foresee_resume(work, Asked(shop.table("b"), "ann", ""))
+        plan_resume(work, OrderRequest(shop.table("b"), "ann", ""))
 
 
 def what_was_altered_later_is_no_part_of_it(shop: Shop) -> Iterator[None]:

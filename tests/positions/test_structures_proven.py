@@ -430,7 +430,7 @@ def require_open(shop: Shop, tables: str, why: str) -> None:
     assert decision.reason in shop.follower.notes
     work = shop.follower.work()
     now = datetime.now(UTC)
-    found = status.stand(SOURCE, work.source.patterns, work.ledger, work, now)
+    found = status.standing_of(SOURCE, work.source.patterns, work.ledger, work, now)
     assert found.unproven is not None
     assert {table.name for table in found.unproven.tables} == {*tables}
     judged = verdict(found, now, None)

@@ -12,7 +12,7 @@ from pipeline.table import TableName
 from pipeline.table_state import Supplier
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
-from tests.outside import Asked, foreign_mirrors, foresee_reload, give_reload, verify
+from tests.outside import OrderRequest, foreign_mirrors, give_reload, plan_reload, verify
 from tests.positions.follower import SOURCE, Follower
 from tests.proof.writing import COLUMNS, KEYLESS, writers
 from tests.twins.lake import MemoryCommit
@@ -103,8 +103,8 @@ def test_a_person_has_them_replaced(shop: Shop) -> None:
     """By what MySQL has, while others write; what was there is an earlier version."""
     shop.follower.run()
     work = shop.follower.work()
-    asked = [Asked(table, "somebody", "moved here") for table in shop.tables]
-    foreseen = [foresee_reload(work, one, None) for one in asked]
+    asked = [OrderRequest(table, "somebody", "moved here") for table in shop.tables]
+    foreseen = [plan_reload(work, one, None) for one in asked]
     for table, one in zip(shop.tables, foreseen, strict=True):
         mirror = f"{SOURCE}/{shop.name}/{table.name}"
         assert f"it replaces what somebody else made in the lake at {mirror}" in one.next

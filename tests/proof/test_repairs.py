@@ -11,7 +11,7 @@ import pytest
 from pipeline.table import TableName
 from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
-from tests.outside import parts_of, repair
+from tests.outside import orders_to_read, repair
 from tests.proof.test_while_writing import ALIKE, Hot, made, spoiled
 from tests.proof.writing import COLUMNS, KEYLESS, SPOILED
 
@@ -23,7 +23,7 @@ def repaired(hot: Hot, wrong: Collection[TableName]) -> set[TableName]:
     follower, found = hot.follower, hot.verify()
     assert {table.table for table in found.tables if not table.equal} == set(wrong)
     follower.run()
-    parts = parts_of(follower.work(), found, "ann")
+    parts = orders_to_read(follower.work(), found, "ann")
     alone = {part.table for part in parts}
     for part in parts:
         work = follower.work()

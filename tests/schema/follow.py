@@ -17,7 +17,7 @@ from typing import Final
 
 from demo.mysql_search import GivenServer, MySql, cache_folder, find_mysql
 from demo.mysqld import mysql_server
-from resources.lake.java import java_or_refuse
+from resources.lake.java import require_java
 from tests.fix_mysql import UNHURRIED, MySqlStand
 from tests.old_mysql import MYSQL_5_7, MYSQL_8_0, old_mysql
 from tests.schema.cases import Case, read_cases
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _old(version: str) -> MySql:
-    java = java_or_refuse(os.environ).program
+    java = require_java(os.environ).program
     return old_mysql(_OLD[version], cache_folder(os.environ), java)
 
 

@@ -17,13 +17,13 @@ from deltalake import DeltaTable
 
 from pipeline.policies import ForeignKeys, LakePolicies, OnRewrite
 from pipeline.ports.ledger import content_of
-from pipeline.runs.capturing.table_changes import GONE
+from pipeline.runs.capturing.table_changes import DROPPED_BEFORE_READ
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.comparing.verify_schema import verify_schema
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import quarantines_of
+from pipeline.runs.cures import stopped_tables
 from pipeline.table import TableName, TableStructure
-from pipeline.table_state import Quarantine, TableEventKind
+from pipeline.table_state import StoppedTable, TableEventKind
 from tests.lake.conftest import Lake
 from tests.positions.follower import SOURCE, Follower
 
@@ -110,9 +110,9 @@ class Reader(Follower):
     def _structure(self, table: TableName, number: int) -> TableStructure:
         return self.ledger.schema_version(SOURCE, table, number).structure
 
-    def _stopped(self) -> tuple[Quarantine, ...]:
+    def _stopped(self) -> tuple[StoppedTable, ...]:
         work = self.work()
-        return quarantines_of(work.ledger.table_states(work.source.name))
+        return stopped_tables(work.ledger.table_states(work.source.name))
 
     def quarantined(self) -> dict[TableName, str]:
         return {table.table: table.reason for table in self._stopped()}
@@ -124,7 +124,7 @@ class Reader(Follower):
             event.table
             for batch in self.ledger.batches(SOURCE, limit=ALL)
             for event in content_of(self.ledger, SOURCE, batch.id).events
-            if event.kind is TableEventKind.REREAD or event.reason == GONE
+            if event.kind is TableEventKind.REREAD or event.reason == DROPPED_BEFORE_READ
         }
 
     def wrong(self) -> list[str]:

@@ -60,7 +60,7 @@ def test_all_of_mysql() -> None:
         ddl_xid=True,
     )
     assert expected == context
-    assert context.mode(ANSI_QUOTES) and context.mode(NO_BACKSLASH_ESCAPES)
+    assert context.has_mode(ANSI_QUOTES) and context.has_mode(NO_BACKSLASH_ESCAPES)
 
 
 def test_too_many_databases() -> None:

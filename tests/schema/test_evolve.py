@@ -12,13 +12,13 @@ from pipeline.schema.evolve import evolve, forget
 from pipeline.schema.evolving.effects import (
     Changed,
     Created,
-    Dirty,
     Dropped,
     NotFollowed,
     Renamed,
     Truncated,
     Unchanged,
     UnknownTable,
+    UnloggedChange,
 )
 from pipeline.schema.model import DatabaseCode, ServerSchema
 from pipeline.schema.rows import row_structure, schema_of
@@ -128,10 +128,12 @@ def test_rows_that_change_without_events() -> None:
     """Partition operations leave rows dirty, of both tables where there are two."""
     parted = "create table a (id int) partition by hash (id) partitions 2"
     effects = after([parted, "create table b (id int)", "alter table a truncate partition p0"])
-    assert Dirty(named("a"), "TRUNCATE PARTITION") in effects.effects
+    assert UnloggedChange(named("a"), "TRUNCATE PARTITION") in effects.effects
     exchange = "alter table a exchange partition p0 with table b"
     both = after([parted, "create table b (id int)", exchange]).effects
-    assert {named("a"), named("b")} == {one.table for one in both if isinstance(one, Dirty)}
+    assert {named("a"), named("b")} == {
+        one.table for one in both if isinstance(one, UnloggedChange)
+    }
 
 
 def test_nothing_happens() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.position import Coordinates, LogFile
-from pipeline.runs.merging.job import in_force, out_of_order
+from pipeline.runs.merging.job import counting_versions, out_of_order
 from pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema
 from pipeline.table import TableName
@@ -35,7 +35,7 @@ def test_an_ordinary_history_stays() -> None:
     """Places ascend with the batches: nothing is asked."""
     versions = [version(1, 1, 4), version(2, 1, 100), version(3, 2, 300)]
     assert not out_of_order(versions)
-    assert numbers(in_force(versions, {2})) == [1, 2, 3]
+    assert numbers(counting_versions(versions, {2})) == [1, 2, 3]
 
 
 def test_what_was_recorded_for_later_places_does_not_count() -> None:
@@ -50,19 +50,19 @@ def test_what_was_recorded_for_later_places_does_not_count() -> None:
         version(7, 5, 400),
     ]
     assert out_of_order(versions)
-    assert numbers(in_force(versions, {4})) == [1, 2, 5, 6, 7]
-    assert numbers(in_force(versions, set())) == [1, 2, 3, 4, 5, 6, 7]
+    assert numbers(counting_versions(versions, {4})) == [1, 2, 5, 6, 7]
+    assert numbers(counting_versions(versions, set())) == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_a_persons_word_goes_on_from_what_was_known_there() -> None:
     """At the very place of a version: its columns come from that one's."""
     versions = [version(1, 1, 4), version(2, 4, 200), version(3, 5, 200, VersionOrigin.PERSON)]
-    assert numbers(in_force(versions, {4, 5})) == [1, 2, 3]
+    assert numbers(counting_versions(versions, {4, 5})) == [1, 2, 3]
     followed = [version(1, 1, 4), version(2, 4, 200), version(3, 5, 200)]
-    assert numbers(in_force(followed, {5})) == [1, 3]
+    assert numbers(counting_versions(followed, {5})) == [1, 3]
 
 
 def test_what_the_mirror_shows_stays() -> None:
     """It is where the way begins, whatever came after it."""
     versions = [version(2, 2, 300), version(5, 4, 200, VersionOrigin.PERSON)]
-    assert numbers(in_force(versions, {4})) == [2, 5]
+    assert numbers(counting_versions(versions, {4})) == [2, 5]

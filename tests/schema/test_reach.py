@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, event, given, settings
 
 from pipeline.schema.context import ANSI_QUOTES, ServerDialect, StatementContext
 from pipeline.schema.model import ServerSchema
-from pipeline.schema.reach import Reaches, Verdict, reached
+from pipeline.schema.reach import ReachedTables, Verdict, reached_tables
 from pipeline.schema.statements.functions import BUILT_IN, KEYWORDS
 from pipeline.schema.statements.row_changes import read_row_change
 from pipeline.table import TableName
@@ -58,7 +58,7 @@ class Server:
     def verdict(self, text: str, mode: int = 0) -> Verdict:
         change = read_row_change(text, StatementContext(self.facts, self.here, mode))
         captured = {TableName(self.here, name) for name in CAPTURED}
-        return reached(change, self.schema, captured.__contains__, lambda _: False)
+        return reached_tables(change, self.schema, captured.__contains__, lambda _: False)
 
     def changed(self, text: str) -> set[str]:
         """Captured tables that the statement changes."""
@@ -112,7 +112,7 @@ def test_what_is_passed_changes_nothing(made: Server, quotes: bool, text: str) -
     verdict = made.verdict(text, ANSI_QUOTES if quotes else 0)
     event(f"{type(verdict).__name__}, changed {len(changed)}")
     match verdict:
-        case Reaches(tables):
+        case ReachedTables(tables):
             assert changed <= {table.name for table in tables}
 
 

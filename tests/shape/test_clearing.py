@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pipeline.errors import ConfigurationError, LedgerRefused, PastRefused, SpanRefused
-from pipeline.lake_commit import WriteKind, restamped
+from pipeline.lake_commit import WriteKind, metadata_for_kind
 from pipeline.places import parse_place
 from pipeline.policies import Deletes, LakePolicies
 from pipeline.replay.spans import Span
@@ -25,13 +25,13 @@ from pipeline.runs.merge import merge
 from pipeline.runs.rebuilding.origin import origin_at
 from pipeline.runs.recovering.recover import recover, undone_run
 from pipeline.runs.replaying.replay import replay
-from pipeline.runs.reshaping import remaining
+from pipeline.runs.reshaping import still_in_clear
 from pipeline.schema.treatments import Hash
 from pipeline.shape.hashes import PrivacyKey
 from pipeline.shape.rules import ShapeRules
 from pipeline.table import TableName
 from pipeline.table_state import OrderKind
-from pipeline.upkeep.clearing import InClear
+from pipeline.upkeep.clearing import UnclearedValues
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.positions.interrupted import Crash
@@ -73,11 +73,11 @@ class Cleared:
     def table(self) -> TableName:
         return TableName(self.name, "c")
 
-    def clear(self, work: Workplace | None = None) -> tuple[InClear, ...]:
+    def clear(self, work: Workplace | None = None) -> tuple[UnclearedValues, ...]:
         with self.follower.leased() as lease:
             return clear(work or self.follower.work(), lease)
 
-    def notes(self) -> list[InClear]:
+    def notes(self) -> list[UnclearedValues]:
         return self.follower.ledger.in_clear(SOURCE)
 
     def found(self, word: str = WORD) -> list[str]:
@@ -290,7 +290,7 @@ def test_two_versions_of_upkeep_are_cleared_with_the_rest(cleared: Cleared) -> N
     cleared.hide()
     cleared.follower.run()
     commits = cleared.follower.lake.tables[mirror]
-    said = restamped(commits[-1].user_metadata, WriteKind.UPKEEP, shows=len(commits) - 1)
+    said = metadata_for_kind(commits[-1].user_metadata, WriteKind.UPKEEP, shows=len(commits) - 1)
     for _ in range(2):
         commits.append(replace(commits[-1], app_id="", user_metadata=said, operation="OPTIMIZE"))
     cleared.clear()
@@ -368,12 +368,12 @@ def test_rows_that_a_policy_keeps_go_too(mysql: MySqlStand) -> None:
         cleared.do("delete from c where v = 1")
         cleared.follower.run()
         cleared.hide()
-        assert "its mirror kept" in (remaining(cleared.follower.work(), cleared.table) or "")
+        assert "its mirror kept" in (still_in_clear(cleared.follower.work(), cleared.table) or "")
         cleared.hide(replace(HIDING, keep_clear="the lawyers look at it"))
         cleared.follower.run()
         assert f"{WORD}1" in str(cleared.follower.mirror(f"{name}.c"))
         cleared.hide()
-        assert "its mirror kept" in (remaining(cleared.follower.work(), cleared.table) or "")
+        assert "its mirror kept" in (still_in_clear(cleared.follower.work(), cleared.table) or "")
         cleared.follower.run()
         assert len(cleared.clear()) == 2
         assert (cleared.found(), cleared.notes()) == ([], [])

@@ -16,11 +16,11 @@ from pipeline.replay.spans import Span
 from pipeline.runs.comparing.verify_rows import verify
 from pipeline.runs.comparing.verify_schema import verify_schema
 from pipeline.runs.inspecting.table_commands import (
-    Asked,
-    foresee_reload,
-    foresee_resume,
+    OrderRequest,
     give_order,
     give_reload,
+    plan_reload,
+    plan_resume,
 )
 from pipeline.runs.recovering.recover import recover
 from pipeline.runs.replaying.replay import replay
@@ -74,11 +74,14 @@ class Customers:
         self.follower.run()
 
     def reload(self, table: str) -> None:
-        asked, work = Asked(TableName(self.name, table), "ada", "because"), self.follower.work()
+        asked, work = (
+            OrderRequest(TableName(self.name, table), "ada", "because"),
+            self.follower.work(),
+        )
         with self.follower.leased() as lease:
-            give_reload(work, lease, foresee_reload(work, asked, Supplier.SOURCE))
+            give_reload(work, lease, plan_reload(work, asked, Supplier.SOURCE))
 
-    def order(self, kind: OrderKind, asked: Asked) -> None:
+    def order(self, kind: OrderKind, asked: OrderRequest) -> None:
         with self.follower.leased() as lease:
             give_order(self.follower.work(), lease, kind, asked)
 
@@ -176,11 +179,11 @@ def test_nothing_is_shown_under_another_name(mysql: MySqlStand, database: str) -
         assert repr(column) in (customers.stopped(table) or ""), statement
         assert "rename column" in statement or customers.mirror(table) == []
         # To have it reloaded is no consent, nor is it after somebody paused it.
-        asked = Asked(TableName(database, table), "ada", "because")
+        asked = OrderRequest(TableName(database, table), "ada", "because")
         for _ in range(2):
             for supplier in (None, Supplier.SOURCE):
                 with pytest.raises(LedgerRefused, match=repr(column)) as refused:
-                    foresee_reload(customers.follower.work(), asked, supplier)
+                    plan_reload(customers.follower.work(), asked, supplier)
             assert "is your consent to show it" in refused.value.hint
             if table == "t1_like":
                 customers.order(OrderKind.PAUSE, asked)
@@ -220,9 +223,9 @@ def test_rows_that_tables_exchange_are_not_shown(mysql: MySqlStand, database: st
         customers.run()
         for table in ("p", "c"):
             assert customers.stopped(table)
-            asked = Asked(TableName(database, table), "ada", "because")
+            asked = OrderRequest(TableName(database, table), "ada", "because")
             with pytest.raises(LedgerRefused, match="the settings of one of them hide something"):
-                foresee_reload(customers.follower.work(), asked, Supplier.SOURCE)
+                plan_reload(customers.follower.work(), asked, Supplier.SOURCE)
         assert customers.mirror("p") == []
 
 
@@ -232,15 +235,15 @@ def test_a_structure_that_a_person_gives_is_no_consent(mysql: MySqlStand, databa
     customers = Customers(mysql, database, HIDING)
     customers.run()
     table = TableName(database, "c")
-    customers.order(OrderKind.PAUSE, Asked(table, "ada", "because"))
+    customers.order(OrderKind.PAUSE, OrderRequest(table, "ada", "because"))
     customers.do(
         "set sql_log_bin = 0", "alter table c rename column ssn to social", "set sql_log_bin = 1"
     )
     customers.run()
     given, renames = _TABLE.replace("ssn", "social"), (("ssn", "social"),)
-    asked, work = Asked(table, "ada", "because", given, renames), customers.follower.work()
+    asked, work = OrderRequest(table, "ada", "because", given, renames), customers.follower.work()
     with pytest.raises(ConfigurationError, match="'social' shows more than") as refused:
-        foresee_resume(work, asked)
+        plan_resume(work, asked)
     assert "is your consent to show it" in refused.value.hint
     known = work.ledger.schema_versions(work.source.name, table)[-1].schema
     assert known is not None
@@ -256,7 +259,7 @@ def test_a_structure_that_a_person_gives_is_no_consent(mysql: MySqlStand, databa
         customers.run()
         assert "'social' shows more than" in (customers.stopped() or "")
         assert not any("social" in row for row in customers.mirror())
-    customers.order(OrderKind.RESUME, Asked(table, "ada", "shown from now on"))
+    customers.order(OrderKind.RESUME, OrderRequest(table, "ada", "shown from now on"))
     customers.run()
     assert [row["social"] for row in customers.mirror()] == ["111111111", None, "333333333"]
 
@@ -269,7 +272,7 @@ def test_a_structure_that_a_person_gives_is_kept_without_values(
     customers.do("alter table c rename column email to mail")
     customers.run()
     given = _TABLE.replace("char(9)", "char(9) default 'secret'").replace("'gold'", "'secrets'")
-    asked = Asked(TableName(database, "c"), "ada", "because", given)
+    asked = OrderRequest(TableName(database, "c"), "ada", "because", given)
     customers.order(OrderKind.RESUME, asked)
     assert "secret" not in repr(customers.follower.kept_ledger().rows)
 

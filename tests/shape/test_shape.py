@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import TableError
-from pipeline.row_images import CHANGE_TYPES, RowImages, packed
+from pipeline.row_images import CHANGE_TYPES, RowImages, pack_bits
 from pipeline.runs.capturing.image_decoder import with_defaults
 from pipeline.runs.loading.part import of_shown
 from pipeline.schema.model import LiteralDefault
@@ -318,7 +318,7 @@ def images_of(structure: TableStructure, events: Sequence[reference.Event]) -> R
         event=pa.array(event, pa.int32()),
         row=pa.array([0] * len(rows), pa.int32()),
         change_type=pa.array(kinds, pa.int8()),
-        softened={},
+        nulled={},
     )
 
 
@@ -389,13 +389,13 @@ def _partial(
     schema = arrow_schema(_TWO)
     rows = [dict(zip(schema.names, row, strict=True)) for row in (before, after)]
     bits: npt.NDArray[np.bool_] = np.array(there, np.bool_)
-    present = packed(bits, np.all(bits, axis=1, keepdims=False))
+    present = pack_bits(bits, np.all(bits, axis=1, keepdims=False))
     return RowImages(
         columns=pa.RecordBatch.from_pylist(rows, schema=schema),
         event=pa.array([0, 0], pa.int32()),
         row=pa.array([0, 0], pa.int32()),
         change_type=pa.array([1, 2], pa.int8()),
-        softened={},
+        nulled={},
         present=present,
         logged=present,
     )

@@ -17,7 +17,7 @@ from pipeline.schema.logged import LoggedStatement
 from pipeline.schema.model import TableSchema, WrittenDefault
 from pipeline.schema.rows import row_structure
 from pipeline.schema.table_effects import TableEffect, shape_changed
-from pipeline.schema.tracker import HeldStructures, SchemaTracker
+from pipeline.schema.tracker import SchemaTracker, StructuresInMemory
 from pipeline.schema.treatments import Conversion, Fate, Hash, Mask, Treatment
 from pipeline.shape.condition_text import read_condition
 from pipeline.shape.hashes import PrivacyKey
@@ -131,11 +131,11 @@ def _followed(*statements: str, folding: int = 0) -> SchemaTracker:
     context = StatementContext(facts, "shop", server_collation="utf8mb4_0900_ai_ci")
     rules = {TableName("shop", "customers"): _HIDING, TableName("shop", "clients"): _HIDING}
     shaping = Shaping(rules.get, _KEY, hides=True, captured=_SHOP.matches)
-    tracker = SchemaTracker(HeldStructures(), lower_case_table_names=folding, shapes=shaping)
+    tracker = SchemaTracker(StructuresInMemory(), lower_case_table_names=folding, shapes=shaping)
     databases = "create database shop", "create database scratch"
     for number, text in enumerate([*databases, _CUSTOMERS, *statements]):
         begin, end = (Coordinates(LogFile("binlog", 1), 100 * (number + n)) for n in (1, 2))
-        tracker.take(LoggedStatement(text, context, begin, end, "", _MOMENT, _MOMENT))
+        tracker.follow(LoggedStatement(text, context, begin, end, "", _MOMENT, _MOMENT))
     return tracker
 
 
@@ -190,8 +190,8 @@ def test_a_column_stays_hidden_that_a_person_says_was_renamed() -> None:
     ]
     given = replace(customers.schema, columns=tuple(columns))
     place, names = Coordinates(LogFile("binlog", 1), 900), ("id", "ssn", "email", "phone")
-    assert tracker.take_word(given, place, names).knowledge is Knowledge.UNKNOWN
-    kept = tracker.take_word(customers.schema, place, ("id", "ssn", "email", "phone"))
+    assert tracker.record_given(given, place, names).knowledge is Knowledge.UNKNOWN
+    kept = tracker.record_given(customers.schema, place, ("id", "ssn", "email", "phone"))
     assert kept.shown is not None
     assert [column.name for column in kept.shown.columns] == ["id", "email", "phone"]
 

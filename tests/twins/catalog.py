@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from pipeline.catalog.values import CONTENT_MARK, SOURCE_MARK, Entry, EntryName, Found
+from pipeline.catalog.values import CONTENT_MARK, SOURCE_MARK, CatalogEntry, Entry, EntryName
 from pipeline.errors import CatalogRefused
 
 
@@ -32,12 +32,12 @@ class MemoryCatalog:
         self._ask()
         return self.identity
 
-    def find(self, name: EntryName) -> Found | None:
+    def find(self, name: EntryName) -> CatalogEntry | None:
         self._ask()
         if name not in self.entries:
             return None
         entry, marks = self.entries[name]
-        return Found(entry.location, marks.get(SOURCE_MARK), marks.get(CONTENT_MARK))
+        return CatalogEntry(entry.location, marks.get(SOURCE_MARK), marks.get(CONTENT_MARK))
 
     def put(self, entry: Entry, known: EntryName | None) -> None:
         if known is not None:

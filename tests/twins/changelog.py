@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from pipeline.changes.generations import joins
+from pipeline.changes.generations import can_take
 from pipeline.errors import ForeignCommit, SegmentsLost, TableError
 from pipeline.lake_commit import (
     LogAbove,
@@ -18,7 +18,7 @@ from pipeline.lake_commit import (
     same_write,
 )
 from pipeline.ports.changelog import Published, Restated, is_revised
-from pipeline.ports.held import Held, unasked
+from pipeline.ports.held import RequireHeld, no_check
 from pipeline.segment import SegmentFile
 from tests.twins.lake import MemoryCommit, MemoryLake
 from tests.twins.segments import damaged
@@ -44,7 +44,7 @@ class MemoryChangelog:
         schema: pa.Schema,
         files: Sequence[SegmentFile],
         user_metadata: str,
-        held: Held = unasked,
+        held: RequireHeld = no_check,
     ) -> Published:
         with self._lake.lock:
             held()
@@ -61,7 +61,7 @@ class MemoryChangelog:
             if wrong:
                 raise SegmentsLost(wrong[0], hint="restore them")
             before = commits[-1].rows if commits else schema.empty_table()
-            if not joins(before.schema, schema):
+            if not can_take(before.schema, schema):
                 raise TableError("the changelog has other columns", hint="begin another one")
             added = [
                 _listed(self._lake.files[self._lake.path(f"{folder}/{file.path}")], schema)
@@ -92,7 +92,7 @@ class MemoryChangelog:
         gone: Sequence[str],
         files: Sequence[SegmentFile],
         words: str,
-        held: Held = unasked,
+        held: RequireHeld = no_check,
     ) -> Published:
         with self._lake.lock:
             held()
@@ -104,7 +104,7 @@ class MemoryChangelog:
             names = [file.path for file in files]
             kept = sorted(_names(commits) - set(gone) - set(names))
             before = commits[-1].rows.schema
-            if not joins(before, schema):
+            if not can_take(before, schema):
                 raise TableError("the changelog has other columns", hint="begin another one")
             shown = pa.unify_schemas([before, schema])
             tables = [
@@ -125,7 +125,7 @@ class MemoryChangelog:
         app_id: str,
         number: int,
         words: str,
-        held: Held = unasked,
+        held: RequireHeld = no_check,
     ) -> int:
         with self._lake.lock:
             held()
@@ -144,7 +144,7 @@ class MemoryChangelog:
         batch: int,
         files: Sequence[SegmentFile],
         words: str,
-        held: Held = unasked,
+        held: RequireHeld = no_check,
     ) -> Restated:
         with self._lake.lock:
             held()

@@ -27,7 +27,8 @@ from pipeline.errors import TableError
 from pipeline.ports.mirror_writes import (
     AddColumns,
     Append,
-    Count,
+    CountedMerge,
+    CountedReplace,
     DropColumns,
     Fill,
     Merge,
@@ -35,7 +36,6 @@ from pipeline.ports.mirror_writes import (
     MirrorStep,
     MirrorWrite,
     PartColumn,
-    Recount,
     RenameColumn,
     Replace,
     Rewrite,
@@ -61,9 +61,9 @@ def written(files: Files, before: pa.Table | None, write: MirrorWrite) -> pa.Tab
             rows = [*old, *_images(files, parts, schema, ("insert",))]
         case Merge():
             rows = _completed(files, _merged(files, old, write), write)
-        case Count(_, parts):
+        case CountedMerge(_, parts):
             rows = _counted(files, old, parts, schema)
-        case Recount(_, parts, snapshot):
+        case CountedReplace(_, parts, snapshot):
             rows = _counted(files, _read(files, snapshot, schema), parts, schema)
         case Replace():
             rows = _replaced(files, before, write)

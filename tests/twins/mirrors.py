@@ -20,17 +20,17 @@ from pipeline.lake_commit import (
     LakeCommit,
     LogAbove,
     WriteKind,
-    restamped,
-    said_of,
+    metadata_for_kind,
+    metadata_of,
     same_write,
 )
 from pipeline.policies import Readers
-from pipeline.ports.held import Held, unasked
+from pipeline.ports.held import RequireHeld, no_check
 from pipeline.ports.mirror_writes import (
+    CountedReplace,
     MirrorStep,
     MirrorTarget,
     MirrorWrite,
-    Recount,
     Replace,
     copied,
 )
@@ -73,7 +73,7 @@ class MemoryMirrors:
             )
         return None
 
-    def write(self, write: MirrorWrite, held: Held = unasked) -> MirrorCommit:
+    def write(self, write: MirrorWrite, held: RequireHeld = no_check) -> MirrorCommit:
         target = write.target
         with self._lake.lock:
             held()
@@ -84,7 +84,7 @@ class MemoryMirrors:
                 return done
             commits = self._lake.tables.setdefault(target.mirror, [])
             before = commits[-1].rows if commits else None
-            if before is not None and not isinstance(write, Replace | Recount):
+            if before is not None and not isinstance(write, Replace | CountedReplace):
                 _refuse_other_columns(before, target)
             others = dict[str, pa.Table]()
             for part in copied(write):
@@ -127,7 +127,7 @@ class MemoryMirrors:
         txn_version: int,
         after: int,
         told: str = "",
-        held: Held = unasked,
+        held: RequireHeld = no_check,
     ) -> tuple[MirrorCommit, ...]:
         with self._lake.lock:
             held()
@@ -135,14 +135,14 @@ class MemoryMirrors:
             found = []
             for number, step in enumerate(steps, start=1):
                 name = {"app_id": app_id, "txn_version": txn_version, "step": number}
-                does = restamped(told, WriteKind.ALTER, **name, does=str(step))
+                does = metadata_for_kind(told, WriteKind.ALTER, **name, does=str(step))
                 done = [
                     MirrorCommit(version, commit.user_metadata)
                     for version, commit in enumerate(commits)
                     if version > after
-                    and name.items() <= (said_of(commit.user_metadata) or {}).items()
+                    and name.items() <= (metadata_of(commit.user_metadata) or {}).items()
                 ]
-                if done and (said_of(done[0].user_metadata) or {})["does"] != str(step):
+                if done and (metadata_of(done[0].user_metadata) or {})["does"] != str(step):
                     raise ForeignCommit(f"{mirror}: {done[0].user_metadata}", hint="compare them")
                 if not done:
                     rows = evolved(commits[-1].rows, step)
@@ -165,11 +165,11 @@ class MemoryMirrors:
             return "its files were deleted, as VACUUM does"
         if table_id is not None and table_id != _made(mirror, commits):
             return "another table was created in its folder since"
-        said = said_of(commits[version].user_metadata) or {}
+        said = metadata_of(commits[version].user_metadata) or {}
         later = batch is not None and max(said.get("batches", [0])) > batch
         return "the version was written again" if later else None
 
-    def restore(self, mirror: str, version: int, said: str, held: Held = unasked) -> int:
+    def restore(self, mirror: str, version: int, said: str, held: RequireHeld = no_check) -> int:
         with self._lake.lock:
             held()
             commits = self._lake.tables[mirror]
@@ -182,7 +182,7 @@ class MemoryMirrors:
         version: int,
         said: str,
         noted: Callable[[int], None],
-        held: Held = unasked,
+        held: RequireHeld = no_check,
     ) -> None:
         with self._lake.lock:
             held()
@@ -217,7 +217,7 @@ class MemoryMirrors:
         commits = self._lake.tables.get(mirror)
         return len(commits) - 1 if commits else None
 
-    def remove(self, mirror: str, held: Held = unasked) -> None:
+    def remove(self, mirror: str, held: RequireHeld = no_check) -> None:
         held()
         self._lake.tables.pop(mirror, None)
 

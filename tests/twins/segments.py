@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from pipeline.ports.held import Held, unasked
-from pipeline.segment import ENDINGS, UPDATED, SegmentFile, SourceTable, batch_of, written_as
+from pipeline.ports.held import RequireHeld, no_check
+from pipeline.segment import ENDINGS, UPDATED, SegmentFile, SourceTable, batch_of, unrevised_name
 from tests.twins.lake import MemoryLake
 
 
@@ -79,7 +79,9 @@ class MemorySegments:
 
     def bring(self, origin: str, folder: str, files: Iterable[SegmentFile]) -> None:
         for file in files:
-            moved = self._lake.files.pop(self._lake.path(f"{origin}/{written_as(file.path)}"), None)
+            moved = self._lake.files.pop(
+                self._lake.path(f"{origin}/{unrevised_name(file.path)}"), None
+            )
             if moved is not None:
                 self._lake.files[self._lake.path(f"{folder}/{file.path}")] = moved
 
@@ -89,7 +91,7 @@ class MemorySegments:
             del self._lake.files[path]
 
     def purge(
-        self, folder: str, through: int, kept: Collection[str] = (), held: Held = unasked
+        self, folder: str, through: int, kept: Collection[str] = (), held: RequireHeld = no_check
     ) -> int:
         below = f"{self._lake.path(folder)}/"
         gone = [

@@ -51,7 +51,7 @@ class TableMaps:
         """Per map TAKEN, INSPECTED, or 0 if its rows are skipped."""
         self._numbers: dict[tuple[LogWriter, bytes], int] = {}
         self.writer = LogWriter()
-        self.known: list[TableMap] = []
+        self.maps: list[TableMap] = []
         self.bytes: npt.NDArray[np.uint8] = np.empty(1 << 16, np.uint8)
         self.places: Integers = np.zeros((64, 3), np.int64)
         """Per map: the offset of its content in `bytes`, the content's length, its handling."""
@@ -65,9 +65,9 @@ class TableMaps:
         content = table_map.raw[_NAMES_AT:]
         key = table_map.writer, content
         if key not in self._numbers:
-            self._numbers[key] = len(self.known)
+            self._numbers[key] = len(self.maps)
             self._place(content, table_map.table)
-            self.known.append(table_map)
+            self.maps.append(table_map)
         return self._numbers[key]
 
     def bind(self, table_id: int, number: int) -> None:
@@ -93,9 +93,9 @@ class TableMaps:
         kept = self._handling[block.events[:, MAP]] == TAKEN
         return block if kept.all() else Block(block.data, block.events[kept])
 
-    def ask_again(self) -> None:
+    def update_wanted(self) -> None:
         """Call `wants` and `elsewhere` again for every table."""
-        for number, table_map in enumerate(self.known):
+        for number, table_map in enumerate(self.maps):
             self._handling[number] = self._handling_of(table_map.table)
         self._apply()
 
@@ -105,26 +105,26 @@ class TableMaps:
     def tables_of(self, statement: int) -> set[TableName]:
         """Return the tables whose maps occurred in the statement of this number."""
         used_ids = self.ids[(self.ids[:, 0] != _UNUSED) & (self.ids[:, 2] == statement)]
-        return {self.known[int(number)].table for number in used_ids[:, 1]}
+        return {self.maps[int(number)].table for number in used_ids[:, 1]}
 
-    def of(self, table_id: int) -> TableName:
-        return self.known[int(self.ids[self._entry(table_id), 1])].table
+    def table_of(self, table_id: int) -> TableName:
+        return self.maps[int(self.ids[self._entry(table_id), 1])].table
 
-    def prepares(self, preparing: bool) -> None:
+    def set_preparing(self, preparing: bool) -> None:
         """Set whether the following events belong to a transaction that may be prepared."""
         if self._keeps:
             self._preparing = preparing
             self._apply()
 
     def drop(self, table: TableName) -> None:
-        for number, table_map in enumerate(self.known):
+        for number, table_map in enumerate(self.maps):
             if table_map.table == table:
                 self._handling[number] = 0
         self._apply()
 
     def _apply(self) -> None:
         """Pass the handling on to `places`, where the compiled loop reads it."""
-        used = len(self.known)
+        used = len(self.maps)
         self.places[:used, 2] = TAKEN if self._preparing else self._handling[:used]
 
     def _entry(self, table_id: int) -> int:
@@ -134,7 +134,7 @@ class TableMaps:
         return at
 
     def _place(self, content: bytes, table: TableName) -> None:
-        number, handling = len(self.known), self._handling_of(table)
+        number, handling = len(self.maps), self._handling_of(table)
         begin, end = self._used, self._used + len(content)
         if end > len(self.bytes):
             self.bytes = np.concatenate([self.bytes, np.empty(max(end, begin), np.uint8)])

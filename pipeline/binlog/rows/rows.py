@@ -26,7 +26,7 @@ from pipeline.binlog.stream.ring import Block, Integers
 from pipeline.binlog.text.twins import ambiguous_key
 from pipeline.binlog.values.table import DECODED_BY
 from pipeline.errors import DamagedEvent, TableError
-from pipeline.row_images import CHANGE_TYPES, RowImages, packed
+from pipeline.row_images import CHANGE_TYPES, RowImages, pack_bits
 from pipeline.table import TableStructure
 
 MAX_IMAGES: Final = 1 << 17
@@ -225,7 +225,7 @@ class TableDecoder:
             event=pa.array(walked.event[:count] + np.int32(first_event)),
             row=pa.array(walked.row[:count]),
             change_type=pa.array(walked.kind[:count]),
-            softened=softened,
+            nulled=softened,
             unknown=unknown,
             present=present,
             logged=present,
@@ -237,7 +237,7 @@ class TableDecoder:
         kinds = walked.kind[:count]
         changed = np.zeros((count, len(self._layouts)), np.bool_)
         _fill_changed(data, walked.cells, kinds, self._sizes, changed)
-        return packed(changed, kinds != images.AFTER)
+        return pack_bits(changed, kinds != images.AFTER)
 
     def _walk_error(self, code: int, offset: int) -> DamagedEvent | TableError:
         name = self._structure.name
@@ -264,7 +264,7 @@ def _present(cells: Places, kinds: npt.NDArray[np.int8]) -> pa.Array | None:
     cells[:, after] = np.where(new_cells == ABSENT, cells[:, after - 1], new_cells)
     present = cells != ABSENT
     complete = present.all(axis=0)
-    return None if complete.all() else packed(present.T, complete)
+    return None if complete.all() else pack_bits(present.T, complete)
 
 
 @kernel

@@ -155,8 +155,8 @@ def read_layouts(mapped: TableMap) -> tuple[Layout, ...]:
 
 
 def _layouts(reader: Reader) -> list[Layout]:
-    codes = reader.take(reader.packed())
-    metadata = Reader(reader.packed_text(), "a TABLE_MAP event")
+    codes = reader.take(reader.length_encoded())
+    metadata = Reader(reader.length_encoded_text(), "a TABLE_MAP event")
     return [layout(code, _metadata(code, metadata)) for code in codes]
 
 
@@ -182,7 +182,7 @@ def read_outlines(mapped: TableMap) -> tuple[Outline, ...]:
     fields: dict[int, bytes] = {}
     while reader.left:
         kind = reader.integer(1)
-        fields[kind] = reader.packed_text()
+        fields[kind] = reader.length_encoded_text()
     readings = [
         _OptionalMetadata(layouts, str(table), fields, strings, years=years)
         for years in _years_counted(mapped.writer)
@@ -313,7 +313,7 @@ class _OptionalMetadata:
         """Return the columns' names; only if the map has them (`OptionalField.NAMES`)."""
         reader = Reader(self._fields[_COLUMN_NAME], self._what)
         try:
-            names = [reader.packed_text().decode("utf-8") for _ in self._codes]
+            names = [reader.length_encoded_text().decode("utf-8") for _ in self._codes]
         except UnicodeDecodeError as error:
             raise _wrong("a name that is not UTF-8") from error
         if len({*names, ""}) <= len(names):
@@ -364,7 +364,7 @@ class _OptionalMetadata:
     def _packed(self, kind: int) -> Iterator[int]:
         reader = Reader(self._fields.get(kind, b""), self._what)
         while reader.left:
-            yield reader.packed()
+            yield reader.length_encoded()
 
     def _collations(self, indexes: list[int], default: int, each: int) -> list[tuple[int, int]]:
         """Return (column, collation), from one number per slot or a default and its exceptions."""
@@ -379,7 +379,7 @@ class _OptionalMetadata:
     def _members(self, kind: int) -> Iterator[list[bytes]]:
         reader = Reader(self._fields.get(kind, b""), self._what)
         while reader.left:
-            yield [reader.packed_text() for _ in range(reader.packed())]
+            yield [reader.length_encoded_text() for _ in range(reader.length_encoded())]
 
 
 def _wrong(what: str) -> TableError:

@@ -12,10 +12,10 @@ from typing import Final
 from pipeline.binlog.search.log_scan import Dumps
 from pipeline.binlog.search.walk import LoggedEvent, walk
 from pipeline.binlog.stream.commit_times import end_of_second
-from pipeline.binlog.stream.control import moment
+from pipeline.binlog.stream.control import to_datetime
 from pipeline.binlog.stream.event_reader import Reader
 from pipeline.binlog.stream.framing import FIRST_OFFSET, GTIDS, Event, EventType
-from pipeline.binlog.stream.gtid_sets import decoded
+from pipeline.binlog.stream.gtid_sets import decode_gtid_set
 from pipeline.binlog.stream.outcomes import damaged
 from pipeline.binlog.transactions.identity import read_identity
 from pipeline.errors import TransactionsWithoutGtid
@@ -51,17 +51,17 @@ def read_file_head(dumps: Dumps, file: LogFile) -> FileHead:
             if event.code == EventType.FORMAT_DESCRIPTION:
                 description = event
             elif event.code == EventType.PREVIOUS_GTIDS:
-                gtids = decoded(event.parsed.body)
+                gtids = decode_gtid_set(event.parsed.body)
             elif event.code == EventType.MARIADB_GTID_LIST:
                 gtids = read_gtid_list(event.parsed)
             elif event.code in GTIDS:
                 if description is not None and event.server_id != description.server_id:
                     *_, exact = read_identity(event.parsed, [], event.log_server)
-                    committed_elsewhere = moment(exact or end_of_second(event.timestamp))
+                    committed_elsewhere = to_datetime(exact or end_of_second(event.timestamp))
                 break
     if description is None:
         raise damaged("a log file begins without a format description", start)
-    return FileHead(moment(description.timestamp * 1_000_000), gtids, committed_elsewhere)
+    return FileHead(to_datetime(description.timestamp * 1_000_000), gtids, committed_elsewhere)
 
 
 def _until_refused(events: Iterator[LoggedEvent]) -> Iterator[LoggedEvent]:

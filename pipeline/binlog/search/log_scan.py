@@ -19,12 +19,12 @@ from pipeline.binlog.stream.outcomes import damaged
 from pipeline.binlog.stream.ring import Integers, TransactionGroup, place_of
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.log_place import Limits
-from pipeline.binlog.transactions.spill import NoSpool
+from pipeline.binlog.transactions.spill import RefusingSpool
 from pipeline.errors import StreamEndedEarly, UnsupportedEvent, UnsupportedStatement
 from pipeline.ports.source import BinlogDump, BinlogSize
 from pipeline.position import Coordinates, LogFile
 
-Tell = Callable[[int, int], None]
+ReportProgress = Callable[[int, int], None]
 """Called with the progress of a long search: bytes read, and bytes to read in total."""
 
 _TRANSACTIONS: Final = 1 << 14
@@ -70,7 +70,7 @@ class LogScan:
         end: Coordinates,
         *,
         whole: bool = True,
-        tell: Tell | None = None,
+        tell: ReportProgress | None = None,
         total: int = 0,
     ) -> None:
         self._dumps = dumps
@@ -137,14 +137,14 @@ def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
     buffer = TransactionBuffer(
         start,
         wants=lambda _: False,
-        spool=NoSpool(),
+        spool=RefusingSpool(),
         limits=Limits(end),
         ring_bytes=_RING_BYTES,
         group_bytes=0,
         events=1,
         transactions=_TRANSACTIONS,
     )
-    buffer.prepared.passing = True
+    buffer.prepared.before_start = True
     return buffer
 
 

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from pipeline.binlog.search.file_heads import FileHeads
-from pipeline.binlog.search.log_scan import Dumps, LogScan, Tell, log_between
+from pipeline.binlog.search.log_scan import Dumps, LogScan, ReportProgress, log_between
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.commit_times import SECOND, SKEW, latest_commit_times
 from pipeline.binlog.stream.framing import FIRST_OFFSET
@@ -34,7 +34,7 @@ _SAMPLES: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class FoundMoment:
+class MomentPlace:
     """The place of a moment: `at`, the beginning of the first transaction after it. `late`: number
     of transactions before `at`, in the files that were read, whose commit time is the moment or
     later; `early`: number of those after `at` with an earlier time. `first`: the beginning of the
@@ -45,7 +45,7 @@ class FoundMoment:
     early: int = 0
     first: Coordinates | None = None
 
-    def told(self, moment: str) -> str | None:
+    def warning(self, moment: str) -> str | None:
         """Return a warning that the log's times do not ascend at the moment; None if they do."""
         if not self.late and not self.early:
             return None
@@ -63,8 +63,8 @@ def find_moment(
     moment: datetime,
     now: datetime,
     *,
-    tell: Tell | None = None,
-) -> FoundMoment:
+    tell: ReportProgress | None = None,
+) -> MomentPlace:
     """Return the place of a moment in the log up to `head`; `head` if all transactions come before
     the moment. `binlogs` are all files, oldest first. `MomentOutOfRange` for a moment before the
     oldest file, or later than `now`.
@@ -95,8 +95,8 @@ def find_moment_in_file(
     end: Coordinates,
     now: datetime,
     *,
-    tell: Tell | None = None,
-) -> FoundMoment | None:
+    tell: ReportProgress | None = None,
+) -> MomentPlace | None:
     """Return the place of a moment in one file up to `end`; None if the whole file comes before
     the moment."""
     look = _Look(dumps, end, _divider(moment, now), tell)
@@ -106,7 +106,7 @@ def find_moment_in_file(
 
 
 def find_last_end(
-    dumps: Dumps, file: LogFile, end: Coordinates, *, tell: Tell | None = None
+    dumps: Dumps, file: LogFile, end: Coordinates, *, tell: ReportProgress | None = None
 ) -> Coordinates:
     """Return the end of the last transaction of a file, up to `end`; the file's beginning if it
     has none."""
@@ -144,7 +144,9 @@ class _Times:
 class _Look:
     """Reads whole files for a moment. `total`: number of bytes to read, for `tell`."""
 
-    def __init__(self, dumps: Dumps, end: Coordinates, divider: Divider, tell: Tell | None) -> None:
+    def __init__(
+        self, dumps: Dumps, end: Coordinates, divider: Divider, tell: ReportProgress | None
+    ) -> None:
         self._dumps = dumps
         self._end = end
         self._divider = divider
@@ -160,11 +162,11 @@ class _Look:
                 times.append(latest_commit_times(stretch.transactions))
                 begins.append(stretch.transactions[:, columns.BEGIN_OFFSET].copy())
         every = np.concatenate(times)
-        divider = self._divider.restarted()
+        divider = self._divider.restart()
         divider.put(every)
         return _Times(file, every, np.concatenate(begins), divider.balance)
 
-    def found(self, files: Sequence[_Times], end: Coordinates) -> FoundMoment:
+    def found(self, files: Sequence[_Times], end: Coordinates) -> MomentPlace:
         """Return the place of the moment in the files that were read, `end` if it is after them."""
         divider = self._divider
         at, first = None, None
@@ -181,7 +183,7 @@ class _Look:
         division = divider.division
         if at is None or division.place == divider.count:
             at = end
-        return FoundMoment(min(at, end), division.late, division.early, first)
+        return MomentPlace(min(at, end), division.late, division.early, first)
 
 
 class _Heads:

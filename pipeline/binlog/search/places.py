@@ -11,11 +11,11 @@ from typing import Final
 import numpy as np
 
 from pipeline.binlog.search.file_heads import read_file_head
-from pipeline.binlog.search.log_scan import Dumps, LogScan, Stretch, Tell, log_between
+from pipeline.binlog.search.log_scan import Dumps, LogScan, ReportProgress, Stretch, log_between
 from pipeline.binlog.search.walk import LoggedEvent, walk
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.framing import FIRST_OFFSET, GTIDS
-from pipeline.binlog.transactions.identity import GtidsRead, gtid_set, gtid_text, together
+from pipeline.binlog.transactions.identity import GtidCollector, gtid_set, gtid_text, union
 from pipeline.errors import EndNotReached, NotAnEventBoundary
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import BinlogSize
@@ -36,7 +36,7 @@ class Boundary:
     rewound: bool
 
 
-def find_boundary(dumps: Dumps, at: Coordinates, *, tell: Tell | None = None) -> Boundary:
+def find_boundary(dumps: Dumps, at: Coordinates, *, tell: ReportProgress | None = None) -> Boundary:
     """Prove that `at` is between two transactions, or go back to the beginning of its transaction.
 
     The file is read from its beginning, for the GTIDs; then the events around the place are walked.
@@ -55,17 +55,17 @@ def find_boundary(dumps: Dumps, at: Coordinates, *, tell: Tell | None = None) ->
         gtid = gtid_text(last.transactions[0], last.sources) if last and ends_transaction else ""
         created = int(head.created.timestamp())
         witness = Witness(event.at.offset, event.size, event.crc32, gtid, created)
-    gtids = together(head.gtid_set, executed)
+    gtids = union(head.gtid_set, executed)
     return Boundary(place, gtids, witness, rewound=place != at)
 
 
 def _executed_before(
-    dumps: Dumps, at: Coordinates, tell: Tell | None
+    dumps: Dumps, at: Coordinates, tell: ReportProgress | None
 ) -> tuple[GtidSet, Stretch | None]:
     """Return the GTIDs of the transactions that end in the file at or before `at`, and the last of
     these transactions."""
     start = Coordinates(at.file, FIRST_OFFSET)
-    read = GtidsRead()
+    read = GtidCollector()
     last: Stretch | None = None
     for stretch in LogScan(dumps, start, at, whole=False, tell=tell, total=at.offset):
         rows = stretch.transactions
@@ -122,7 +122,7 @@ def find_end_of(
     gtids: GtidSet,
     *,
     binlogs: Sequence[BinlogSize] = (),
-    tell: Tell | None = None,
+    tell: ReportProgress | None = None,
 ) -> Coordinates:
     """Return the end of the first transaction after which all of `gtids` are executed; `start` if
     they are executed before it. `EndNotReached` if some are not in the log up to `head`.

@@ -44,7 +44,7 @@ _DIGESTED_EVENTS: Final = 256
 """Number of leading events that are hashed into a transaction's digest."""
 
 
-class LastOfSources:
+class LastTransactions:
     """The last transaction of each GTID source, in the order of the log."""
 
     def __init__(self) -> None:

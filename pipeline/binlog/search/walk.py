@@ -88,7 +88,7 @@ def walk(dump: BinlogDump, start: Coordinates) -> Iterator[LoggedEvent]:
                 at = Coordinates(file, FIRST_OFFSET)
 
 
-def behind_transaction(dump: BinlogDump, begin: Coordinates, head: Coordinates) -> Coordinates:
+def end_of_transaction(dump: BinlogDump, begin: Coordinates, head: Coordinates) -> Coordinates:
     """Return the end of the transaction that the event at `begin` belongs to, at most the log's
     end `head`."""
     for event in walk(dump, begin):

@@ -23,7 +23,7 @@ from typing import Final, TypeVar
 import numpy as np
 
 from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.control import moment
+from pipeline.binlog.stream.control import to_datetime
 from pipeline.binlog.stream.ring import Integers
 from pipeline.division import microseconds
 
@@ -73,4 +73,4 @@ class NewestCommit:
         """None if there were no transactions."""
         if not self._has_transactions:
             return None
-        return moment(self._newest) if self._newest else self._read_at
+        return to_datetime(self._newest) if self._newest else self._read_at

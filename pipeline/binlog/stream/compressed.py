@@ -42,8 +42,10 @@ def payload_pieces(event: Event) -> Iterator[Bytes]:
     """Return the bytes inside a TRANSACTION_PAYLOAD, in pieces of at most `PIECE_BYTES`."""
     reader = Reader(event.body, "a TRANSACTION_PAYLOAD event")
     fields: dict[int, int] = {}
-    while (kind := reader.packed()) != _END:
-        fields[kind] = Reader(reader.packed_text(), "a TRANSACTION_PAYLOAD event").packed()
+    while (kind := reader.length_encoded()) != _END:
+        fields[kind] = Reader(
+            reader.length_encoded_text(), "a TRANSACTION_PAYLOAD event"
+        ).length_encoded()
     compression = fields.get(_COMPRESSION, _ZSTD)
     body = reader.rest()
     if len(body) != fields.get(_SIZE, len(body)):
@@ -102,7 +104,7 @@ def plain_rows(event: Event) -> Bytes:
     reader.take(8)
     if kind in _V2:
         reader.take(max(reader.integer(2) - 2, 0))
-    bitmap = (reader.packed() + 7) // 8
+    bitmap = (reader.length_encoded() + 7) // 8
     reader.take(bitmap * (2 if kind in _UPDATES else 1))
     body = event.body[: reader.at] + _plain(event, reader.rest())
     return np.frombuffer(_with_header(event, kind, body), np.uint8)

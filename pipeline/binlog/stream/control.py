@@ -218,7 +218,7 @@ _STRINGS: Final = {5: 1, 6: 1, 11: 2}
 bytes of a variable, or its number of strings, each with a length of one byte before it."""
 
 
-def changes_nothing_yet(event: Event) -> bool:
+def is_uncommitted_alter(event: Event) -> bool:
     """Return whether a QUERY is the first phase of MariaDB's two-phase ALTER (START ALTER) or its
     failure (ROLLBACK ALTER). Their text is that of COMMIT ALTER, which alone changes the table."""
     reader = Reader(event.body, "a QUERY event")
@@ -252,7 +252,7 @@ def _text(data: bytes) -> str:
         return data.decode("latin-1")
 
 
-def moment(microseconds: int) -> datetime:
+def to_datetime(microseconds: int) -> datetime:
     """Return a time given in microseconds since the epoch; DamagedEvent after the year 9999."""
     if microseconds > _LAST_MOMENT:
         raise damaged(f"a commit time is {microseconds} microseconds after the epoch, too late")

@@ -33,7 +33,7 @@ class Reader:
     def integer(self, count: int) -> int:
         return int.from_bytes(self.take(count), "little")
 
-    def packed(self) -> int:
+    def length_encoded(self) -> int:
         """Read a length-encoded integer (MySQL protocol, "Protocol::LengthEncodedInteger")."""
         first = self.integer(1)
         if first < 0xFB:
@@ -58,8 +58,8 @@ class Reader:
         value = first | int.from_bytes(self.take(following), "little") << 8
         return value >> following + 1
 
-    def packed_text(self) -> bytes:
-        return self.take(self.packed())
+    def length_encoded_text(self) -> bytes:
+        return self.take(self.length_encoded())
 
     def rest(self) -> bytes:
         return self.take(self.left)

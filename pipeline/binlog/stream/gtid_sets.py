@@ -17,7 +17,7 @@ from pipeline.binlog.stream.outcomes import damaged
 from pipeline.gtid import GtidSet
 
 
-def encoded(gtids: GtidSet) -> bytes:
+def encode_gtid_set(gtids: GtidSet) -> bytes:
     """Return the set's bytes for a dump command, in the form with tags only if it has tags."""
     tagged = any(":" in source for source in gtids.intervals)
     count = len(gtids.intervals)
@@ -33,7 +33,7 @@ def encoded(gtids: GtidSet) -> bytes:
     return b"".join(parts)
 
 
-def decoded(data: bytes) -> GtidSet:
+def decode_gtid_set(data: bytes) -> GtidSet:
     """Read a set from such bytes; DamagedEvent if they are not a GTID set."""
     reader = Reader(data, "a PREVIOUS_GTIDS event")
     head = reader.take(8)
@@ -43,7 +43,7 @@ def decoded(data: bytes) -> GtidSet:
     for _ in range(count):
         source = str(UUID(bytes=reader.take(16)))
         if tagged:
-            tag = reader.take(reader.packed() // 2).decode("ascii", "replace")
+            tag = reader.take(reader.length_encoded() // 2).decode("ascii", "replace")
             source = f"{source}:{tag}" if tag else source
         for _ in range(reader.integer(8)):
             first, end = reader.integer(8), reader.integer(8)

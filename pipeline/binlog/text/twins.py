@@ -48,21 +48,21 @@ _SEVERAL: Final[Mapping[str, int]] = {
 }
 """The sets that have several codes for a character, with the bytes of their longest code."""
 
-SETS_WITH_TWINS: Final = frozenset(_SEVERAL)
+AMBIGUOUS_SETS: Final = frozenset(_SEVERAL)
 
 _UTF8: Final = frozenset({"utf8mb3", "utf8mb4"})
 
 
-def has_twins(charset: str) -> bool:
+def is_ambiguous(charset: str) -> bool:
     return charset in _SEVERAL
 
 
 @cache
-def is_whole(charset: str) -> bool:
+def is_unambiguous(charset: str) -> bool:
     """Return whether every value that a server stores in this set is valid and unambiguous."""
     table = None if charset in _UTF8 else single_byte(charset)
     whole = charset in _UTF8 or (table is not None and NOTHING not in table)
-    return whole and not has_twins(charset)
+    return whole and not is_ambiguous(charset)
 
 
 @cache
@@ -133,10 +133,10 @@ def is_canonical_number(column: Column, number: int) -> bool:
     return not invisible_first and all(members.index(members[bit]) == bit for bit in bits)
 
 
-def may_stray(column: Column) -> bool:
+def may_be_ambiguous(column: Column) -> bool:
     """Return whether the column can have ambiguous values."""
     if column.type in TEXT_TYPES:
-        return has_twins(column.charset or "")
+        return is_ambiguous(column.charset or "")
     return "" in column.members or len(set(column.members)) < len(column.members)
 
 

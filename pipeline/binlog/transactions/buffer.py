@@ -105,7 +105,7 @@ class TransactionBuffer:
         self._reached = ReachedGroups(start)
         self._leave_out = LeaveOut(leave_out) if leave_out else None
         self.prepared = PreparedTransactions(source, spool, prepared)
-        self.prepared.passing = self._skip_to is not None
+        self.prepared.before_start = self._skip_to is not None
 
         first = begins or start
         until = self._limits if self._skip_to is None else Limits(end=start)
@@ -217,7 +217,7 @@ class TransactionBuffer:
                     hint=f"choose {self._log.at}, or an offset that SHOW BINLOG EVENTS lists",
                 )
             self._skip_to, self.stopped, self._log.last = None, False, None
-            self.prepared.passing = False
+            self.prepared.before_start = False
             self._log.count_from_here(self._limits)
             self._stop_between()
 

@@ -122,12 +122,12 @@ def gtid_texts(transactions: Integers, sources: Sequence[str]) -> pa.Array:
 def gtid_set(transactions: Integers, sources: Sequence[str]) -> GtidSet:
     """Return the GTIDs as a set, which for MariaDB includes all up to each one. DamagedEvent for a
     number below 1, or for GTIDs of both flavours."""
-    read = GtidsRead()
+    read = GtidCollector()
     read.add(transactions, sources)
     return read.set()
 
 
-class GtidsRead:
+class GtidCollector:
     """Collects the GTIDs of many transactions; merges them into a set rarely, which is costly."""
 
     def __init__(self) -> None:
@@ -150,7 +150,7 @@ class GtidsRead:
     def set(self) -> GtidSet:
         """Return the set of all GTIDs that were added."""
         if self._count:
-            self._set = together(self._set, _as_set(np.concatenate(self._waiting), self._sources))
+            self._set = union(self._set, _as_set(np.concatenate(self._waiting), self._sources))
         self._waiting, self._count = [], 0
         return self._set
 
@@ -181,7 +181,7 @@ def _as_set(identities: Integers, sources: Sequence[str]) -> GtidSet:
     return GtidSet.parse(",".join(parts))
 
 
-def together(gtids: GtidSet, other: GtidSet) -> GtidSet:
+def union(gtids: GtidSet, other: GtidSet) -> GtidSet:
     """Return the union; DamagedEvent if one set is MySQL's and the other MariaDB's, because no
     server writes both flavours into one log."""
     if gtids and other and gtids.flavour != other.flavour:

@@ -110,7 +110,7 @@ class Loop:
         if self._input.mode == WIRE:
             registers.sequence += 1
 
-    def leave(self, size: int) -> None:
+    def add_to_log(self, size: int) -> None:
         """Step over `size` bytes of the log, which belong to the open transaction."""
         self.registers.offset += size
         self.open_row[columns.LOG_BYTES] += size
@@ -119,7 +119,7 @@ class Loop:
         """Step over the current event; an artificial one occupies no bytes of the log."""
         self.enter()
         if self._input.mode != NESTED and not artificial:
-            self.leave(self.registers.event_size)
+            self.add_to_log(self.registers.event_size)
 
     def pass_rows(self) -> None:
         """Step over the current row event, which is not put into the ring."""

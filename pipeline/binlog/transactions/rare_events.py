@@ -9,7 +9,7 @@ from typing import Final
 from pipeline.binlog.stream.compressed import payload_pieces, plain_query, plain_rows
 from pipeline.binlog.stream.control import (
     Query,
-    changes_nothing_yet,
+    is_uncommitted_alter,
     read_mariadb_gtid,
     read_query,
     read_xa_prepare,
@@ -82,7 +82,7 @@ class RareEvents:
         self._act(action, event, role, query)
         self._loop.registers.phase = next_phase
         if (next_phase is Phase.XA_OPEN) != (phase is Phase.XA_OPEN):
-            self._loop.maps.prepares(next_phase is Phase.XA_OPEN)
+            self._loop.maps.set_preparing(next_phase is Phase.XA_OPEN)
         return True
 
     def _act(
@@ -103,7 +103,7 @@ class RareEvents:
             self._transactions.begin(event)
         self._loop.advance(artificial=event.artificial)
         if self._again and action in _XA_ACTIONS:
-            self._prepared.again = self._transactions.is_in(self._again)
+            self._prepared.recorded_before = self._transactions.is_in(self._again)
         if query is not None:
             self._take_statement(action, event, role, query)
         elif action is BufferAction.PREPARE:
@@ -136,7 +136,7 @@ class RareEvents:
             case BufferAction.EMIT:
                 # Of MariaDB's two-phase ALTER only COMMIT ALTER changes the table.
                 if role in (EventRole.STATEMENT, EventRole.CREATE) and not (
-                    self._loop.maps.writer.mariadb and changes_nothing_yet(event)
+                    self._loop.maps.writer.mariadb and is_uncommitted_alter(event)
                 ):
                     self._transactions.keep(query)
                 self._emit(event)
@@ -157,7 +157,7 @@ class RareEvents:
         holder, self._holder, self.nested = self._holder, None, None
         assert holder is not None, "nested events are inside an event"
         if holder.type is not EventType.TRANSACTION_PAYLOAD:
-            self._loop.leave(holder.size)
+            self._loop.add_to_log(holder.size)
             return
         if not self.between:
             raise damaged("a compressed transaction has no end", holder.at)

@@ -134,7 +134,7 @@ class RingTransactions:
     def note_elsewhere(self, table_id: int) -> None:
         """Note that rows of this table may be stored in the other tables of its statement."""
         maps = self._loop.maps
-        table = maps.of(table_id)
+        table = maps.table_of(table_id)
         tables = frozenset(maps.tables_of(self._registers.statement) - {table})
         if tables:
             self._statements.note_elsewhere(self.count, MergeTableRows(table, tables))

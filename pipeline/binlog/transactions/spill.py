@@ -54,7 +54,7 @@ class Spill:
     def add(self, block: Block, maps: TableMaps) -> None:
         """Append the events of a block in three writes: head with table maps, index, bytes."""
         gapless = packed(block)
-        used = [(n, maps.known[n].raw) for n in np.unique(gapless.events[:, MAP]).tolist()]
+        used = [(n, maps.maps[n].raw) for n in np.unique(gapless.events[:, MAP]).tolist()]
         self.maps.update(number for number, _ in used)
         head = [_HEAD.pack(len(used), len(gapless.events), len(gapless.data))]
         head += [_MAP_HEAD.pack(number, len(raw)) + raw for number, raw in used]
@@ -134,13 +134,13 @@ def _never(*_: object) -> NoReturn:
     raise RuntimeError("a reading that captures nothing must not write to a spool")
 
 
-class NoSpool:
+class RefusingSpool:
     """A spool for a reading that wants no table: nothing is ever put into it."""
 
     scratch = prepared = seal = open = discard = remove = _never
 
 
-class UnkeptSpool(Generic[T]):
+class SummarisingSpool(Generic[T]):
     """A spool that keeps no rows: `seen` summarises each block that is written to a scratch file,
     and `came_out` gets that summary when the block is read again, which then has no events.
 

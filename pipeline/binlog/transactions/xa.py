@@ -58,11 +58,11 @@ class PreparedTransactions:
         self._waiting: dict[Xid, _Waiting] = {}
         self._bytes = 0
         self.ended: list[Ended] = []
-        self.passing = False
+        self.before_start = False
         """The log before the start is being read: earlier batches recorded its transactions."""
-        self.again = False
+        self.recorded_before = False
         """An earlier batch recorded the current transaction."""
-        self.rowless = False
+        self.statements_only = False
         """The reading wants statements only, so prepared rows do not matter."""
         self.lenient = False
         """Transactions are left out, instead of refused, if their prepare was not read."""
@@ -80,7 +80,7 @@ class PreparedTransactions:
     @property
     def _ignores_rows(self) -> bool:
         """True if prepared rows are neither kept nor missed."""
-        return self.passing or self.again or self.rowless
+        return self.before_start or self.recorded_before or self.statements_only
 
     def keep(
         self, xid: Xid, at: Coordinates, events: Block | Spill | None, maps: TableMaps
@@ -176,7 +176,7 @@ def _tables(waiting: _Waiting, maps: TableMaps) -> frozenset[TableName]:
             numbers = waiting.events.maps
         case None:
             numbers = set()
-    return frozenset(maps.known[number].table for number in numbers)
+    return frozenset(maps.maps[number].table for number in numbers)
 
 
 def _blocks(waiting: _Waiting) -> Iterator[Block]:

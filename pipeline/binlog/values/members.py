@@ -16,7 +16,7 @@ from pipeline.binlog.arrays.array_access import Bytes, u8
 from pipeline.binlog.arrays.cells import Cells, Places, room
 from pipeline.binlog.arrays.compiled import kernel
 from pipeline.binlog.stream.ring import Integers
-from pipeline.binlog.text.twins import is_canonical_number, may_stray
+from pipeline.binlog.text.twins import is_canonical_number, may_be_ambiguous
 from pipeline.errors import TableError
 from pipeline.table import Column
 
@@ -27,7 +27,7 @@ def enums(column: Column, cells: Cells) -> pa.Array:
     names = pa.array(["", *column.members], pa.string())
     if len(numbers) and int(numbers.max()) >= len(names):
         raise _unknown(column)
-    if cells.keyed and may_stray(column):
+    if cells.keyed and may_be_ambiguous(column):
         ambiguous = [n for n in range(len(names)) if not is_canonical_number(column, n)]
         _note_ambiguous(cells, numbers, ambiguous)
     return names.take(_indexes(cells, numbers))
@@ -42,7 +42,7 @@ def sets(column: Column, cells: Cells) -> pa.Array:
         if number >> len(column.members):
             raise _unknown(column)
         texts.append(_listed(m for bit, m in enumerate(column.members) if number >> bit & 1))
-    if cells.keyed and may_stray(column):
+    if cells.keyed and may_be_ambiguous(column):
         ambiguous = [
             n for n, value in enumerate(distinct) if not is_canonical_number(column, int(value))
         ]

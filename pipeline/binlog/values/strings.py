@@ -25,7 +25,7 @@ from pipeline.binlog.arrays.compiled import kernel, part
 from pipeline.binlog.stream.outcomes import damaged
 from pipeline.binlog.stream.ring import Integers
 from pipeline.binlog.text.charsets import single_byte, text_decoder
-from pipeline.binlog.text.twins import UNKNOWN, WITH_UNKNOWN, has_twins, is_canonical
+from pipeline.binlog.text.twins import UNKNOWN, WITH_UNKNOWN, is_ambiguous, is_canonical
 from pipeline.errors import TableError
 from pipeline.table import Column
 
@@ -43,7 +43,7 @@ def texts(column: Column, cells: Cells) -> pa.Array:
     Notes ambiguous values of a key, and the number of values with undefined characters."""
     charset = column.charset or "utf8mb4"
     array = _read(column, cells, charset)
-    if has_twins(charset):
+    if is_ambiguous(charset):
         if cells.keyed:
             cells.ambiguous = _first_ambiguous(column, cells, charset)
         if charset in WITH_UNKNOWN:

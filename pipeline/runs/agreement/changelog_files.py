@@ -21,7 +21,7 @@ from pipeline.changes.layout import application_id, changelog_path, published_sc
 from pipeline.changes.source_tables import SCHEMAS, source_table_id, source_table_path
 from pipeline.decisions import Lease
 from pipeline.errors import CommitConflict, ForeignCommit, LakeUnavailable, SegmentsLost, TableError
-from pipeline.foreign_commits import Behind, Passed, reshaped
+from pipeline.foreign_commits import AllExpected, Behind, reshaped
 from pipeline.lake_commit import RESTORED, LogAbove
 from pipeline.listing import Difference, ForeignFiles, RecordedFiles, difference, foreign_files
 from pipeline.ports.ledger import content_of
@@ -29,7 +29,7 @@ from pipeline.retries import PUBLISH
 from pipeline.runs.agreement.lake_logs import changelog_error, judged_changelog, replay_hint
 from pipeline.runs.commit_records import restated_metadata
 from pipeline.runs.context import Workplace
-from pipeline.segment import SegmentFile, SourceTable, batch_of, written_for
+from pipeline.segment import SegmentFile, SourceTable, batch_and_version_of, batch_of
 from pipeline.table import TableName
 from pipeline.table_state import TableState
 
@@ -192,7 +192,7 @@ class Agreement:
         return "; ".join(sentences)
 
 
-def told_of(agreement: Agreement) -> TableError | None:
+def error_of_agreement(agreement: Agreement) -> TableError | None:
     """Return the error for which a run quarantines the table. None if rows had only been moved to
     other files and the recorded files are listed again."""
     error, left, table = agreement.error, agreement.left, agreement.changelog.table
@@ -207,7 +207,7 @@ def told_of(agreement: Agreement) -> TableError | None:
     )
 
 
-def set_right(
+def correct_changelog(
     work: Workplace, lease: Lease | None, changelog: ChangelogTable, looked: int | None
 ) -> Agreement:
     """Judge the commits after version `looked`, and let the changelog list what was recorded. If
@@ -275,7 +275,7 @@ def _once(
     return agreement
 
 
-def agree(work: Workplace, lease: Lease) -> Iterator[Agreement]:
+def correct_changelogs(work: Workplace, lease: Lease) -> Iterator[Agreement]:
     """Correct the changelogs to which somebody else committed since the last look, and those that
     list files whose names are not those of captured files. The examined versions are not recorded,
     so that the next run reports the commits."""
@@ -283,12 +283,12 @@ def agree(work: Workplace, lease: Lease) -> Iterator[Agreement]:
     for changelog in all_changelogs(work):
         folder = changelog.folder
         if folder in looked and _is_in_doubt(work, folder, looked[folder]):
-            yield set_right(work, lease, changelog, looked[folder])
+            yield correct_changelog(work, lease, changelog, looked[folder])
 
 
 def _is_in_doubt(work: Workplace, folder: str, looked: int) -> bool:
     look = work.changelog.look(folder, looked)
-    if not isinstance(judged_changelog(work, look, looked), Passed):
+    if not isinstance(judged_changelog(work, look, looked), AllExpected):
         return True
     return any(batch_of(path) is None for path in work.changelog.listed(folder) or ())
 
@@ -362,7 +362,7 @@ def columns_of(
     }
     by_version: dict[int, list[SegmentFile]] = {}
     for file in files:
-        named = written_for(file.path)
+        named = batch_and_version_of(file.path)
         if named is not None and named[1] in versions:
             by_version.setdefault(named[1], []).append(file)
     return all_columns(

@@ -17,12 +17,12 @@ from pipeline.claim import HINT
 from pipeline.errors import ForeignCommit, MirrorRefused, TableError
 from pipeline.foreign_commits import (
     Ahead,
+    AllExpected,
     Behind,
-    Expected,
     Foreign,
-    Found,
+    Judgement,
+    MirrorRecord,
     Moved,
-    Passed,
     Unknown,
     judge,
     judge_changelog,
@@ -45,7 +45,7 @@ class DisagreeingTable:
     hint: str
 
 
-def look_at(
+def judge_mirror(
     work: Workplace,
     state: TableState,
     looked: int | None,
@@ -59,13 +59,13 @@ def look_at(
 
     Raise `TableError` for what concerns the table, `ForeignCommit` for what concerns the source.
     """
-    relation = judged(work, state, looked, intent, replaced=replaced, newest=newest)
-    if isinstance(relation, Passed):
+    relation = judged_mirror(work, state, looked, intent, replaced=replaced, newest=newest)
+    if isinstance(relation, AllExpected):
         return relation.newest
     raise _error(work, state, relation)
 
 
-def judged(
+def judged_mirror(
     work: Workplace,
     state: TableState,
     looked: int | None,
@@ -73,13 +73,13 @@ def judged(
     *,
     replaced: bool = False,
     newest: NewestWrites | None = None,
-) -> Found:
+) -> Judgement:
     """Judge the commits to a mirror since the last look."""
     source = work.source.name
     app_id = application_id(source, state, "mirror")
     if newest is None:
         newest = work.ledger.newest_writes(source, [app_id])[app_id]
-    expected = Expected(
+    expected = MirrorRecord(
         ledger=work.ledger.identity(),
         app_id=app_id,
         settled=newest.settled,
@@ -91,7 +91,7 @@ def judged(
     return judge(work.mirrors.look(state.mirror, expected.since), expected, replaced=replaced)
 
 
-def judged_changelog(work: Workplace, look: LogAbove, looked: int) -> Found:
+def judged_changelog(work: Workplace, look: LogAbove, looked: int) -> Judgement:
     """Judge the commits to a changelog, or to one of the source's own tables, since the last
     look."""
     source = work.source.name
@@ -112,7 +112,7 @@ def judged_changelog(work: Workplace, look: LogAbove, looked: int) -> Found:
 
 
 def changelog_error(
-    work: Workplace, folder: str, relation: Found, table: TableName | SourceTable | None = None
+    work: Workplace, folder: str, relation: Judgement, table: TableName | SourceTable | None = None
 ) -> TableError | ForeignCommit | None:
     """Return a `TableError` for what concerns a changelog's table, a `ForeignCommit` for what
     concerns the source, and None if the commits are harmless."""
@@ -141,7 +141,7 @@ def changelog_error(
                 "file for it: somebody else may have written it",
                 hint=f"{replay}; {keep}",
             )
-        case Moved() | Passed():
+        case Moved() | AllExpected():
             return None
 
 
@@ -159,7 +159,7 @@ def disagreeing_tables(work: Workplace) -> list[DisagreeingTable]:
     intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
     tables = []
     for table, state in work.ledger.table_states(source).items():
-        relation = judged(work, state, looked.get(state.mirror), intents.get(table))
+        relation = judged_mirror(work, state, looked.get(state.mirror), intents.get(table))
         if isinstance(relation, Ahead | Behind) and not state.mirror_ended:
             error = _error(work, state, relation)
             tables.append(DisagreeingTable(table, str(error), error.hint))
@@ -193,7 +193,7 @@ def unknown_batches(work: Workplace) -> ForeignCommit | None:
     return None
 
 
-def _changelogs_moved(work: Workplace) -> Iterator[tuple[str, Found]]:
+def _changelogs_moved(work: Workplace) -> Iterator[tuple[str, Judgement]]:
     """Yield the changelogs, and the source's own tables, that do not end at the version of the last
     look, with the judgement on their commits."""
     mirrors = {state.mirror for state in work.ledger.table_states(work.source.name).values()}
@@ -202,7 +202,7 @@ def _changelogs_moved(work: Workplace) -> Iterator[tuple[str, Found]]:
             yield folder, judged_changelog(work, work.changelog.look(folder, looked), looked)
 
 
-def moved(work: Workplace, looked: Mapping[str, int]) -> list[TableState]:
+def moved_mirrors(work: Workplace, looked: Mapping[str, int]) -> list[TableState]:
     """Return the complete tables whose mirrors do not end at the version of the last look, or were
     never examined."""
     complete = [
@@ -215,13 +215,13 @@ def moved(work: Workplace, looked: Mapping[str, int]) -> list[TableState]:
     return [state for state in complete if state.mirror not in versions or state.mirror in changed]
 
 
-def astray(work: Workplace) -> list[DisagreeingTable]:
+def changed_mirrors(work: Workplace) -> list[DisagreeingTable]:
     """Return the tables that the next run would quarantine for commits to their mirrors; or for
     commits to their changelogs, once it publishes changes there."""
     looked = work.ledger.looked(work.source.name)
     changed = []
-    for state in moved(work, looked):
-        relation = judged(work, state, looked.get(state.mirror))
+    for state in moved_mirrors(work, looked):
+        relation = judged_mirror(work, state, looked.get(state.mirror))
         if isinstance(relation, Behind | Foreign | Unknown):
             error = _error(work, state, relation)
             changed.append(DisagreeingTable(state.table, str(error), error.hint))
@@ -261,7 +261,7 @@ def _changelogs_of(work: Workplace, conditions: Container[TableCondition]) -> di
     }
 
 
-def _error(work: Workplace, state: TableState, relation: Found) -> TableError | ForeignCommit:
+def _error(work: Workplace, state: TableState, relation: Judgement) -> TableError | ForeignCommit:
     mirror, table = state.mirror, state.table
     match relation:
         case Ahead(commit, ledger):
@@ -285,7 +285,7 @@ def _error(work: Workplace, state: TableState, relation: Found) -> TableError | 
                 "longer has a file for it: somebody else may have written it",
                 hint=f"`lockstep verify {table}` compares it with the source; {reload_hint(table)}",
             )
-        case Moved() | Passed():
+        case Moved() | AllExpected():
             raise AssertionError("harmless commits make no error")
 
 

@@ -15,7 +15,7 @@ from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.initial_schemas import structures_at
 from pipeline.runs.context import Workplace
 from pipeline.runs.find_place import find_run_end
-from pipeline.runs.mirror_places import left_behind, precedence
+from pipeline.runs.mirror_places import blocked_folders, precedence
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
 from pipeline.tables import past_ranges
@@ -115,5 +115,5 @@ def tables_of(
         loading=loads,
         names=work.source.mirrors,
         first=precedence(work, states, at_source),
-        old=left_behind(work),
+        old=blocked_folders(work),
     )

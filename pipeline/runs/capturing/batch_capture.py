@@ -8,15 +8,15 @@ from functools import partial
 from time import perf_counter
 
 from pipeline.batch import Batch, CaptureRecord
-from pipeline.changes.merging import FromChangelog
+from pipeline.changes.merging import ChangelogOrigin
 from pipeline.errors import StructureMoved, StructureUnknown, TableError
 from pipeline.position import Position, Witness
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.log_reader import LogReading
-from pipeline.runs.capturing.renames import Copies
+from pipeline.runs.capturing.renames import DecideCopies
 from pipeline.runs.capturing.segment_builder import Segmenter, SourceRows
-from pipeline.runs.capturing.table_changes import Rules, TakenUp
-from pipeline.runs.capturing.table_extents import Extents
+from pipeline.runs.capturing.table_changes import CaptureRules, ResumedTables
+from pipeline.runs.capturing.table_extents import PartialTables
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import resume_hint
 from pipeline.runs.reports import CaptureReport
@@ -33,11 +33,11 @@ class BatchCapture:
         self,
         basis: Basis,
         batch: Batch,
-        taken_up: TakenUp,
+        taken_up: ResumedTables,
         *,
         source_rows: SourceRows | None = None,
-        copies: Copies | None = None,
-        extents: Extents | None = None,
+        copies: DecideCopies | None = None,
+        extents: PartialTables | None = None,
     ) -> None:
         self._basis = basis
         self._batch = batch
@@ -48,7 +48,7 @@ class BatchCapture:
         self.segmenter = Segmenter(
             basis.tables,
             basis.structures,
-            Rules(
+            CaptureRules(
                 basis.work.clock,
                 captured,
                 source.policies_of,
@@ -63,7 +63,7 @@ class BatchCapture:
         )
         self.reading = LogReading(basis, self.segmenter, keeps=True)
 
-    def rewrite(self, origins: Mapping[TableName, FromChangelog]) -> None:
+    def rewrite(self, origins: Mapping[TableName, ChangelogOrigin]) -> None:
         """Record that mirrors are written again from their changelogs."""
         for table, origin in sorted(origins.items()):
             self._basis.work.progress.note(f"the mirror of {table} is rewritten {origin.told}")

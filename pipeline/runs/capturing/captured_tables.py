@@ -22,13 +22,13 @@ from pipeline.errors import Need, TableError
 from pipeline.mirror_names import MirrorNames
 from pipeline.ports.segments import SegmentStore, SegmentWriter
 from pipeline.position import Coordinates
-from pipeline.row_groups import HeldRows
-from pipeline.runs.cures import met, refusal
+from pipeline.row_groups import RowBuffer
+from pipeline.runs.cures import mirror_collides, refusal
 from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.segment import ChangeType, RowCounts, Segment
 from pipeline.table import TableName
 from pipeline.table_state import (
-    Quarantine,
+    StoppedTable,
     TableCondition,
     TableEvent,
     TableEventKind,
@@ -41,7 +41,7 @@ HELD_BYTES = 128 << 20
 
 
 @dataclass(slots=True)
-class CapturedTable:
+class TableSegment:
     """The segment of a table under one version: rows in memory, a writer, and totals.
 
     `first` and `last`: sequence numbers of its changes. `place` and `rows_there`: the place in the
@@ -54,7 +54,7 @@ class CapturedTable:
     version: SchemaVersion
     folder: str
     schema: pa.Schema
-    unwritten: HeldRows = field(default_factory=HeldRows)
+    unwritten: RowBuffer = field(default_factory=RowBuffer)
     writer: SegmentWriter | None = None
     counts: RowCounts = field(default_factory=RowCounts)
     first: int = 0
@@ -85,10 +85,10 @@ class TableFiles:
         self.updated = updated
         self._store = store
         self._batch = batch
-        self._open: dict[tuple[TableName, int], CapturedTable] = {}
+        self._open: dict[tuple[TableName, int], TableSegment] = {}
         self._unwritten_bytes = 0
 
-    def get(self, version: SchemaVersion) -> CapturedTable | None:
+    def get(self, version: SchemaVersion) -> TableSegment | None:
         """Return the table under that version, or None if it has no rows yet."""
         return self._open.get((version.table, version.version))
 
@@ -97,17 +97,17 @@ class TableFiles:
         """The tables that have rows, under any version."""
         return {name for name, _ in self._open}
 
-    def begin(self, version: SchemaVersion, folder: str, schema: pa.Schema) -> CapturedTable:
+    def begin(self, version: SchemaVersion, folder: str, schema: pa.Schema) -> TableSegment:
         """Begin a segment whose rows have these columns, in that folder of the lake."""
-        table = CapturedTable(version, folder, schema)
+        table = TableSegment(version, folder, schema)
         self._open[version.table, version.version] = table
         return table
 
-    def add(self, table: CapturedTable, rows: pa.RecordBatch) -> None:
+    def add(self, table: TableSegment, rows: pa.RecordBatch) -> None:
         """Keep rows until they are worth a row group, or all tables together fill the memory."""
         table.unwritten.add(rows)
         self._unwritten_bytes += rows.nbytes
-        if table.unwritten.enough:
+        if table.unwritten.is_full:
             self._write(table)
         if self._unwritten_bytes >= HELD_BYTES:
             by_size = sorted(self._open.values(), key=lambda other: -other.unwritten.bytes)
@@ -118,7 +118,7 @@ class TableFiles:
 
     # -- transactions that come in parts ----------------------------------------------
 
-    def begin_part(self, table: CapturedTable) -> None:
+    def begin_part(self, table: TableSegment) -> None:
         """Note the table's totals, so that `take_back` can remove the rows added from here on."""
         if table.before is None:
             self._write(table)
@@ -171,7 +171,7 @@ class TableFiles:
                 )
         return tuple(segments)
 
-    def _write(self, table: CapturedTable) -> None:
+    def _write(self, table: TableSegment) -> None:
         if not table.unwritten.batches:
             return
         if table.writer is None:
@@ -185,12 +185,12 @@ class TableFiles:
         table.writer.write(_unwritten_rows(table))
         self._clear(table)
 
-    def _clear(self, table: CapturedTable) -> None:
+    def _clear(self, table: TableSegment) -> None:
         self._unwritten_bytes -= table.unwritten.bytes
         table.unwritten.clear()
 
 
-def _unwritten_rows(table: CapturedTable) -> pa.Table:
+def _unwritten_rows(table: TableSegment) -> pa.Table:
     """Return the rows in memory. From the first image that leaves a column out, all files of the
     table also record which columns each image has."""
     count, rows = len(table.schema), table.unwritten.batches
@@ -258,7 +258,7 @@ class CapturedTables:
         self._read: set[TableName] = set()
         self.events: list[TableEvent] = []
         self.touched: dict[TableName, TableState] = {}
-        self.quarantined: dict[TableName, Quarantine] = {}
+        self.quarantined: dict[TableName, StoppedTable] = {}
         self._waiting = {
             *(table for table, followed in loading.items() if not followed and table not in states),
             *(table for table, state in states.items() if state.loading and not loading.get(table)),
@@ -282,16 +282,16 @@ class CapturedTables:
         """The states of the tables after the last change so far."""
         return self._states
 
-    def told(self, table: TableName) -> bool:
+    def is_defined_by_batch(self, table: TableName) -> bool:
         """Return whether this batch determines all rows of the table: it was created or emptied
         in the batch, or got the rows of another table."""
         return table in self._defined
 
-    def tell(self, table: TableName) -> None:
+    def note_defined(self, table: TableName) -> None:
         """Note that from here on this batch determines all rows of the table."""
         self._defined.add(table)
 
-    def known(self, table: TableName) -> bool:
+    def is_known(self, table: TableName) -> bool:
         """Return whether the table is in the lake, or on its way there."""
         return table in self._states
 
@@ -333,7 +333,7 @@ class CapturedTables:
                 batch = version.batch
         return batch
 
-    def opened(self, version: SchemaVersion, at: Coordinates) -> CapturedTable:
+    def segment(self, version: SchemaVersion, at: Coordinates) -> TableSegment:
         """Return the table under that version, begun now if it has no rows yet. TableError if it
         may not be captured as it is."""
         return self.files.get(version) or self._first_seen(version)
@@ -342,9 +342,9 @@ class CapturedTables:
         """Record that a RENAME gave the table the rows of `origin`, after the last change so far.
         TableError if the table may not be captured as it is."""
         self._read.add(version.table)
-        self.opened(version, at)
+        self.segment(version, at)
         self.record_event(TableEventKind.COPIED, version, why, origin)
-        self.tell(version.table)
+        self.note_defined(version.table)
 
     def record_event(
         self,
@@ -356,7 +356,7 @@ class CapturedTables:
         """Record an event of a table after the last change so far."""
         table = version.table
         if kind in (TableEventKind.CREATED, TableEventKind.TRUNCATED):
-            self.tell(table)
+            self.note_defined(table)
         dropped = kind is TableEventKind.DROPPED
         self._touch(version, TableCondition.DROPPED if dropped else TableCondition.FOLLOWING)
         self.events.append(
@@ -375,7 +375,7 @@ class CapturedTables:
         """Add a change that stands for all rows of the table: the transaction that begins at `at`
         emptied it, or its rows were replaced there by rows from elsewhere."""
         self.changes += 1
-        table = self.opened(version, at)
+        table = self.segment(version, at)
         marks = {
             "_change_type": kind.value,
             "_sequence": self.last,
@@ -392,9 +392,9 @@ class CapturedTables:
         table.first, table.last = table.first or self.last, self.last
         self.files.add(table, changelog_rows(table.schema, 1, marks))
 
-    def quarantine(self, table: TableName, at: Coordinates, error: TableError) -> Quarantine:
+    def quarantine(self, table: TableName, at: Coordinates, error: TableError) -> StoppedTable:
         """Stop the table at `at`: its rows of the current transaction are removed."""
-        quarantined = Quarantine.of(table, error, str(at), at)
+        quarantined = StoppedTable.of(table, error, str(at), at)
         self.quarantined[table] = quarantined
         state = self._states.get(table) or self._new(table)
         self._states[table] = self.touched[table] = state
@@ -403,7 +403,7 @@ class CapturedTables:
 
     # -- tables seen for the first time ---------------------------------------------------
 
-    def _first_seen(self, version: SchemaVersion) -> CapturedTable:
+    def _first_seen(self, version: SchemaVersion) -> TableSegment:
         # captured_schema raises TableError for a column type that cannot be read.
         updated = self.files.updated(version.table)
         schema = captured_schema(version.shown_structure, updated=updated)
@@ -446,7 +446,7 @@ class CapturedTables:
         other = self._holders.get(self._names.folded(table))
         if other in (None, table) or not self._names.meet(table, other):
             return None
-        return met(table, other, self._names.of(table), known=False)
+        return mirror_collides(table, other, self._names.of(table), known=False)
 
     def _new(self, table: TableName) -> TableState:
         if self.name_conflict(table) is not None:

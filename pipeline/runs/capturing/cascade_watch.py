@@ -41,7 +41,7 @@ _DELETES = (EventType.DELETE_ROWS_V1, EventType.DELETE_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
-class LostRows:
+class UnloggedLoss:
     """A foreign key changed rows of a captured table and the log does not have them. `transaction`:
     the row of the transaction in its group; `at`: where it begins."""
 
@@ -55,7 +55,7 @@ class LostRows:
         return np.flatnonzero(events[:, columns.TRANSACTION] < self.transaction)
 
 
-class Watch:
+class CascadeWatch:
     """The parents of captured tables, and what their events did to those. `captured`: returns
     whether rows of a table are captured."""
 
@@ -90,7 +90,7 @@ class Watch:
 
     def lost(
         self, group: TransactionGroup, block: Block, maps: Iterable[TableMap]
-    ) -> dict[TableName, LostRows]:
+    ) -> dict[TableName, UnloggedLoss]:
         """Return the captured tables in which a block's events changed rows that are not logged.
         `maps`: all table maps, by number."""
         unseen = np.flatnonzero(unlogged(block.events))
@@ -112,7 +112,7 @@ class Watch:
         lost = {}
         for table, change in changes.items():
             transaction = int(block.events[change.first, columns.TRANSACTION])
-            lost[table] = LostRows(table, transaction, group.begin(transaction), change.reason)
+            lost[table] = UnloggedLoss(table, transaction, group.begin(transaction), change.reason)
         return lost
 
     def children(self, parent: TableName) -> frozenset[TableName]:

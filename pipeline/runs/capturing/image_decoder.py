@@ -42,8 +42,8 @@ from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.changes.mapping import cast_value
 from pipeline.errors import SchemaUnknownAt, StructureUnknown, TableError, ValueLeftOut
 from pipeline.position import Coordinates
-from pipeline.row_images import CHANGE_TYPES, RowImages, in_order, packed, unpacked
-from pipeline.runs.capturing.captured_tables import CapturedTable, CapturedTables
+from pipeline.row_images import CHANGE_TYPES, RowImages, merge_images, pack_bits, unpack_bits
+from pipeline.runs.capturing.captured_tables import CapturedTables, TableSegment
 from pipeline.schema.fills import fill_of
 from pipeline.schema.hidden_columns import (
     FIRST,
@@ -83,7 +83,7 @@ def version_for(mapped: TableMap, structures: SchemaTracker, at: Coordinates) ->
     _require_shown(structures, table)
     dropped = version is not None and version.knowledge is Knowledge.DROPPED
     if not dropped and OptionalField.NAMES in read_outlines(mapped)[0].said:
-        version = structures.told_by_map(_structure_of(mapped), at)
+        version = structures.record_table_map(_structure_of(mapped), at)
         _require_shown(structures, table)
         return version
     later = structures.known_from(table)
@@ -295,7 +295,7 @@ def ways_to_hide(
     return ways[0]
 
 
-class Decoding:
+class ImageDecoder:
     """Decodes the events of one buffer: a decoder for each table map and version, and a shaper for
     the columns that the settings hide or change. `updated`: returns whether the updates of a table
     record which columns changed."""
@@ -321,11 +321,11 @@ class Decoding:
 
     def decoded(
         self, part: Block, at: Coordinates, tables: CapturedTables
-    ) -> tuple[CapturedTable, list[RowImages]]:
+    ) -> tuple[TableSegment, list[RowImages]]:
         """Return one table's images in the order of the log, and the table to which they belong.
         TableError if they cannot be decoded or captured."""
         version, _ = self.decoder(int(part.events[0, columns.MAP]), at)
-        return tables.opened(version, at), list(self.images(part, at))
+        return tables.segment(version, at), list(self.images(part, at))
 
     def images(self, part: Block, at: Coordinates) -> Iterator[RowImages]:
         """Yield one table's images in the order of the log; TableError if they cannot be
@@ -338,7 +338,7 @@ class Decoding:
     def _of_maps(self, part: Block, at: Coordinates) -> Iterator[RowImages]:
         """Decode events of several maps map by map, then restore the order of the log."""
         for first, portion in in_portions(part):
-            yield in_order(
+            yield merge_images(
                 [
                     (images, first + which)
                     for number, which, events in by_map(portion)
@@ -348,7 +348,7 @@ class Decoding:
 
     def _of_map(self, number: int, events: Block, at: Coordinates) -> Iterator[RowImages]:
         version, decoder = self.decoder(number, at)
-        mariadb = self.buffer.maps.known[number].writer.mariadb
+        mariadb = self.buffer.maps.maps[number].writer.mariadb
         shaper = self._shapers[number, version.version]
         later = frozenset[int]() if shaper is None else shaper.filled_later
         for images in decoder.decode(events):
@@ -371,7 +371,7 @@ class Decoding:
     ) -> RowImages:
         if images.present is None:
             return images
-        from_log = self._structures.told_by_log(table)
+        from_log = self._structures.is_from_table_map(table)
         filled = with_defaults(images, None if from_log else schema, later=later)
         if filled is not images:
             self.filled.add(table)
@@ -379,7 +379,7 @@ class Decoding:
 
     def decoder(self, number: int, at: Coordinates) -> tuple[SchemaVersion, TableDecoder]:
         """Return the decoder of a table map, and the version that holds at `at`."""
-        mapped = self.buffer.maps.known[number]
+        mapped = self.buffer.maps.maps[number]
         version = version_for(mapped, self._structures, at)
         key = number, version.version
         if key not in self._decoders:
@@ -412,7 +412,7 @@ def with_defaults(
     if images.present is None:
         return images
     inserted = images.change_type.to_numpy() == _INSERT
-    present = unpacked(images.present)[:, : images.columns.num_columns]
+    present = unpack_bits(images.present)[:, : images.columns.num_columns]
     lacks = inserted[:, None] & ~present
     lacks[:, sorted(later)] = False
     if not lacks.any():
@@ -425,7 +425,7 @@ def with_defaults(
     columns = pa.RecordBatch.from_arrays(arrays, schema=images.columns.schema)
     present = present | lacks
     whole = present.all(axis=1)
-    bits = None if whole.all() else packed(present, whole)
+    bits = None if whole.all() else pack_bits(present, whole)
     return replace(images, columns=columns, present=bits)
 
 

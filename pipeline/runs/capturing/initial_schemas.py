@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from typing import TypeVar
 
 from pipeline.batch import Batch, Cursor
-from pipeline.binlog.search.walk import behind_transaction
+from pipeline.binlog.search.walk import end_of_transaction
 from pipeline.binlog.stream.framing import FIRST_OFFSET
 from pipeline.binlog.transactions.buffer import TransactionBuffer
 from pipeline.binlog.transactions.log_place import Limits
@@ -30,8 +30,8 @@ from pipeline.retries import STRUCTURES
 from pipeline.runs.begin import RunStart, read_witness_of
 from pipeline.runs.capturing.logged_statements import (
     all_statements,
-    facts_of_server,
-    facts_of_writer,
+    dialect_of,
+    dialect_of_writer,
 )
 from pipeline.runs.context import Workplace
 from pipeline.schema.code import changes_code
@@ -52,11 +52,11 @@ from pipeline.schema.statements.changes import (
 )
 from pipeline.schema.statements.read import read_change
 from pipeline.schema.tracker import (
-    HeldStructures,
-    KnownStructures,
-    Later,
+    FirstStructures,
+    KnownFrom,
     Recorded,
     SchemaTracker,
+    StructuresInMemory,
 )
 from pipeline.start.question import WitnessReading
 from pipeline.table import TableName
@@ -91,21 +91,23 @@ def _forget_places(
     for version in ledger.schemas_at(source):
         if version.schema is not None and version.schema.hidden:
             placeless = replace(version.schema, hidden=())
-            tracker.carry(version.table, replace(version, schema=placeless), run_start.start.at)
+            tracker.record_carried(
+                version.table, replace(version, schema=placeless), run_start.start.at
+            )
 
 
 def tracker_of(
     work: Workplace,
-    known: KnownStructures,
+    known: FirstStructures,
     facts: ServerFacts,
     *,
-    later: Mapping[TableName, Later] | None = None,
+    later: Mapping[TableName, KnownFrom] | None = None,
     recorded: Recorded | None = None,
 ) -> SchemaTracker:
     """Return a tracker that begins with the structures known at some place of the server's log."""
     return SchemaTracker(
         known,
-        lower_case_table_names=facts_of_server(facts).lower_case_table_names,
+        lower_case_table_names=dialect_of(facts).lower_case_table_names,
         generation=next_generation,
         later=later,
         recorded=recorded,
@@ -113,7 +115,7 @@ def tracker_of(
     )
 
 
-def known_at(work: Workplace, batch: Batch, at: Coordinates) -> HeldStructures:
+def known_at(work: Workplace, batch: Batch, at: Coordinates) -> StructuresInMemory:
     """Return the structures at the begin or the end of the batch."""
     ledger, source = work.ledger, work.source.name
     versions = {
@@ -146,9 +148,9 @@ def _from_history(work: Workplace, batch: Batch, run_start: RunStart) -> SchemaT
         before, after = then.get(table), now.get(table)
         if before is not None and after is not None and before.version == after.version:
             continue
-        tracker.carry(table, before, at)
+        tracker.record_carried(table, before, at)
     if structures.schemas != tuple(ledger.databases_at(source)):
-        tracker.begin_with(
+        tracker.record_first(
             (), (replace(database, since=at, statement=None) for database in structures.schemas)
         )
     return tracker
@@ -188,15 +190,15 @@ def _in_memory(
     source: str,
     tables: dict[TableName, SchemaVersion],
     databases: tuple[DatabaseVersion, ...],
-) -> HeldStructures:
+) -> StructuresInMemory:
     """Return structures whose present versions are in memory and whose earlier ones are read from
     the ledger."""
     versions, numbers = partial(ledger.schema_versions, source), ledger.last_versions(source)
-    return HeldStructures(tables, databases, versions, numbers)
+    return StructuresInMemory(tables, databases, versions, numbers)
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class StatementSpan:
     """A table that statements changed. `last`: the end of the last of them; `created`: the first
     of them certainly created the table."""
 
@@ -216,7 +218,7 @@ def with_way_on(error: Stopped, server: SourceServer, head: Coordinates) -> Stop
     try:
         dump = server.dump(begin)
         try:
-            end = behind_transaction(dump, begin, head)
+            end = end_of_transaction(dump, begin, head)
         finally:
             dump.close()
     except LockstepError:
@@ -235,7 +237,7 @@ def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
 
     baseline, between = quiet_baseline(work, run_start)
     facts, start, source = run_start.facts, run_start.start.at, work.source.name
-    folding = facts_of_server(facts).lower_case_table_names
+    folding = dialect_of(facts).lower_case_table_names
     whole = _is_whole(run_start) and nothing_was_before(baseline, between, folding)
     present = [*(table.name for table in baseline.tables), *baseline.unread]
     touched = touched_between(between, present)
@@ -258,7 +260,7 @@ def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
             name, 1, start, Knowledge.UNKNOWN, VersionOrigin.BASELINE, reason=why
         )
     later = {
-        schema.name: Later(touched[schema.name].last, schema)
+        schema.name: KnownFrom(touched[schema.name].last, schema)
         for schema in baseline.tables
         if schema.name in touched
     }
@@ -273,10 +275,10 @@ def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
     )
     structures = _in_memory(work.ledger, source, versions, databases)
     tracker = tracker_of(work, structures, facts, later=later)
-    tracker.begin_with(versions.values(), databases)
+    tracker.record_first(versions.values(), databases)
     for newest in work.ledger.schemas_at(source):
         if newest.table not in versions and newest.table not in later:
-            tracker.carry(newest.table, None, start)
+            tracker.record_carried(newest.table, None, start)
     return tracker
 
 
@@ -352,12 +354,12 @@ def statements_between(
         limits=Limits(end),
         leave_out=run_start.leave_out,
     )
-    buffer.prepared.rowless = True
+    buffer.prepared.statements_only = True
     try:
         for received in dump:
             buffer.put(received)
             while (group := buffer.get()) is not None:
-                facts = facts_of_writer(run_start.facts, buffer.description)
+                facts = dialect_of_writer(run_start.facts, buffer.description)
                 statements = all_statements(group, facts)
                 yield from (statement for statement in statements if not statement.for_rows)
                 buffer.ack()
@@ -401,9 +403,9 @@ def _unknown_code(between: Iterable[LoggedStatement], databases: Collection[str]
 
 def touched_between(
     between: Iterable[LoggedStatement], tables: Sequence[TableName]
-) -> dict[TableName, Touched]:
+) -> dict[TableName, StatementSpan]:
     """Return the tables that the statements changed."""
-    touched: dict[TableName, Touched] = {}
+    touched: dict[TableName, StatementSpan] = {}
     for logged in between:
         changes = read_change(logged.text, logged.context)
         if isinstance(changes, Irrelevant):
@@ -414,5 +416,5 @@ def touched_between(
             names = touched_by(changes, tables)
         for name, created in names.items():
             first = touched.get(name)
-            touched[name] = Touched(logged.end, created if first is None else first.created)
+            touched[name] = StatementSpan(logged.end, created if first is None else first.created)
     return touched

@@ -16,12 +16,12 @@ from time import monotonic
 from typing import Final, Protocol
 
 from pipeline.binlog.search.log_scan import log_between
-from pipeline.binlog.search.set_witness import LastOfSources
+from pipeline.binlog.search.set_witness import LastTransactions
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.commit_times import NewestCommit
 from pipeline.binlog.stream.ring import ANONYMOUS, TransactionGroup
 from pipeline.binlog.transactions.buffer import TransactionBuffer
-from pipeline.binlog.transactions.identity import GtidsRead, together
+from pipeline.binlog.transactions.identity import GtidCollector, union
 from pipeline.binlog.transactions.log_place import Limits
 from pipeline.binlog.transactions.xa import CommittedRows
 from pipeline.bounds import RunBounds
@@ -43,16 +43,16 @@ from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.initial_schemas import Stopped, with_way_on
 from pipeline.runs.capturing.logged_statements import (
     all_statements,
-    facts_of_writer,
+    dialect_of_writer,
     recorded_statements,
-    with_views,
+    with_view_noted,
 )
 from pipeline.runs.context import Workplace, captured_until_now
 from pipeline.runs.cures import resume_hint
 from pipeline.schema.history import SchemaStatement
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.model import RowCode, ServerSchema
-from pipeline.schema.reach import Reaches, Unknown, Verdict, reached
+from pipeline.schema.reach import ReachedTables, Undetermined, Verdict, reached_tables
 from pipeline.schema.refold import logged_statement
 from pipeline.schema.statements.changes import (
     CreateLike,
@@ -79,7 +79,7 @@ _PROGRESS_SECONDS = 0.3
 """Shortest time between two reports of progress."""
 
 
-class Taker(Protocol):
+class LogTaker(Protocol):
     """Takes what is read: a segmenter that writes it, or a tally that only counts.
 
     For each group of transactions the reader calls `reach` and then `changed` or `reached` for each
@@ -115,7 +115,7 @@ class Taker(Protocol):
     def put(self, group: TransactionGroup) -> None: ...
 
 
-def refuse(error: UnsupportedStatement) -> None:
+def raise_error(error: UnsupportedStatement) -> None:
     """End the run at a statement that it cannot pass."""
     raise error
 
@@ -132,9 +132,9 @@ class LogReading:
     def __init__(
         self,
         basis: Basis,
-        taker: Taker,
+        taker: LogTaker,
         *,
-        stops: Callable[[UnsupportedStatement], None] = refuse,
+        stops: Callable[[UnsupportedStatement], None] = raise_error,
         keeps: bool = False,
         warms: bool = True,
     ) -> None:
@@ -146,8 +146,8 @@ class LogReading:
         self._stops = stops
         self._taken: Coordinates | None = None
         """The begin of the group that the taker is working on."""
-        self._gtids = GtidsRead()
-        self.last_of_sources = LastOfSources()
+        self._gtids = GtidCollector()
+        self.last_of_sources = LastTransactions()
         self._anonymous = 0
         self._newest = NewestCommit(run_start.facts.read_at)
         self._began = self._reported = monotonic()
@@ -179,7 +179,7 @@ class LogReading:
         start = self._run_start.start
         return Position(
             at=self.buffer.at,
-            gtid_set=together(start.gtid_set, self._gtids.set()),
+            gtid_set=union(start.gtid_set, self._gtids.set()),
             server_uuid=start.server_uuid,
             committed_at=self._newest.time or start.committed_at,
         )
@@ -201,7 +201,7 @@ class LogReading:
         """The budget that ended the reading before its bounds' end; None if none did."""
         if self._bounds.reached(self.buffer.at) or self._is_among_known(self.buffer.at):
             return None
-        return self._bounds.spent(
+        return self._bounds.reached_limit(
             transactions=self.transactions,
             log_bytes=self.log_bytes,
             seconds=monotonic() - self._began,
@@ -254,7 +254,7 @@ class LogReading:
 
     def _take_groups(self) -> None:
         while (group := self.buffer.get()) is not None:
-            facts = facts_of_writer(self._run_start.facts, self.buffer.description)
+            facts = dialect_of_writer(self._run_start.facts, self.buffer.description)
             statements = all_statements(group, facts)
             self._taken = group.begin(0)
             self._take(group, statements)
@@ -304,8 +304,8 @@ class LogReading:
                 self._take_verdict(self.row_statements.judge(statement), statement)
                 continue
             self._take_verdict(self.row_statements.judge_created(statement), statement)
-            logged = with_views(statement, self._structures.whole, self._work.server)
-            followed = self._structures.take(logged)
+            logged = with_view_noted(statement, self._structures.whole, self._work.server)
+            followed = self._structures.follow(logged)
             why = followed.not_understood
             if why is not None and why.may_touch is None:
                 self._stops(self._with_places(_not_understood(logged, why.reason)))
@@ -341,9 +341,9 @@ class LogReading:
         """Stop the tables that a statement without logged rows may have changed, or the run if
         these are not known."""
         match verdict:
-            case Unknown():
-                self._stops(self._with_places(cannot_be_told(logged, verdict)))
-            case Reaches(tables):
+            case Undetermined():
+                self._stops(self._with_places(undetermined_error(logged, verdict)))
+            case ReachedTables(tables):
                 for table, why in sorted(tables.items()):
                     if self._taker.wanted(table):
                         error = TableError(why_reached(why, logged), hint=reached_hint(table))
@@ -412,8 +412,10 @@ class RowStatements:
         """Return which captured tables a statement changed that is logged instead of rows."""
         change = read_row_change(logged.text, logged.context)
         verdict = self._reached(change)
-        if verdict == Reaches({}):
-            by_setting = any(self._source.passes.matches(table) for table, _ in change.writes)
+        if verdict == ReachedTables({}):
+            by_setting = any(
+                self._source.allowed_statements.matches(table) for table, _ in change.writes
+            )
             names = ", ".join(str(table) for table, _ in change.writes) or "no table"
             self.passed[f"{names} (passed_statements)" if by_setting else names] += 1
         return verdict
@@ -422,15 +424,18 @@ class RowStatements:
         """Return which captured tables the query of a CREATE TABLE … SELECT changed by its
         functions. If the log has the query, the session logs statements, not rows."""
         change = read_created(logged.text, logged.context)
-        return Reaches({}) if change is None else self._reached(change)
+        return ReachedTables({}) if change is None else self._reached(change)
 
     def _reached(self, change: RowCode) -> Verdict:
         schema = self._structures.whole()
         if schema is not self._schema:
             self._schema, self._verdicts = schema, {}
         if change not in self._verdicts:
-            captured, trusted = self._source.patterns.matches, self._source.passes.matches
-            self._verdicts[change] = reached(change, schema, captured, trusted)
+            captured, trusted = (
+                self._source.patterns.matches,
+                self._source.allowed_statements.matches,
+            )
+            self._verdicts[change] = reached_tables(change, schema, captured, trusted)
         return self._verdicts[change]
 
     def lines(self) -> Iterator[str]:
@@ -455,7 +460,7 @@ def reached_hint(table: TableName) -> str:
     return f"{resume_hint(table)}; and have its session log rows (binlog_format=ROW)"
 
 
-def cannot_be_told(logged: LoggedStatement, unknown: Unknown) -> UnsupportedStatement:
+def undetermined_error(logged: LoggedStatement, unknown: Undetermined) -> UnsupportedStatement:
     """Return the error for a statement that may change any table."""
     hint = (
         "it was not recorded; have its session log rows (binlog_format=ROW). If such statements "
@@ -507,7 +512,7 @@ def _creates(change: SchemaChange) -> bool:
     return False
 
 
-def require_followed(run_start: RunStart, reading: LogReading) -> None:
+def require_prepares_read(run_start: RunStart, reading: LogReading) -> None:
     """Raise `PreparedBeforeStart` if a transaction that was prepared when the start was chosen has
     its prepare before the start."""
     unseen = run_start.prepared - reading.buffer.prepared.seen
@@ -521,12 +526,14 @@ def require_followed(run_start: RunStart, reading: LogReading) -> None:
         )
 
 
-def require_whole(work: Workplace, run_start: RunStart, bounds: RunBounds, read: GtidSet) -> None:
+def require_complete(
+    work: Workplace, run_start: RunStart, bounds: RunBounds, read: GtidSet
+) -> None:
     """Raise `TransactionsMissing` if the server had executed a transaction before the end that was
     neither read nor purged."""
-    if not bounds.unread(read, GtidSet.parse(run_start.facts.gtid_purged)):
+    if not bounds.missing_gtids(read, GtidSet.parse(run_start.facts.gtid_purged)):
         return
-    missing = bounds.unread(read, GtidSet.parse(work.server.facts().gtid_purged))
+    missing = bounds.missing_gtids(read, GtidSet.parse(work.server.facts().gtid_purged))
     if missing:
         raise TransactionsMissing(
             f"the server had executed {missing} when the run began, but its log up to "

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from pipeline.binlog.stream.commit_times import SECOND, commit_times
-from pipeline.binlog.stream.control import Query, moment
+from pipeline.binlog.stream.control import Query, to_datetime
 from pipeline.binlog.stream.description import Description, version_number
 from pipeline.binlog.stream.ring import SERVER, TransactionGroup
 from pipeline.binlog.text.charsets import text_decoder
@@ -32,7 +32,7 @@ _SURROGATES: Final = 0xDC00
 _IF_NOT_EXISTS: Final = re.compile(r"\bnot\b.*\bexists\b", re.IGNORECASE | re.DOTALL)
 
 
-def facts_of_server(facts: ServerFacts) -> ServerDialect:
+def dialect_of(facts: ServerFacts) -> ServerDialect:
     """Return the dialect of a server: what its events do not say."""
     number, settings = version_number(facts.version), facts.settings
     return ServerDialect(
@@ -44,14 +44,14 @@ def facts_of_server(facts: ServerFacts) -> ServerDialect:
     )
 
 
-def facts_of_writer(facts: ServerFacts, writer: Description | None) -> ServerDialect:
+def dialect_of_writer(facts: ServerFacts, writer: Description | None) -> ServerDialect:
     """Return the dialect of the server that logged a statement: `facts` may come from a later
     version, to which it was upgraded."""
     if writer is None or writer.version.partition("-")[0] == facts.version.partition("-")[0]:
-        return facts_of_server(facts)
+        return dialect_of(facts)
     # The log does not have this variable's value in the older version: assume its default.
     settings = {**facts.settings, "explicit_defaults_for_timestamp": "OFF"}
-    return facts_of_server(
+    return dialect_of(
         replace(facts, version=writer.version, flavour=writer.flavour, settings=settings)
     )
 
@@ -78,15 +78,15 @@ def all_statements(group: TransactionGroup, facts: ServerDialect) -> list[Logged
                 begin=group.begin(number),
                 end=group.end(number),
                 gtid=gtid_text(row, group.sources),
-                committed_at=moment(int(commit_times(row[None])[0])),
-                executed_at=moment(query.second * SECOND + context.microseconds),
+                committed_at=to_datetime(int(commit_times(row[None])[0])),
+                executed_at=to_datetime(query.second * SECOND + context.microseconds),
                 server_id=int(row[SERVER]),
             )
         )
     return statements
 
 
-def with_views(
+def with_view_noted(
     logged: LoggedStatement, structures: Callable[[], ServerSchema], server: SourceServer
 ) -> LoggedStatement:
     """Return a CREATE TABLE IF NOT EXISTS that found a view of its name, and so created nothing,

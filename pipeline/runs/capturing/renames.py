@@ -21,13 +21,15 @@ from pipeline.supply.plan import FormerName, FromMirror, copied
 from pipeline.table import TableName
 from pipeline.table_state import TableCondition, TableEventKind, TableState
 
-Copies = Callable[[Sequence[Effect], Collection[TableName]], Mapping[TableName, FromMirror | str]]
+DecideCopies = Callable[
+    [Sequence[Effect], Collection[TableName]], Mapping[TableName, FromMirror | str]
+]
 """Returns, for each table that the effects of a statement renamed, the mirror from which its rows
 are copied, or the reason to read them from MySQL. The second argument has the tables whose rows are
 being read from the source."""
 
 
-def whence(effects: Sequence[Effect]) -> dict[TableName, TableName]:
+def origins_of(effects: Sequence[Effect]) -> dict[TableName, TableName]:
     """Return the renamed tables, each with its name before the statement; nothing if the statement
     does anything but rename."""
     origins: dict[TableName, TableName] = {}
@@ -38,7 +40,7 @@ def whence(effects: Sequence[Effect]) -> dict[TableName, TableName]:
     return {table: origin for table, origin in origins.items() if table != origin}
 
 
-def with_supplies(
+def with_copies(
     by_table: Mapping[TableName, Consequence], supplies: Mapping[TableName, FromMirror | str]
 ) -> dict[TableName, Consequence]:
     """Return the consequences of a statement; renamed tables are copied if a mirror supplies their
@@ -82,7 +84,7 @@ class Renames:
     def __call__(
         self, effects: Sequence[Effect], busy: Collection[TableName]
     ) -> Mapping[TableName, FromMirror | str]:
-        origins = whence(effects)
+        origins = origins_of(effects)
         if not origins:
             renamed = (effect.to for effect in effects if isinstance(effect, Renamed))
             return dict.fromkeys(renamed, "the statement does more than rename it")
@@ -93,7 +95,9 @@ class Renames:
     ) -> FromMirror | str:
         basis, source = self._basis, self._basis.work.source
         tables, state = basis.tables, basis.tables.states.get(origin)
-        followed = tables.wanted(origin) and (tables.known(origin) or tables.told(origin))
+        followed = tables.wanted(origin) and (
+            tables.is_known(origin) or tables.is_defined_by_batch(origin)
+        )
         if not source.patterns.matches(origin) or not followed:
             return copied(FormerName(origin, captured=False))
         return copied(
@@ -103,7 +107,7 @@ class Renames:
                 goes_on=self._continues,
                 temporary=self._temporary,
                 lacks=self._lacks(table, origin, busy),
-                written=tables.told(origin) or self._is_written(state),
+                written=tables.is_defined_by_batch(origin) or self._is_written(state),
                 alike=self._alike(table, origin, None if state is None else state.mirror_version),
                 policies=source.policies_of(origin),
                 new_policies=source.policies_of(table),

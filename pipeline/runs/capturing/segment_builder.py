@@ -41,14 +41,19 @@ from pipeline.changes.source_tables import (
 from pipeline.errors import DamagedEvent, RowsNotRead, TableError
 from pipeline.ports.segments import SegmentStore, SegmentWriter
 from pipeline.position import Coordinates
-from pipeline.row_groups import HeldRows
+from pipeline.row_groups import RowBuffer
 from pipeline.row_images import RowImages
-from pipeline.runs.capturing.captured_tables import CapturedTable, CapturedTables
-from pipeline.runs.capturing.cascade_watch import LostRows, Watch
-from pipeline.runs.capturing.image_decoder import Decoding
-from pipeline.runs.capturing.renames import Copies
-from pipeline.runs.capturing.table_changes import Following, Rules, TakenUp, events_after
-from pipeline.runs.capturing.table_extents import Extents
+from pipeline.runs.capturing.captured_tables import CapturedTables, TableSegment
+from pipeline.runs.capturing.cascade_watch import CascadeWatch, UnloggedLoss
+from pipeline.runs.capturing.image_decoder import ImageDecoder
+from pipeline.runs.capturing.renames import DecideCopies
+from pipeline.runs.capturing.table_changes import (
+    CaptureRules,
+    FollowedTables,
+    ResumedTables,
+    events_after,
+)
+from pipeline.runs.capturing.table_extents import PartialTables
 from pipeline.runs.loading.part import AGAIN, PartRead
 from pipeline.schema.consequences import Consequence
 from pipeline.schema.evolving.effects import Renamed
@@ -102,7 +107,7 @@ class SourceRows:
         self._store = store
         self._source, self._batch, self._hides = source, batch, hides
         self._writer: SegmentWriter | None = None
-        self._unwritten = HeldRows()
+        self._unwritten = RowBuffer()
         self._statements: list[PlacedStatement] = []
 
     @property
@@ -137,7 +142,7 @@ class SourceRows:
             batch=self._batch,
         )
         self._unwritten.add(rows)
-        if self._unwritten.enough:
+        if self._unwritten.is_full:
             self._write()
 
     def finish(self, history: History) -> tuple[SourcePart, ...]:
@@ -183,28 +188,28 @@ class Segmenter:
         self,
         tables: CapturedTables,
         structures: SchemaTracker,
-        rules: Rules,
-        taken_up: TakenUp | None = None,
+        rules: CaptureRules,
+        taken_up: ResumedTables | None = None,
         *,
         source_rows: SourceRows | None = None,
-        copies: Copies | None = None,
-        extents: Extents | None = None,
+        copies: DecideCopies | None = None,
+        extents: PartialTables | None = None,
     ) -> None:
         self._tables = tables
         self._source_rows = source_rows
         self._structures = structures
         self._captured = rules.captured
-        self.following = following = Following(
+        self.following = following = FollowedTables(
             tables,
             structures,
             rules,
-            taken_up or TakenUp(),
+            taken_up or ResumedTables(),
             wants_changed=self._ask_again,
             copies=copies,
             extents=extents,
         )
-        self._watch = Watch(structures, following.wanted)
-        self._decoding = Decoding(structures, rules.shaping, updated=tables.files.updated)
+        self._watch = CascadeWatch(structures, following.wanted)
+        self._decoding = ImageDecoder(structures, rules.shaping, updated=tables.files.updated)
         self._undecodable: set[TableName] = set()
         # Methods of `Taker` that one of these parts answers alone.
         self.wanted, self.lose, self.reach = following.wanted, following.lose, following.reach
@@ -223,7 +228,7 @@ class Segmenter:
     def tables_with_rows(self) -> Iterator[TableName]:
         """Yield the captured tables whose rows this batch has, or keeps while their transaction is
         prepared."""
-        mapped = {table_map.table for table_map in self._decoding.buffer.maps.known}
+        mapped = {table_map.table for table_map in self._decoding.buffer.maps.maps}
         captured = filter(self._captured, mapped - self._undecodable)
         yield from filter(self._tables.wanted, captured)
         yield from self._tables.files.tables - self._undecodable
@@ -234,7 +239,7 @@ class Segmenter:
         by_parent = {table: self._watch.children(table) for table in others}
         by_parent |= self._watch.inspected
         return {
-            parent: frozenset(filter(self._tables.known, filter(self.wanted, children)))
+            parent: frozenset(filter(self._tables.is_known, filter(self.wanted, children)))
             for parent, children in by_parent.items()
         }
 
@@ -259,7 +264,7 @@ class Segmenter:
             self.following.quarantine(table, at, error)
 
     def _ask_again(self) -> None:
-        self._decoding.buffer.maps.ask_again()
+        self._decoding.buffer.maps.update_wanted()
 
     def put(self, group: TransactionGroup) -> None:
         """Decode and number a group's rows."""
@@ -295,11 +300,11 @@ class Segmenter:
         self._tables.changes += int(images_of.sum())
 
     def _decoded(
-        self, group: TransactionGroup, block: Block, lost: dict[TableName, LostRows]
+        self, group: TransactionGroup, block: Block, lost: dict[TableName, UnloggedLoss]
     ) -> list[Decoded]:
         """Return a block's rows by table, each table's in the order of the log."""
         decoded: list[Decoded] = []
-        for name, which, part in by_table(block, self._decoding.buffer.maps.known):
+        for name, which, part in by_table(block, self._decoding.buffer.maps.maps):
             if not self._captured(name):
                 continue
             if name in lost:
@@ -371,22 +376,22 @@ class Segmenter:
             self._count(table, images, numbers)
             self._tables.files.add(table, rows)
 
-    def _count(self, table: CapturedTable, images: RowImages, numbers: Integers) -> None:
+    def _count(self, table: TableSegment, images: RowImages, numbers: Integers) -> None:
         table.first = table.first or int(numbers[0])
         table.last = int(numbers[-1])
         counts = row_counts(images)
         table.counts += counts
         self.rows += counts.total
-        for column, count in images.softened.items():
+        for column, count in images.nulled.items():
             self.softened[f"{table.version.table}.{column}"] += count
         for column, count in images.unknown.items():
             self.unknown[f"{table.version.table}.{column}"] += count
 
     # -- changes by foreign keys that are not logged ------------------------------------------
 
-    def _lost(self, group: TransactionGroup, block: Block) -> dict[TableName, LostRows]:
+    def _lost(self, group: TransactionGroup, block: Block) -> dict[TableName, UnloggedLoss]:
         """Return the captured tables that the server changed in this block without logging it."""
-        maps = self._decoding.buffer.maps.known
+        maps = self._decoding.buffer.maps.maps
         losses = self._watch.lost(group, block, maps)
         for table in list(losses):
             if self.following.joining.waits(table) or not self._has_rows(losses[table], block):
@@ -399,12 +404,12 @@ class Segmenter:
                     losses[table] = later_loss
         return losses
 
-    def _has_rows(self, loss: LostRows, block: Block) -> bool:
+    def _has_rows(self, loss: UnloggedLoss, block: Block) -> bool:
         """Return whether the table has rows in the lake, or in this block up to the loss."""
-        if self._tables.known(loss.table):
+        if self._tables.is_known(loss.table):
             return True
         so_far = block.events[block.events[:, columns.TRANSACTION] <= loss.transaction]
-        maps = self._decoding.buffer.maps.known
+        maps = self._decoding.buffer.maps.maps
         numbers = set(so_far[:, columns.MAP])
         return any(maps[int(number)].table == loss.table for number in numbers)
 
@@ -415,7 +420,7 @@ class Decoded:
     rows of the index; `batches`: their images. For each event: the numbers of `images` and `rows`
     that are taken, and `spans`, the number of its rows up to the last one taken."""
 
-    table: CapturedTable
+    table: TableSegment
     which: Integers
     events: Integers
     batches: list[RowImages]
@@ -425,7 +430,7 @@ class Decoded:
 
     @classmethod
     def of(
-        cls, table: CapturedTable, which: Integers, events: Integers, batches: list[RowImages]
+        cls, table: TableSegment, which: Integers, events: Integers, batches: list[RowImages]
     ) -> Decoded:
         count = len(which)
         images = sum((images_per_event(b, count) for b in batches), np.zeros(count, np.int64))
@@ -446,7 +451,7 @@ def marks_of(group: TransactionGroup) -> TransactionMarks:
     )
 
 
-def _first_rows(table: CapturedTable, group: TransactionGroup, decoded: Decoded) -> Integers:
+def _first_rows(table: TableSegment, group: TransactionGroup, decoded: Decoded) -> Integers:
     """Return the `_row` of each event's first row. It is 0, except for events that share their
     place in the log with the event before (inside a compressed payload, or at an XA COMMIT): they
     are counted on, so that place and `_row` identify a change."""
@@ -484,7 +489,7 @@ def put_part(
             hint=AGAIN.format(part.table),
         )
     try:
-        table = tables.opened(version, part.low)
+        table = tables.segment(version, part.low)
     except TableError as error:
         raise RowsNotRead(f"{part.table}: {error.reason}", hint=error.hint) from error
     types = table.schema.types[len(MARKS) : len(MARKS) + len(part.structure.columns)]

@@ -49,7 +49,7 @@ from pipeline.ports.source import CurrentSchemas
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.initial_schemas import statements_between
 from pipeline.runs.capturing.log_reader import LogReading
-from pipeline.runs.capturing.logged_statements import with_views
+from pipeline.runs.capturing.logged_statements import with_view_noted
 from pipeline.runs.capturing.segment_builder import Segmenter
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import Reread
@@ -169,7 +169,7 @@ def _moved(basis: Basis, segmenter: Segmenter) -> frozenset[TableName]:
     has renames of temporary tables too, which look the same."""
     if basis.run_start.facts.flavour != "mariadb":
         return frozenset()
-    return frozenset(filter(basis.tables.known, filter(segmenter.wanted, segmenter.renamed)))
+    return frozenset(filter(basis.tables.is_known, filter(segmenter.wanted, segmenter.renamed)))
 
 
 def _stays(basis: Basis, later: _LaterStructures, table: TableName) -> bool:
@@ -343,7 +343,7 @@ class _LaterStructures:
             return _GONE
         defaults = table in self._segmenter.filled
         changed = changed_meaning(history, server, defaults=defaults)
-        if changed and self._basis.structures.told_by_log(table):
+        if changed and self._basis.structures.is_from_table_map(table):
             changed = changed_meaning(history, server, told_by_log=True)
         return changed
 
@@ -359,7 +359,7 @@ class _LaterStructures:
 
     def _follow(self, logged: LoggedStatement) -> bool:
         """Follow a statement; return whether it is known which tables it changed."""
-        statement = with_views(logged, self._whole, self._basis.work.server)
+        statement = with_view_noted(logged, self._whole, self._basis.work.server)
         change = read_change(statement.text, statement.context)
         if isinstance(change, Irrelevant):
             if changes_code(statement.text, statement.context):

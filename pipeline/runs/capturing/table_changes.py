@@ -18,22 +18,29 @@ import numpy as np
 
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.ring import Integers, TransactionGroup
-from pipeline.changes.merging import FromChangelog
+from pipeline.changes.merging import ChangelogOrigin
 from pipeline.errors import Need, StructureUnknown, TableError, ValueLeftOut
 from pipeline.load import LoadFollowed, LoadJoined
 from pipeline.policies import ForeignKeys
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates
 from pipeline.runs.capturing.captured_tables import CapturedTables
-from pipeline.runs.capturing.cascade_watch import LostRows
-from pipeline.runs.capturing.renames import Copies, with_supplies
-from pipeline.runs.capturing.table_extents import Extents
-from pipeline.runs.cures import Reread, engine_hint, in_vain, owed, resume_hint, versioning_hint
+from pipeline.runs.capturing.cascade_watch import UnloggedLoss
+from pipeline.runs.capturing.renames import DecideCopies, with_copies
+from pipeline.runs.capturing.table_extents import PartialTables
+from pipeline.runs.cures import (
+    Reread,
+    engine_hint,
+    not_readable,
+    read_by_next_run,
+    resume_hint,
+    versioning_hint,
+)
 from pipeline.schema.consequences import (
     ENGINE_REFUSED,
-    GOES_ON,
+    KEEPS_ROWS,
+    NEW_COLUMN_UNKNOWN,
     NOT_FOLLOWED,
-    PER_ROW,
     RENAMED,
     VERSIONED,
     Action,
@@ -41,7 +48,7 @@ from pipeline.schema.consequences import (
     PoliciesOf,
     consequences,
 )
-from pipeline.schema.evolving.effects import Dirty, UnknownTable
+from pipeline.schema.evolving.effects import UnknownTable, UnloggedChange
 from pipeline.schema.history import History, Knowledge, SchemaVersion
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.model import TableSchema
@@ -55,7 +62,7 @@ from pipeline.shape.shaping import Shaping, consent_hint, hidden_of, redacted
 from pipeline.snapshot.progress import LoadProgress
 from pipeline.supply.plan import FromMirror
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine, SnapshotPart, TableEventKind, TableOrder
+from pipeline.table_state import SnapshotPart, StoppedTable, TableEventKind, TableOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +130,7 @@ class Joining:
         if not_shown is not None and not_shown.need is Need.CONSENT:
             # The read was ordered before the person knew what the mirror would show.
             return ReadPassed(replace(reread, error=not_shown), None)
-        version = self._structures.adopt(reread.schema, reread.low)
+        version = self._structures.record_read(reread.schema, reread.low)
         if reread.complete and reread.low == reread.high:
             return ReadPassed(reread, version)
         self._partial.add(reread.table)
@@ -165,7 +172,7 @@ def events_after(group: TransactionGroup, events: Integers, low: Coordinates) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Comeback:
+class ReturningTable:
     """A table that comes back: the order of a person, and the place at which the table stopped.
     `version`: its version there, None if none was recorded."""
 
@@ -178,10 +185,10 @@ class Comeback:
         return self.order.table
 
 
-class ComingBack:
+class ReturningTables:
     """The tables of one capture that come back, with the structures that hold where they begin."""
 
-    def __init__(self, comebacks: Sequence[Comeback], structures: SchemaTracker) -> None:
+    def __init__(self, comebacks: Sequence[ReturningTable], structures: SchemaTracker) -> None:
         self.lows = {comeback.table: comeback.low for comeback in comebacks}
         self._structures = structures
         self._recorded = [comeback for comeback in comebacks if comeback.version is not None]
@@ -204,13 +211,15 @@ class ComingBack:
             self._stopped_by[table] = consequence
         return logged.begin < low or is_given
 
-    def given_after(self, logged: LoggedStatement) -> Iterator[tuple[Comeback, SchemaVersion]]:
+    def given_after(
+        self, logged: LoggedStatement
+    ) -> Iterator[tuple[ReturningTable, SchemaVersion]]:
         """Yield the structures that a person gave and that hold after this statement."""
         for comeback in list(self._waiting.values()):
             if comeback.low == logged.begin:
                 yield self._adopted(comeback, logged.end, logged)
 
-    def reached(self, at: Coordinates | None) -> Iterator[tuple[Comeback, SchemaVersion]]:
+    def reached(self, at: Coordinates | None) -> Iterator[tuple[ReturningTable, SchemaVersion]]:
         """Resume recorded versions that hold at `at`; then yield the structures that a person gave
         and that hold before `at` (None: the log ended)."""
         for comeback in self._recorded:
@@ -224,8 +233,8 @@ class ComingBack:
                 yield self._adopted(comeback, comeback.low)
 
     def _adopted(
-        self, comeback: Comeback, at: Coordinates, logged: LoggedStatement | None = None
-    ) -> tuple[Comeback, SchemaVersion]:
+        self, comeback: ReturningTable, at: Coordinates, logged: LoggedStatement | None = None
+    ) -> tuple[ReturningTable, SchemaVersion]:
         del self._waiting[comeback.table]
         given, renames = comeback.order.schema, comeback.order.renames
         assert given is not None, "only tables with a structure wait"
@@ -233,7 +242,7 @@ class ComingBack:
         stopped_by = self._stopped_by.get(comeback.table)
         if stopped_by is not None and stopped_by.rule != NOT_FOLLOWED:
             # The statement was understood, so the columns have the names that it left.
-            renames, doubt = (), None if stopped_by.action in GOES_ON else stopped_by.reason
+            renames, doubt = (), None if stopped_by.action in KEEPS_ROWS else stopped_by.reason
         elif stopped_by is not None and logged is not None:
             renaming = may_rename_columns(logged.text, logged.context)
         origins = None
@@ -242,7 +251,7 @@ class ComingBack:
             origins = columns_from(before, given, renames)
         if doubt is not None:
             self.doubts[comeback.table] = doubt
-        return comeback, self._structures.take_word(given, at, origins)
+        return comeback, self._structures.record_given(given, at, origins)
 
 
 # -- structures that earlier batches recorded ----------------------------------------------
@@ -310,14 +319,14 @@ _NEEDS_TABLE: Final = (Action.FOLLOW, Action.EMPTY, Action.DROP)
 _REFUSED: Final = {ENGINE_REFUSED: engine_hint, VERSIONED: versioning_hint}
 """Rules of tables that cannot be read from the source either, each with the hint for it."""
 
-GONE: Final = "it was dropped at the source before it could be read"
+DROPPED_BEFORE_READ: Final = "it was dropped at the source before it could be read"
 """Why a table ends that was to be read from the source."""
 
 ALTERED: Final = "it was altered while its rows were read from the source"
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class CaptureRules:
     """The rules of a capture: the clock, the tables to capture, policies, the callback for a table
     that stops, the source's own reason for a table whose structure is not known, and how the lake
     shows tables."""
@@ -325,19 +334,19 @@ class Rules:
     clock: Callable[[], datetime]
     captured: Callable[[TableName], bool]
     policies_of: PoliciesOf
-    on_quarantine: Callable[[Quarantine], None]
+    on_quarantine: Callable[[StoppedTable], None]
     why_unknown: Callable[[TableName, StructureUnknown], TableError] = lambda _, error: error
     shaping: Shaping = field(default_factory=Shaping)
 
 
 @dataclass(frozen=True, slots=True)
-class TakenUp:
+class ResumedTables:
     """Tables that a capture takes up again: `rereads` from the source, `comebacks` from their own
     places of the log on. `completed`: tables whose rows or columns are read from the server after
     the log was captured, so that values which the log lacks do not stop them."""
 
     rereads: Sequence[Reread] = ()
-    comebacks: Sequence[Comeback] = ()
+    comebacks: Sequence[ReturningTable] = ()
     completed: Collection[TableName] = ()
 
 
@@ -345,7 +354,7 @@ def _same_rows(schema: TableSchema | None, other: TableSchema | None) -> bool:
     return bool(schema and other and row_structure(schema) == row_structure(other))
 
 
-class Following:
+class FollowedTables:
     """Follows the tables of one capture. `wants_changed` is called when the set of tables whose
     rows are captured has changed."""
 
@@ -353,26 +362,26 @@ class Following:
         self,
         tables: CapturedTables,
         structures: SchemaTracker,
-        rules: Rules,
-        taken_up: TakenUp,
+        rules: CaptureRules,
+        taken_up: ResumedTables,
         *,
         wants_changed: Callable[[], None],
-        copies: Copies | None = None,
-        extents: Extents | None = None,
+        copies: DecideCopies | None = None,
+        extents: PartialTables | None = None,
     ) -> None:
         self._tables = tables
         self._structures = structures
         self._rules = rules
         self._wants_changed = wants_changed
         self._copies = copies
-        self._extents = Extents() if extents is None else extents
+        self._extents = PartialTables() if extents is None else extents
         self._emptied: tuple[int, ...] = ()
         self._completed_later = taken_up.completed
         self.joining = Joining(taken_up.rereads, structures)
-        self.coming_back = ComingBack(taken_up.comebacks, structures)
+        self.returning = ReturningTables(taken_up.comebacks, structures)
         whole = [reread for reread in taken_up.rereads if reread.columns is None]
-        self._busy = {reread.table for reread in taken_up.rereads} | self.coming_back.lows.keys()
-        self.lows = {reread.table: reread.low for reread in whole} | self.coming_back.lows
+        self._busy = {reread.table for reread in taken_up.rereads} | self.returning.lows.keys()
+        self.lows = {reread.table: reread.low for reread in whole} | self.returning.lows
         """Places from which the log of a table counts, if not from the batch's start."""
 
     def wanted(self, table: TableName) -> bool:
@@ -391,19 +400,19 @@ class Following:
         self._extents.followed(followed.effects)
         rules = self._rules
         supplies = {} if self._copies is None else self._copies(followed.effects, self._busy)
-        by_table = with_supplies(
+        by_table = with_copies(
             consequences(followed, rules.policies_of, logged, rules.shaping.treated), supplies
         )
         actions: dict[TableName, Consequence] = {}
         copied: list[SchemaVersion] = []
         for table, consequence in by_table.items():
             supply = supplies.get(table)
-            if consequence.rule == PER_ROW and table in self._completed_later:
+            if consequence.rule == NEW_COLUMN_UNKNOWN and table in self._completed_later:
                 consequence = replace(consequence, action=Action.FOLLOW)
-            waits = self.joining.waits(table) or self.coming_back.passes(table, logged, consequence)
+            waits = self.joining.waits(table) or self.returning.passes(table, logged, consequence)
             if waits or not self.wanted(table):
                 continue
-            if self._tables.known(table) or consequence.action not in _NEEDS_TABLE:
+            if self._tables.is_known(table) or consequence.action not in _NEEDS_TABLE:
                 actions[table] = consequence
             unknown = any(
                 isinstance(effect, UnknownTable) and effect.table == table
@@ -419,18 +428,20 @@ class Following:
         # The marks of copied tables come after everything else that the statement did.
         for version in copied:
             self._mark(ChangeType.RESNAPSHOT, version, logged)
-        for comeback, version in self.coming_back.given_after(logged):
+        for comeback, version in self.returning.given_after(logged):
             self._take_given(comeback, version)
         return actions
 
     def reach(self, at: Coordinates | None) -> None:
         """Take up the tables that waited for a place before `at` (None: the log ended)."""
-        for comeback, given in self.coming_back.reached(at):
+        for comeback, given in self.returning.reached(at):
             self._take_given(comeback, given)
         for passed in self.joining.passed(at):
             reread, version = passed.reread, passed.version
             if reread.error is not None:
-                self.quarantine(reread.table, reread.low, in_vain(reread.error, reread.columns))
+                self.quarantine(
+                    reread.table, reread.low, not_readable(reread.error, reread.columns)
+                )
             elif reread.columns is not None:
                 self._complete_columns(reread, version)
             elif not passed.begins:
@@ -438,7 +449,7 @@ class Following:
             elif version is None:
                 dropped = self._structures.version(reread.table)
                 if dropped is not None:
-                    self._tables.record_event(TableEventKind.DROPPED, dropped, GONE)
+                    self._tables.record_event(TableEventKind.DROPPED, dropped, DROPPED_BEFORE_READ)
             else:
                 self._counts_from(reread, version, whole=passed.whole)
 
@@ -449,7 +460,7 @@ class Following:
         assert version is not None, "its structure is known"
         self._counts_from(reread, version, whole=False)
 
-    def rewrite(self, table: TableName, origin: FromChangelog) -> None:
+    def rewrite(self, table: TableName, origin: ChangelogOrigin) -> None:
         """Record that a table's mirror is written again from its changelog, unless the table was
         stopped or dropped meanwhile."""
         version = self._structures.version(table)
@@ -462,7 +473,7 @@ class Following:
         """Stop the table at `at`. If only the source has its values (`ValueLeftOut`), the next run
         reads it there."""
         if isinstance(error, ValueLeftOut):
-            error = owed(error.reason)
+            error = read_by_next_run(error.reason)
         elif isinstance(error, StructureUnknown):
             error = self._rules.why_unknown(table, error)
         self._stop(table, at, error)
@@ -473,16 +484,16 @@ class Following:
         version, low = self._structures.version(table), self.lows.get(table)
         exists = version is not None and version.knowledge is not Knowledge.DROPPED
         if exists and self.wanted(table) and (low is None or low <= at):
-            self._stop(table, at, owed(reason))
+            self._stop(table, at, read_by_next_run(reason))
 
-    def end_at(self, lost: Mapping[TableName, LostRows]) -> None:
+    def end_at(self, lost: Mapping[TableName, UnloggedLoss]) -> None:
         """Stop the tables that foreign keys changed without logging it; by the policy, the next run
         reads them again."""
         for table, loss in lost.items():
             if not self._tables.wanted(table):
                 continue
             if self._rules.policies_of(table).foreign_keys is ForeignKeys.RESNAPSHOT:
-                self._stop(table, loss.at, owed(loss.reason))
+                self._stop(table, loss.at, read_by_next_run(loss.reason))
             else:
                 error = TableError(loss.reason, hint=resume_hint(table), need=Need.ROWS)
                 self.quarantine(table, loss.at, error)
@@ -497,7 +508,9 @@ class Following:
             return refused
         why, version = None, self._structures.version(table)
         effects = followed.effects
-        exchanged = {e.table for e in effects if isinstance(e, Dirty) and e.reason == EXCHANGE}
+        exchanged = {
+            e.table for e in effects if isinstance(e, UnloggedChange) and e.reason == EXCHANGE
+        }
         if table in exchanged and any(map(self._rules.shaping.rules_of, exchanged)):
             others = ", ".join(sorted(map(str, exchanged - {table})))
             why = f"it has rows of {others}, and the settings of one of them hide something"
@@ -520,18 +533,18 @@ class Following:
         quarantined = consequence.action is Action.QUARANTINED
         if quarantined and consequence.rule not in _REFUSED and self.joining.is_read(table):
             # The load may have read the structure that the statement left: read the table again.
-            self._stop(table, logged.end, owed(consequence.reason))
+            self._stop(table, logged.end, read_by_next_run(consequence.reason))
         elif quarantined:
             hint = _REFUSED.get(consequence.rule, resume_hint)(table)
             kind_of_error = StructureUnknown if unknown else TableError
             self.quarantine(table, logged.begin, kind_of_error(consequence.reason, hint=hint))
         elif consequence.action is Action.REREAD:
-            need = Need.COLUMNS if consequence.rule == PER_ROW else Need.ROWS
-            self._stop(table, logged.end, owed(consequence.reason, need))
+            need = Need.COLUMNS if consequence.rule == NEW_COLUMN_UNKNOWN else Need.ROWS
+            self._stop(table, logged.end, read_by_next_run(consequence.reason, need))
         elif kind is TableEventKind.CHANGED and self.joining.is_read(table):
-            self._stop(table, logged.end, owed(ALTERED))
+            self._stop(table, logged.end, read_by_next_run(ALTERED))
         elif kind is not None and version is not None:
-            if consequence.action in _NEEDS_TABLE and not self._tables.known(table):
+            if consequence.action in _NEEDS_TABLE and not self._tables.is_known(table):
                 return
             if (conflict := self._tables.name_conflict(table)) is not None:
                 self.quarantine(table, logged.begin, conflict)
@@ -575,7 +588,7 @@ class Following:
         self._rules.on_quarantine(self._tables.quarantine(table, at, error))
         self._wants_changed()
 
-    def _take_given(self, comeback: Comeback, version: SchemaVersion) -> None:
+    def _take_given(self, comeback: ReturningTable, version: SchemaVersion) -> None:
         """Record the structure that a person gave."""
         reason = f"{comeback.order.author} gave its structure"
         not_shown = self._structures.not_shown(comeback.table)
@@ -607,7 +620,7 @@ class Following:
         sequence, number = self.joining.place(reread)
         # A new version does not matter as long as its rows have the same structure.
         if version.version != number and not _same_rows(reread.schema, version.schema):
-            self._stop(reread.table, reread.high, owed(ALTERED))
+            self._stop(reread.table, reread.high, read_by_next_run(ALTERED))
             return
         self._tables.loaded(reread.table)
         self._tables.record_event(TableEventKind.REREAD, version, reread.why)

@@ -25,7 +25,7 @@ from pipeline.table_state import Extent
 from pipeline.tables import TablePatterns
 
 
-class Extents:
+class PartialTables:
     """The partial tables of one capture. `known`: those before it."""
 
     def __init__(self, known: Iterable[Extent] = ()) -> None:
@@ -78,12 +78,12 @@ class Extents:
         )
 
 
-def extents_of(basis: Basis) -> tuple[Extents, Basis]:
+def partial_tables_at_start(basis: Basis) -> tuple[PartialTables, Basis]:
     """Return the partial tables before the first event is read, and the basis with facts of the
     server that were read after the check for empty tables: its log's end then is the place by
     which those were empty."""
     work, source = basis.work, basis.work.source
-    extents = Extents(work.ledger.partial(source.name))
+    extents = PartialTables(work.ledger.partial(source.name))
     new = [
         version.table
         for version in basis.structures.history.versions
@@ -99,7 +99,7 @@ def extents_of(basis: Basis) -> tuple[Extents, Basis]:
     return extents, replace(basis, run_start=run_start)
 
 
-def met_in_log(extents: Extents, basis: Basis) -> None:
+def note_tables_from_log(extents: PartialTables, basis: Basis) -> None:
     """Note tables that are known only from the log, because the account could not see them when the
     structures were read: they may have earlier rows."""
     tables = [
@@ -118,7 +118,7 @@ def partial_tables(ledger: Ledger, source: str, patterns: TablePatterns) -> tupl
     return tuple(extent for extent in partial if patterns.matches(extent.table))
 
 
-def proven(work: Workplace, report: VerifyReport) -> frozenset[TableName]:
+def now_whole(work: Workplace, report: VerifyReport) -> frozenset[TableName]:
     """Return the partial tables that a comparison found equal: they are whole."""
     partial = {extent.table for extent in work.ledger.partial(work.source.name)}
     return frozenset(
@@ -126,7 +126,7 @@ def proven(work: Workplace, report: VerifyReport) -> frozenset[TableName]:
     )
 
 
-def note_equal(work: Workplace, lease: Lease, report: VerifyReport) -> None:
+def record_whole(work: Workplace, lease: Lease, report: VerifyReport) -> None:
     """Record that the tables which a comparison found equal are whole."""
 
-    work.ledger.note_whole(lease, report.batch, proven(work, report))
+    work.ledger.note_whole(lease, report.batch, now_whole(work, report))

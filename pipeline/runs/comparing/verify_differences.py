@@ -21,7 +21,7 @@ from pipeline.batch import Cursor
 from pipeline.errors import SourceMoving
 from pipeline.position import Coordinates
 from pipeline.proof.hashes import Hashes, RowHasher
-from pipeline.proof.rows import PAIR, FirstTouch, Pairs, RowTally, Wrong, pairs, share_of
+from pipeline.proof.rows import PAIR, Pairs, RowsBeforeLog, RowTally, WrongRows, pairs, share_of
 from pipeline.runs.comparing.verify_log import (
     BeforeReader,
     TableReader,
@@ -102,9 +102,9 @@ class _Total:
     only_lake: int = 0
     different: int = 0
     kept: int = 0
-    sample: Wrong = field(default_factory=Wrong)
+    sample: WrongRows = field(default_factory=WrongRows)
 
-    def add(self, wrong: Wrong) -> None:
+    def add(self, wrong: WrongRows) -> None:
         self.only_source += len(wrong.only_source)
         self.only_lake += len(wrong.only_lake)
         self.different += len(wrong.different)
@@ -117,7 +117,7 @@ class _Total:
         return len(self.sample.all) == self.only_source + self.only_lake + self.different
 
 
-def _wrong(work: Workplace, cursor: Cursor, side: Side, shares: int) -> Iterator[Wrong]:
+def _wrong(work: Workplace, cursor: Cursor, side: Side, shares: int) -> Iterator[WrongRows]:
     """Yield the rows that differ in each share."""
     hasher = side.hasher
     with closing(_Shares(work, shares)) as source, closing(_Shares(work, shares)) as lake:
@@ -133,10 +133,10 @@ def _wrong(work: Workplace, cursor: Cursor, side: Side, shares: int) -> Iterator
 
 def _touched(
     work: Workplace, cursor: Cursor, side: Side, low: Coordinates, shares: int
-) -> Sequence[FirstTouch | RowTally]:
+) -> Sequence[RowsBeforeLog | RowTally]:
     """Return the changes that the log has of each share of the rows."""
     if side.keyed:
-        touch = FirstTouch()
+        touch = RowsBeforeLog()
         _read(work, cursor, side, TouchReader(side.hasher, touch))
         return touch.shares(shares)
     tally = RowTally()
@@ -180,7 +180,7 @@ Rows = dict[int, pa.RecordBatch]
 """Each row as a record batch of one row, by the hash of its key."""
 
 
-def _both(work: Workplace, cursor: Cursor, side: Side, wrong: Wrong) -> tuple[Rows, Rows, bool]:
+def _both(work: Workplace, cursor: Cursor, side: Side, wrong: WrongRows) -> tuple[Rows, Rows, bool]:
     """Return at most `DETAILS` of the differing rows, of the source and of the mirror. The flag is
     set if the mirror has several rows of one key: a merge of that key would not remove them."""
     if not wrong.all:
@@ -192,7 +192,7 @@ def _both(work: Workplace, cursor: Cursor, side: Side, wrong: Wrong) -> tuple[Ro
     return source, lake, rows.num_rows > len(lake)
 
 
-def _where(side: Side, wrong: Wrong, source: Rows, lake: Rows) -> str | None:
+def _where(side: Side, wrong: WrongRows, source: Rows, lake: Rows) -> str | None:
     """Return a SQL condition for all rows that differ, if the key is one integer column."""
     if not side.keyed or len(side.hasher.key) != 1 or not 0 < len(wrong.all) <= DETAILS:
         return None
@@ -210,7 +210,7 @@ def _where(side: Side, wrong: Wrong, source: Rows, lake: Rows) -> str | None:
 
 def differing_rows(
     side: Side,
-    wrong: Wrong,
+    wrong: WrongRows,
     source: Mapping[int, pa.RecordBatch],
     lake: Mapping[int, pa.RecordBatch],
     *,

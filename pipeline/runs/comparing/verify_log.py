@@ -17,20 +17,20 @@ from pipeline.batch import Cursor
 from pipeline.binlog.rows.parts import by_table
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
-from pipeline.binlog.transactions.identity import GtidsRead, gtid_set, together
+from pipeline.binlog.transactions.identity import GtidCollector, gtid_set, union
 from pipeline.bounds import Budget, RunBounds
 from pipeline.errors import DamagedEvent, TableError
 from pipeline.gtid import GtidSet
 from pipeline.position import Coordinates
 from pipeline.proof.hashes import Hashes, RowHasher
-from pipeline.proof.prefixes import Carried, Counts, Transactions, grouped
-from pipeline.proof.rows import FirstTouch, RowTally
-from pipeline.row_images import CHANGE_TYPES, RowImages, unpacked
-from pipeline.runs.begin import place_to_go_on
+from pipeline.proof.prefixes import CarriedSum, Counts, Transactions, grouped
+from pipeline.proof.rows import RowsBeforeLog, RowTally
+from pipeline.row_images import CHANGE_TYPES, RowImages, unpack_bits
+from pipeline.runs.begin import place_to_continue
 from pipeline.runs.capturing.basis import Basis, basis_of
-from pipeline.runs.capturing.cascade_watch import Watch
-from pipeline.runs.capturing.image_decoder import Decoding
-from pipeline.runs.capturing.log_reader import LogReading, require_followed, require_whole
+from pipeline.runs.capturing.cascade_watch import CascadeWatch
+from pipeline.runs.capturing.image_decoder import ImageDecoder
+from pipeline.runs.capturing.log_reader import LogReading, require_complete, require_prepares_read
 from pipeline.runs.context import Workplace
 from pipeline.runs.reports import NotCompared
 from pipeline.schema.consequences import Action, consequences
@@ -62,14 +62,14 @@ def read_log(
     """Read from the cursor to the end of the log and give each reader the images of its table.
     Return the tables that could not be followed. Raise whatever would end a run that reads the
     same range."""
-    run_start = place_to_go_on(work, cursor)
+    run_start = place_to_continue(work, cursor)
     bounds = RunBounds.fixed(run_start.facts, Budget())
     basis = basis_of(work, run_start, bounds, cursor.batch + 1, ())
     taker = LogOfTables(basis, readers)
     reading = LogReading(basis, taker)
     reading.run()
-    require_whole(work, run_start, bounds, reading.end.gtid_set)
-    require_followed(run_start, reading)
+    require_complete(work, run_start, bounds, reading.end.gtid_set)
+    require_prepares_read(run_start, reading)
     return taker.unfollowed
 
 
@@ -83,10 +83,10 @@ class LogOfTables:
         self._readers = readers
         self._policies_of = basis.work.source.policies_of
         self._treated = basis.work.shaping.treated
-        self._decoding = Decoding(basis.structures, basis.work.shaping)
-        self._watch = Watch(basis.structures, self.wanted)
+        self._decoding = ImageDecoder(basis.structures, basis.work.shaping)
+        self._watch = CascadeWatch(basis.structures, self.wanted)
         self.watches, self.follow = self._watch.watches, self._decoding.follow
-        self._start, self._gtids = basis.run_start.start.gtid_set, GtidsRead()
+        self._start, self._gtids = basis.run_start.start.gtid_set, GtidCollector()
         self.unfollowed: dict[TableName, NotCompared] = {}
         self.rows = 0
 
@@ -102,7 +102,7 @@ class LogOfTables:
             if consequence.action is not Action.NOTHING and self.wanted(table):
                 self._leave(table, f"it was altered at {logged.begin}: {consequence.reason}")
         if self._watch.moved():
-            self._decoding.buffer.maps.ask_again()
+            self._decoding.buffer.maps.update_wanted()
 
     def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
         self._leave(table, f"{error.reason}, at {at}")
@@ -114,7 +114,7 @@ class LogOfTables:
     def put(self, group: TransactionGroup) -> None:
         taken: set[TableName] = set()
         for block in group.blocks:
-            maps = self._decoding.buffer.maps.known
+            maps = self._decoding.buffer.maps.maps
             for table, loss in self._watch.lost(group, block, maps).items():
                 if self.wanted(table):
                     why = f"rows changed at {loss.at} without being logged: {loss.reason}"
@@ -122,7 +122,7 @@ class LogOfTables:
             for name, _, part in by_table(block, maps):
                 if self.wanted(name) and self._take(name, part, group):
                     taken.add(name)
-        transactions = _Transactions(group, lambda: together(self._start, self._gtids.set()))
+        transactions = _Transactions(group, lambda: union(self._start, self._gtids.set()))
         for table in taken:
             if self.wanted(table):
                 self._readers[table].end(transactions)
@@ -173,7 +173,7 @@ class _Transactions:
 
     def gtids(self, number: int) -> str:
         read = gtid_set(self.group.transactions[: number + 1], self.group.sources)
-        return str(together(self.before(), read))
+        return str(union(self.before(), read))
 
 
 _EXISTS_AFTER: Final = np.array(
@@ -200,7 +200,7 @@ def _keys(hasher: RowHasher, images: RowImages) -> Hashes:
     if images.present is None:
         return keys
     places = [hasher.structure.names.index(name) for name in hasher.key]
-    bits = unpacked(images.present)
+    bits = unpack_bits(images.present)
     if not bits.shape[1]:
         return keys
     for index in np.flatnonzero(~bits[:, places].all(axis=1) & _exists_after(images)).tolist():
@@ -214,7 +214,7 @@ class SumReader:
     columns, and the sum is void from there on."""
 
     hasher: RowHasher
-    carried: Carried
+    carried: CarriedSum
     partial: bool = False
     _taken: list[tuple[Counts, Counts, Hashes]] = field(default_factory=list)
 
@@ -236,7 +236,7 @@ class TouchReader:
     """A `TableReader` that records what each row was before its first change."""
 
     hasher: RowHasher
-    touch: FirstTouch
+    touch: RowsBeforeLog
 
     def take(self, images: RowImages, transactions: Counts) -> None:
         keys, rows = _keys(self.hasher, images), self.hasher.rows(images.columns)

@@ -12,16 +12,16 @@ from pipeline.errors import ConditionRefused, LockstepError
 from pipeline.proof.proven import Compared, Proven
 from pipeline.runs.comparing.verify_sample import verify_sample
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import owed
+from pipeline.runs.cures import read_by_next_run
 from pipeline.runs.loading.part import require_readable
 from pipeline.runs.reports import TableDifference, VerifyReport
 from pipeline.snapshot.condition import read_condition
-from pipeline.source_plan import PartOrder
+from pipeline.source_plan import RereadRows
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine
+from pipeline.table_state import StoppedTable
 
 
-def note(work: Workplace, report: VerifyReport) -> None:
+def record_proofs(work: Workplace, report: VerifyReport) -> None:
     """Record what was proven and what differs. No lease is needed: runs do not read this record."""
     work.ledger.note_compared(work.source.name, list(compared(report)))
 
@@ -41,7 +41,7 @@ def prove_sample(work: Workplace, chance: Random) -> VerifyReport | None:
         return None
     try:
         report = verify_sample(work, None, rows, chance, most_tables=SAMPLED_TABLES)
-        note(work, report)
+        record_proofs(work, report)
     except LockstepError as error:
         work.progress.note(f"no rows were compared: {error.message}")
         return None
@@ -70,7 +70,7 @@ def differing(difference: TableDifference) -> int:
     return difference.only_in_source + difference.only_in_lake + difference.different
 
 
-def parts_of(work: Workplace, report: VerifyReport, author: str) -> list[PartOrder]:
+def orders_to_read(work: Workplace, report: VerifyReport, author: str) -> list[RereadRows]:
     """Return orders to read the differing rows again, for the tables where a condition finds
     them. Partial images in the log rule this out."""
     if work.server.facts().settings.get("binlog_row_image", "FULL").upper() != "FULL":
@@ -79,7 +79,7 @@ def parts_of(work: Workplace, report: VerifyReport, author: str) -> list[PartOrd
     for table in report.tables:
         if table.equal or table.where is None:
             continue
-        order = PartOrder(table.table, read_condition(table.where), author, WHY)
+        order = RereadRows(table.table, read_condition(table.where), author, WHY)
         with suppress(ConditionRefused):
             require_readable(work, order)
             orders.append(order)
@@ -97,7 +97,7 @@ def repair(work: Workplace, lease: Lease, report: VerifyReport) -> tuple[TableNa
             continue
         count = differing(table)
         rows = "1 row that differs" if count == 1 else f"{count:,} rows that differ"
-        error = owed(f"a comparison found {rows}, and it is to be repaired")
-        work.ledger.quarantine(lease, Quarantine.of(table.table, error, str(report.position.at)))
+        error = read_by_next_run(f"a comparison found {rows}, and it is to be repaired")
+        work.ledger.quarantine(lease, StoppedTable.of(table.table, error, str(report.position.at)))
         wrong.append(table.table)
     return tuple(wrong)

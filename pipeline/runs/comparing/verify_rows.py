@@ -25,13 +25,13 @@ from pipeline.errors import (
 )
 from pipeline.ports.compared import SourceSum
 from pipeline.proof.hashes import RowHasher, RowSum
-from pipeline.proof.prefixes import Carried, Prefix
+from pipeline.proof.prefixes import CarriedSum, Prefix
 from pipeline.proof.proven import Proof
 from pipeline.retries import RUN_ENDED
 from pipeline.runs.comparing.verify_differences import Side, differences
 from pipeline.runs.comparing.verify_log import AGAIN, SumReader, read_log
 from pipeline.runs.context import Workplace, tables_done
-from pipeline.runs.cures import quarantines_of, reload_hint
+from pipeline.runs.cures import reload_hint, stopped_tables
 from pipeline.runs.mirror_rows import Mirror
 from pipeline.runs.reports import NotCompared, TableDifference, VerifyReport
 from pipeline.table import TableName
@@ -181,7 +181,7 @@ def report(
         cursor.batch,
         cursor.position,
         tuple(comparison for comparison in ordered if isinstance(comparison, TableDifference)),
-        quarantines_of(work.ledger.table_states(work.source.name)),
+        stopped_tables(work.ledger.table_states(work.source.name)),
         seconds,
         tuple(item for item in ordered if isinstance(item, NotCompared) and not item.readable),
         tuple(item for item in ordered if isinstance(item, NotCompared) and item.readable),
@@ -249,14 +249,14 @@ def _carried(
     return comparisons
 
 
-def _carrying(sums: Summed, shown: LakeShown) -> Carried:
+def _carrying(sums: Summed, shown: LakeShown) -> CarriedSum:
     """Return the mirror's sum, to be carried from the mirror's place on. MySQL was read at some
     place between the two marks, and not before the mirror's place."""
     marks, place = sums.source.marks, place_of(shown.cursor)
     low, low_set = marks.low, marks.low_set
     if shown.same_server and low.file.base == place.at.file.base and low < place.at:
         low, low_set = place.at, place.gtids
-    return Carried(sums.lake, sums.source.sum, low, marks.high, low_set)
+    return CarriedSum(sums.lake, sums.source.sum, low, marks.high, low_set)
 
 
 def _by_rows(

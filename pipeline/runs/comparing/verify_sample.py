@@ -16,14 +16,14 @@ from pipeline.batch import Cursor
 from pipeline.ports.compared import SourceSample
 from pipeline.proof.hashes import Hashes
 from pipeline.proof.proven import Proof
-from pipeline.proof.rows import FirstTouch, Pairs, pairs, together
+from pipeline.proof.rows import Pairs, RowsBeforeLog, pairs, together
 from pipeline.proof.sampling import (
     ValueRange,
-    covered,
+    covered_ranges,
     inside,
     is_number,
     numbers_between,
-    some_of,
+    random_rows,
     stretches,
 )
 from pipeline.runs.comparing.verify_differences import EXAMPLES, Side, by_key, differing_rows
@@ -76,7 +76,7 @@ def verify_sample(
             sampled[table] = result
         else:
             comparisons[table] = result
-    touched = {table: FirstTouch() for table in sampled}
+    touched = {table: RowsBeforeLog() for table in sampled}
     readers = {
         table: TouchReader(sample.side.hasher, touched[table]) for table, sample in sampled.items()
     }
@@ -115,7 +115,7 @@ def _by_numbers(work: Workplace, side: Side, rows: int, chance: Random) -> Sampl
         return numbers_between(least, most, rows, chance)
 
     sample = work.server.sample(structure, choose)
-    spans = covered([start for (start,) in sample.starts], sample.rows, first)
+    spans = covered_ranges([start for (start,) in sample.starts], sample.rows, first)
 
     def is_sampled(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
         return np.asarray(inside(batch.column(first), spans).to_numpy(zero_copy_only=False))
@@ -131,7 +131,7 @@ def _by_values(work: Workplace, side: Side, rows: int, chance: Random) -> Sample
     first = structure.primary_key[0]
     schema = side.hasher.schema
     keys = pa.schema([schema.field(name) for name in structure.primary_key])
-    starts = some_of(side.mirror.batches(keys), stretches(rows) - 1, chance)
+    starts = random_rows(side.mirror.batches(keys), stretches(rows) - 1, chance)
     source = _distinct(side, work.server.sample(structure, [(), *starts]))
     columns = zip(*starts, strict=True) if starts else [()] * len(keys)
     first_keys = pa.RecordBatch.from_arrays(
@@ -176,7 +176,7 @@ def _keys(side: Side, batches: Iterable[pa.RecordBatch]) -> Hashes:
 
 
 def _compared(
-    sample: Sampled, touched: FirstTouch, cursor: Cursor, *, show_values: bool
+    sample: Sampled, touched: RowsBeforeLog, cursor: Cursor, *, show_values: bool
 ) -> TableDifference:
     side = sample.side
     source, lake = (_pairs(side, rows) for rows in (sample.source, sample.lake))

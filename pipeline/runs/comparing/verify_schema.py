@@ -14,18 +14,18 @@ from pipeline.errors import NothingMatches
 from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import Baseline
 from pipeline.position import Coordinates
-from pipeline.runs.begin import RunStart, place_to_go_on
+from pipeline.runs.begin import RunStart, place_to_continue
 from pipeline.runs.capturing.initial_schemas import quiet_baseline, structures_at
 from pipeline.runs.capturing.logged_statements import (
-    facts_of_server,
+    dialect_of,
     recorded_statements,
-    with_views,
+    with_view_noted,
 )
 from pipeline.runs.context import Workplace
 from pipeline.schema.compare import disagreements
 from pipeline.schema.history import Knowledge, SchemaStatement, SchemaVersion, VersionOrigin
 from pipeline.schema.model import TableSchema
-from pipeline.schema.refold import Disagreement, RecordedBatch, refold
+from pipeline.schema.refold import Disagreement, RecordedBatch, follow_again
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.table import TableName
 
@@ -69,10 +69,10 @@ def verify_schema(work: Workplace) -> SchemaVerification:
         raise NothingMatches(
             f"{source} has no history of structures yet", hint=f"`lockstep run --source {source}`"
         )
-    run_start = place_to_go_on(work, cursor)
+    run_start = place_to_continue(work, cursor)
     batches = list(recorded_batches(ledger, source))
-    folding = facts_of_server(run_start.facts).lower_case_table_names
-    folded = tuple(refold(batches, lower_case_table_names=folding))
+    folding = dialect_of(run_start.facts).lower_case_table_names
+    folded = tuple(follow_again(batches, lower_case_table_names=folding))
     baseline, structures = _now(work, run_start)
     names = sorted({*(table.name for table in baseline.tables), *ledger.last_versions(source)})
     names = sorted({*names, *(version.table for version in structures.history.versions)})
@@ -166,7 +166,7 @@ def _now(work: Workplace, run_start: RunStart) -> tuple[Baseline, SchemaTracker]
     structures = structures_at(work, run_start)
     baseline, between = quiet_baseline(work, run_start)
     for statement in between:
-        structures.take(with_views(statement, structures.whole, work.server))
+        structures.follow(with_view_noted(statement, structures.whole, work.server))
     return baseline, structures
 
 

@@ -14,28 +14,28 @@ from pipeline.places import AtCoordinates, Latest, Place, Snapshot
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Position
 from pipeline.preflight import require_ready
-from pipeline.runs.begin import StartProposal, look, tables_touched
+from pipeline.runs.begin import StartProposal, foresee_start, tables_touched
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import quarantines_of
+from pipeline.runs.cures import stopped_tables
 from pipeline.runs.find_place import snapshot_not_chosen
 from pipeline.runs.inspecting.plan_reading import BATCHES, PlannedReading, read_ahead, seconds_of
 from pipeline.runs.past import plan_pasts
-from pipeline.runs.repair import Abandonment, foreseen
-from pipeline.runs.reshaping import remaining, reshaped
+from pipeline.runs.repair import Abandonment, batches_to_abandon
+from pipeline.runs.reshaping import still_in_clear, tables_shown_differently
 from pipeline.runs.wanted import (
     TablePlans,
     estimates_of,
     foreseen_orders,
     plan_readings,
     plan_returns,
-    priced,
+    with_prices,
 )
 from pipeline.snapshot.log_room import LogRoom, keep_longer, kept_for
 from pipeline.source_plan import settings_in_words
 from pipeline.start.question import Refusal
 from pipeline.supply.plan import RowsRead
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine
+from pipeline.table_state import StoppedTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class RunPlan:
     reading: PlannedReading | None
     seconds: float | None
     refusal: LockstepError | None
-    quarantined: tuple[Quarantine, ...]
+    quarantined: tuple[StoppedTable, ...]
     busy: LeaseView | None
     tables: TablePlans = field(default_factory=TablePlans)
     loads_take: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ def make_plan(work: Workplace) -> RunPlan:
     try:
         proposal = _looked(work, abandoned)
         shapes = _shapes(work)
-        tables = priced(work, plan_returns(work, foreseen_orders(work)))
+        tables = with_prices(work, plan_returns(work, foreseen_orders(work)))
         start = _start(work, proposal)
         if isinstance(proposal.decision, Refusal):
             refusal = proposal.decision.error
@@ -109,7 +109,7 @@ def make_plan(work: Workplace) -> RunPlan:
             with naming(work.source.name):
                 tables = plan_readings(work, proposal.run_start, tables)
                 reading = read_ahead(work, proposal.run_start, tables)
-                tables = priced(work, plan_pasts(work, tables))
+                tables = with_prices(work, plan_pasts(work, tables))
                 if tables.supplied(RowsRead):
                     take = loads_take(work, proposal.run_start.facts, tables.rows)
             refusal = reading.refusal
@@ -128,7 +128,7 @@ def make_plan(work: Workplace) -> RunPlan:
         reading=reading,
         seconds=seconds_of(work, reading),
         refusal=None if refusal is None else named(refusal, work.source.name),
-        quarantined=quarantines_of(work.ledger.table_states(work.source.name)),
+        quarantined=stopped_tables(work.ledger.table_states(work.source.name)),
         busy=lease if lease is not None and lease.live else None,
         tables=tables,
         loads_take=take,
@@ -147,12 +147,12 @@ def _settings(work: Workplace) -> Mapping[TableName, str]:
 
 def _shapes(work: Workplace) -> dict[TableName, PlannedShape]:
     shapes: dict[TableName, PlannedShape] = {}
-    errors = {state.table: error for state, error in reshaped(work)}
+    errors = {state.table: error for state, error in tables_shown_differently(work)}
     read = [table for table, error in errors.items() if error.by is StoppedBy.RUN]
     estimates = estimates_of(work, read)
     for table, error in errors.items():
         if table in read:
-            remains = remaining(work, table)
+            remains = still_in_clear(work, table)
             price = estimates[table]
             shapes[table] = PlannedShape(error.reason, None, price.rows, price.bytes, remains)
         else:
@@ -175,7 +175,9 @@ def loads_take(work: Workplace, facts: ServerFacts, rows: int) -> tuple[str, ...
 def next_start(work: Workplace) -> PlannedStart:
     """Return where the next run would begin, or raise its refusal."""
     override = work.ledger.open_override(work.source.name)
-    proposal = look(work, _cursor_after(work, list(foreseen(work, override))), override)
+    proposal = foresee_start(
+        work, _cursor_after(work, list(batches_to_abandon(work, override))), override
+    )
     if isinstance(proposal.decision, Refusal):
         raise proposal.decision.error
     return _start(work, proposal)
@@ -183,12 +185,12 @@ def next_start(work: Workplace) -> PlannedStart:
 
 def _looked(work: Workplace, abandoned: list[Abandonment]) -> StartProposal:
     override = work.ledger.open_override(work.source.name)
-    abandoned.extend(foreseen(work, override))
+    abandoned.extend(batches_to_abandon(work, override))
     cursor = _cursor_after(work, abandoned)
     if cursor is None:
         work.mirrors.require_ready()
     require_ready(work)
-    return look(work, cursor, override)
+    return foresee_start(work, cursor, override)
 
 
 def _cursor_after(work: Workplace, abandoned: Sequence[Abandonment]) -> Cursor | None:
@@ -276,9 +278,9 @@ def choose_start(work: Workplace, lease: Lease, place: Place, reason: str, autho
 
 
 def _foreseen(work: Workplace, proposed: Override) -> Choice:
-    abandoned = list(foreseen(work, proposed))
+    abandoned = list(batches_to_abandon(work, proposed))
     cursor = _cursor_after(work, abandoned)
-    proposal = look(work, cursor, proposed)
+    proposal = foresee_start(work, cursor, proposed)
     decision = proposal.decision
     if isinstance(decision, Refusal):
         raise decision.error

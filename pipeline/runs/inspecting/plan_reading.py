@@ -21,7 +21,7 @@ from pipeline.binlog.search.log_scan import log_between
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
 from pipeline.binlog.transactions.buffer import TransactionBuffer
-from pipeline.binlog.transactions.spill import UnkeptSpool
+from pipeline.binlog.transactions.spill import SummarisingSpool
 from pipeline.changes.clustering import unclusterable
 from pipeline.changes.layout import mirror_columns
 from pipeline.changes.lineage import is_stamp, taken_names
@@ -33,9 +33,9 @@ from pipeline.position import Coordinates, Position
 from pipeline.row_images import CHANGE_TYPES
 from pipeline.runs.begin import RunStart
 from pipeline.runs.capturing.basis import Basis, basis_of, bounds_of
-from pipeline.runs.capturing.image_decoder import Decoding
-from pipeline.runs.capturing.log_reader import LogReading, require_followed, require_whole
-from pipeline.runs.capturing.renames import Renames, with_supplies
+from pipeline.runs.capturing.image_decoder import ImageDecoder
+from pipeline.runs.capturing.log_reader import LogReading, require_complete, require_prepares_read
+from pipeline.runs.capturing.renames import Renames, with_copies
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import resume_hint
 from pipeline.runs.wanted import TablePlans
@@ -46,7 +46,7 @@ from pipeline.schema.tracker import SchemaTracker
 from pipeline.segment import RowCounts
 from pipeline.shown import first_words
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine, TableState
+from pipeline.table_state import StoppedTable, TableState
 
 BATCHES: Final = 1_000
 """Newest batches that a plan looks at."""
@@ -75,10 +75,10 @@ class PlannedReading:
     tables: Mapping[TableName, TableTally]
     foreign: int
     foreign_bytes: int
-    statements: tuple[StatementSeen, ...]
+    statements: tuple[LoggedStatementEffect, ...]
     more_statements: int
     largest: Largest | None
-    quarantined: tuple[Quarantine, ...]
+    quarantined: tuple[StoppedTable, ...]
     refusal: LockstepError | None
     rereads: Mapping[TableName, str] = field(default_factory=dict)
     merges: Mapping[TableName, str] = field(default_factory=dict)
@@ -98,14 +98,14 @@ def read_ahead(work: Workplace, run_start: RunStart, returns: TablePlans) -> Pla
     tally = LogTally(basis, returns)
     stops: list[LockstepError] = []
     # A transaction that does not fit in memory is counted here, instead of being spilled.
-    spool = UnkeptSpool(work.spool, tally.spilled, tally.out.append)
+    spool = SummarisingSpool(work.spool, tally.spilled, tally.out.append)
     counted = replace(basis, work=replace(basis.work, spool=spool))
     reading = LogReading(counted, tally, stops=stops.append)
     try:
         reading.run()
         if reading.spent is None:
-            require_whole(work, run_start, bounds, reading.end.gtid_set)
-        require_followed(run_start, reading)
+            require_complete(work, run_start, bounds, reading.end.gtid_set)
+        require_prepares_read(run_start, reading)
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
@@ -246,7 +246,7 @@ class TableTally:
 
 
 @dataclass(frozen=True, slots=True)
-class StatementSeen:
+class LoggedStatementEffect:
     """A statement in the log. `position`: where its transaction begins; `text`: its first words,
     without literals; `effect`: what a run does with it. `stops_the_run`: it ends the run with a
     refusal."""
@@ -284,7 +284,7 @@ class LogTally:
         self._policies_of = basis.work.source.policies_of
         self._treated = basis.work.shaping.treated
         self._renames = Renames(basis)
-        self._decoding = Decoding(basis.structures, basis.work.shaping)
+        self._decoding = ImageDecoder(basis.structures, basis.work.shaping)
         self.rereads: dict[TableName, str] = {}
         """Tables that would be re-read from MySQL, and why."""
         self.replaced: set[TableName] = set()
@@ -292,8 +292,8 @@ class LogTally:
         self.out: list[_Tallies] = []
         """Tallies of blocks that came back from the spool."""
         self.tables: dict[TableName, TableTally] = {}
-        self.quarantined: list[Quarantine] = []
-        self.statements: list[StatementSeen] = []
+        self.quarantined: list[StoppedTable] = []
+        self.statements: list[LoggedStatementEffect] = []
         self.more_statements = 0
         self.largest: Largest | None = None
         self.foreign = 0
@@ -322,7 +322,7 @@ class LogTally:
         """Do nothing: a plan reads no rows from MySQL."""
 
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
-        by_table = with_supplies(
+        by_table = with_copies(
             consequences(followed, self._policies_of, logged, self._treated),
             self._renames(followed.effects, self._busy),
         )
@@ -339,7 +339,7 @@ class LogTally:
             if stops:
                 effect = "stops a run: it is not understood and may change any table"
             text = first_words(logged.text)
-            self.statements.append(StatementSeen(logged.begin, text, effect, stops))
+            self.statements.append(LoggedStatementEffect(logged.begin, text, effect, stops))
         else:
             self.more_statements += 1
 
@@ -350,7 +350,7 @@ class LogTally:
             )
         elif consequence.action in (Action.CREATE, Action.EMPTY, Action.COPY):
             self.replaced.add(table)
-            self._captured.tell(table)
+            self._captured.note_defined(table)
         elif consequence.action is Action.REREAD:
             self._reread(table, consequence.reason)
 
@@ -392,7 +392,7 @@ class LogTally:
         number."""
         tables: dict[TableName, TableTally] = {}
         rows = np.zeros(count, np.int64)
-        for name, _, part in by_table(block, self._decoding.buffer.maps.known):
+        for name, _, part in by_table(block, self._decoding.buffer.maps.maps):
             if not self.wanted(name):
                 continue
             transactions = np.minimum(part.events[:, columns.TRANSACTION], count - 1)
@@ -418,7 +418,7 @@ class LogTally:
 
     def _decoder(self, number: int, at: Coordinates) -> TableDecoder:
         version, decoder = self._decoding.decoder(number, at)
-        self._captured.opened(version, at)
+        self._captured.segment(version, at)
         return decoder
 
     def _quarantine(self, table: TableName, at: Coordinates, error: TableError) -> None:

@@ -14,7 +14,7 @@ from itertools import pairwise, takewhile
 from typing import Final
 
 from pipeline.batch import BatchTimes
-from pipeline.division import divided
+from pipeline.division import divide
 from pipeline.errors import LockstepError, NothingMatches, NotYet, SchemaUnknownAt
 from pipeline.gtid import GtidSet
 from pipeline.places import (
@@ -32,7 +32,7 @@ from pipeline.ports.ledger import Ledger
 from pipeline.position import Coordinates
 from pipeline.runs.context import Workplace
 from pipeline.runs.find_place import resolve_end
-from pipeline.runs.known_batches import but_known, no_such_run
+from pipeline.runs.known_batches import no_such_run, pruned_clause
 from pipeline.schema.compare import differences
 from pipeline.schema.history import SchemaStatement, SchemaVersion, VersionOrigin
 from pipeline.table import TableName
@@ -47,8 +47,8 @@ class ShownSchema:
     """The versions of a table's structure, in order. `shown`: the one in force at the place."""
 
     table: TableName
-    shown: ToldVersion
-    versions: tuple[ToldVersion, ...]
+    shown: ShownVersion
+    versions: tuple[ShownVersion, ...]
 
 
 def show_schema(
@@ -91,7 +91,7 @@ def unknown_table(table: TableName, tables: Iterable[TableName], where: str) -> 
 def _at(
     ledger: Ledger,
     source: str,
-    versions: Sequence[ToldVersion],
+    versions: Sequence[ShownVersion],
     place: Place,
     work: Callable[[], Workplace],
 ) -> SchemaVersion | None:
@@ -136,13 +136,13 @@ def _at_coordinates(
         batch = ledger.captured_batch(source, server_uuid=server, at=at)
         if batch is not None:
             return ledger.schema_at(source, table, batch=batch.id, place=at)
-    raise _never_read(source, f"no batch captured {at}{but_known(ledger, source)}")
+    raise _never_read(source, f"no batch captured {at}{pruned_clause(ledger, source)}")
 
 
 def _at_moment(
     ledger: Ledger,
     source: str,
-    versions: Sequence[ToldVersion],
+    versions: Sequence[ShownVersion],
     moment: datetime,
     work: Callable[[], Workplace],
 ) -> SchemaVersion | None:
@@ -179,18 +179,18 @@ def _at_moment(
     before = [version for version in versions if version.version.batch < first]
     within = [version for version in versions if first <= version.version.batch <= last]
     commits = [version.statement and version.statement.committed_at for version in within]
-    count = divided([committed_at or _EARLIEST for committed_at in commits], moment).place
+    count = divide([committed_at or _EARLIEST for committed_at in commits], moment).place
     return _last([*before, *within[:count]])
 
 
 def _reaching(times: Sequence[BatchTimes], server: str, moment: datetime) -> int | None:
     """Return the server's batch in which a moment is; None if it is after all of them."""
     ends = [(batch.id, batch.end) for batch in times if batch.server_uuid == server and batch.end]
-    place = divided([end for _, end in ends], moment).place
+    place = divide([end for _, end in ends], moment).place
     return ends[place][0] if place < len(ends) else None
 
 
-def _began(ledger: Ledger, source: str, versions: Sequence[ToldVersion]) -> datetime | None:
+def _began(ledger: Ledger, source: str, versions: Sequence[ShownVersion]) -> datetime | None:
     """Return the moment at which a table's history begins: the commit of the statement that created
     it, or the start of the batch that first read its structure. None if that is unknown."""
     if versions[0].statement is not None:
@@ -219,7 +219,7 @@ def _quiet(ledger: Ledger, source: str, moment: datetime, work: Workplace) -> bo
 
 
 def _after(
-    ledger: Ledger, source: str, versions: Sequence[ToldVersion], gtids: GtidSet
+    ledger: Ledger, source: str, versions: Sequence[ShownVersion], gtids: GtidSet
 ) -> SchemaVersion | None:
     """Return the last version that a statement of the GTID set made, or that a batch read whose
     start is inside the set."""
@@ -229,7 +229,7 @@ def _after(
 
     batches = {batch.id: batch for batch in ledger.batches(source, limit=_BATCHES)}
 
-    def before(version: ToldVersion) -> bool:
+    def before(version: ShownVersion) -> bool:
         if version.statement is not None:
             return bool(version.statement.gtid) and gtids.contains(
                 GtidSet.parse(version.statement.gtid)
@@ -240,7 +240,7 @@ def _after(
     return _last(takewhile(before, versions))
 
 
-def _last(versions: Iterable[ToldVersion]) -> SchemaVersion | None:
+def _last(versions: Iterable[ShownVersion]) -> SchemaVersion | None:
     ordered = list(versions)
     return ordered[-1].version if ordered else None
 
@@ -257,7 +257,7 @@ def _never_read(source: str, why: str) -> LockstepError:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldVersion:
+class ShownVersion:
     """A version of a structure, the statement that made it (None if it was read from the server),
     and its differences from the version before, each as "what: before, now"."""
 
@@ -273,11 +273,11 @@ def _statement(ledger: Ledger, source: str, version: SchemaVersion) -> SchemaSta
 
 def _with_changes(
     ledger: Ledger, source: str, versions: Sequence[SchemaVersion]
-) -> Iterator[ToldVersion]:
+) -> Iterator[ShownVersion]:
     """Yield the versions with their statements and their differences."""
-    yield ToldVersion(versions[0], _statement(ledger, source, versions[0]), ())
+    yield ShownVersion(versions[0], _statement(ledger, source, versions[0]), ())
     for before, now in pairwise(versions):
-        yield ToldVersion(now, _statement(ledger, source, now), tuple(_changes(before, now)))
+        yield ShownVersion(now, _statement(ledger, source, now), tuple(_changes(before, now)))
 
 
 def _changes(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:

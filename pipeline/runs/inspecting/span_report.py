@@ -13,20 +13,20 @@ from pipeline.intent import SettledWrite
 from pipeline.ports.ledger import Ledger
 from pipeline.proof.proven import TableProof
 from pipeline.replay.spans import Span, batches_of, runs_named
-from pipeline.runs.cures import quarantines_of
+from pipeline.runs.cures import stopped_tables
 from pipeline.runs.inspecting.version_sets import ShownVersions, version_set_of
 from pipeline.runs.known_batches import (
     RUNS,
     batch_of_run,
     begins_before,
-    but_known,
     known_batches,
     no_such_run,
+    pruned_clause,
 )
 from pipeline.segment import RowCounts
 from pipeline.shown import first_words
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine, TableEvent, TableEventKind
+from pipeline.table_state import StoppedTable, TableEvent, TableEventKind
 
 _BESIDE: Final = 40
 """Most batches that are plotted for a run: its own, and those before it."""
@@ -80,7 +80,7 @@ class SpanReport:
     writes: tuple[SettledWrite, ...]
     changes: tuple[StructureChange, ...]
     shown: ShownVersions | None
-    stopped: tuple[Quarantine, ...]
+    stopped: tuple[StoppedTable, ...]
     proofs: tuple[TableProof, ...]
 
     @property
@@ -149,7 +149,7 @@ def report_of_span(ledger: Ledger, source: str, span: Span, now: datetime) -> Sp
     end = chain[0].end
     if pruned and end is not None and begins_before(span, batches, pruned, end):
         raise SpanRefused(
-            f"{span.since} is before the first batch on record{but_known(ledger, source)}",
+            f"{span.since} is before the first batch on record{pruned_clause(ledger, source)}",
             hint=f"`--from {end.at}` or `--from earliest` begins with the first batch on record",
         )
     batches = tuple(batch for batch in batches if batch.id > pruned)
@@ -188,7 +188,7 @@ def _report(
         writes=tuple(write for write in writes if write.intended_at >= batches[0].created_at),
         changes=tuple(_changes(ledger, source, events)),
         shown=version_set_of(ledger, source, done[-1]) if done else None,
-        stopped=quarantines_of(ledger.table_states(source)),
+        stopped=stopped_tables(ledger.table_states(source)),
         proofs=tuple(proof for proof in ledger.proofs(source) if proof.table in tables),
     )
 

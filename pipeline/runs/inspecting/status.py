@@ -15,11 +15,11 @@ from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import ServerFacts, SourceServer
 from pipeline.position import LogFile, Position
 from pipeline.runs.agreement.claim import lake_trouble
-from pipeline.runs.agreement.lake_logs import DisagreeingTable, astray, moved_changelogs
+from pipeline.runs.agreement.lake_logs import DisagreeingTable, changed_mirrors, moved_changelogs
 from pipeline.runs.begin import gather
 from pipeline.runs.capturing.table_extents import partial_tables
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import quarantines_of
+from pipeline.runs.cures import stopped_tables
 from pipeline.runs.mirror_places import former_places
 from pipeline.standing.facts import (
     Headroom,
@@ -34,13 +34,13 @@ from pipeline.standing.facts import (
 )
 from pipeline.start.question import Refusal, Start
 from pipeline.start.rules import decide_start
-from pipeline.table_state import Quarantine
+from pipeline.table_state import StoppedTable
 from pipeline.tables import TablePatterns
 
 _BATCHES = 1_000
 
 
-def stand(
+def standing_of(
     source: str,
     patterns: TablePatterns,
     ledger: Ledger,
@@ -93,13 +93,13 @@ def stand(
         override=override,
         gaps=tuple(ledger.gaps(source)),
         overlaps=overlaps(batches),
-        quarantined=quarantines_of(states),
+        quarantined=stopped_tables(states),
         ordered_back=frozenset(order.table for order in ledger.open_orders(source)),
         partial=partial_tables(ledger, source, patterns),
         batches=tuple(batches),
         lake=None if isinstance(work, LockstepError) else lake_trouble(work),
         loading=tuple(load.progress for load in ledger.open_loads(source)),
-        astray=() if isinstance(work, LockstepError) else _quarantines(astray(work)),
+        astray=() if isinstance(work, LockstepError) else _quarantines(changed_mirrors(work)),
         moved=() if isinstance(work, LockstepError) else _quarantines(moved_changelogs(work)),
         proofs=tuple(ledger.proofs(source)),
         unproven=ledger.unproven(source),
@@ -125,8 +125,8 @@ def log_seen(work: Workplace, now: datetime) -> tuple[ServerFacts | None, Lag, H
     return facts, lag(facts, cursor.position, now, since), room
 
 
-def _quarantines(tables: Sequence[DisagreeingTable]) -> tuple[Quarantine, ...]:
-    return tuple(Quarantine(table.table, table.why, table.hint, "") for table in tables)
+def _quarantines(tables: Sequence[DisagreeingTable]) -> tuple[StoppedTable, ...]:
+    return tuple(StoppedTable(table.table, table.why, table.hint, "") for table in tables)
 
 
 def _since(

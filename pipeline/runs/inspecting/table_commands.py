@@ -13,7 +13,7 @@ from typing import Final
 
 from pipeline.batch import TableContent
 from pipeline.changes.layout import mirror_path, snapshot_path
-from pipeline.changes.merging import FromChangelog, Origin
+from pipeline.changes.merging import ChangelogOrigin, ReloadOrigin
 from pipeline.decisions import Lease
 from pipeline.errors import (
     AccessDenied,
@@ -29,11 +29,11 @@ from pipeline.errors import (
 )
 from pipeline.ports.ledger import Ledger
 from pipeline.runs.agreement.lake_logs import foreign_mirrors
-from pipeline.runs.capturing.logged_statements import facts_of_server, recorded_statements
+from pipeline.runs.capturing.logged_statements import dialect_of, recorded_statements
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import refusal
 from pipeline.runs.inspecting.schema_history import unknown_table
-from pipeline.runs.mirror_places import meetings
+from pipeline.runs.mirror_places import collisions
 from pipeline.runs.past import Pasts, find_pasts
 from pipeline.runs.wanted import (
     TablePlans,
@@ -42,14 +42,14 @@ from pipeline.runs.wanted import (
     origin_of,
     plan_returns,
 )
-from pipeline.schema.consequences import GOES_ON, NOT_FOLLOWED, Action, Consequence, consequences
+from pipeline.schema.consequences import KEEPS_ROWS, NOT_FOLLOWED, Action, Consequence, consequences
 from pipeline.schema.context import ServerDialect, read_context
 from pipeline.schema.evolve import evolve
 from pipeline.schema.evolving.effects import Created, NotFollowed
 from pipeline.schema.history import Knowledge, SchemaVersion
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.model import ServerSchema, TableSchema
-from pipeline.schema.plain import believed
+from pipeline.schema.plain import with_plain_default
 from pipeline.schema.refold import logged_statement
 from pipeline.schema.statements.changes import CreateTable, Irrelevant, NotUnderstood
 from pipeline.schema.statements.read import read_change
@@ -61,7 +61,7 @@ from pipeline.schema.table_effects import (
 )
 from pipeline.shape.shaping import consent_hint
 from pipeline.supply.past import Past
-from pipeline.supply.plan import ColumnsRead, Rewritten, RowsRead
+from pipeline.supply.plan import ColumnsRead, FromChangelog, RowsRead
 from pipeline.table import TableName
 from pipeline.table_state import (
     OrderKind,
@@ -72,7 +72,7 @@ from pipeline.table_state import (
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
+class RecordedOrder:
     """An order as it is recorded, and a sentence on what happens next."""
 
     order: TableOrder
@@ -86,7 +86,7 @@ def require_known(states: Mapping[TableName, TableState], source: str, table: Ta
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class OrderRequest:
     """A person's request for an order. `statement`: a CREATE TABLE with the table's structure from
     where it stopped on; `renames`: pairs of an old and a new column name."""
 
@@ -101,9 +101,9 @@ def give_order(
     work: Workplace,
     lease: Lease,
     kind: OrderKind,
-    asked: Asked,
+    asked: OrderRequest,
     tell: Callable[[str], None] = lambda sentence: None,
-) -> Ordered:
+) -> RecordedOrder:
     """Record an order. For a resume, `tell` is called first with what the next run will do.
 
     Raise `NothingMatches`, `ConfigurationError` for a statement that cannot be used, and
@@ -114,7 +114,7 @@ def give_order(
     require_known(states, work.source.name, table)
     resumed = None
     if kind is OrderKind.RESUME:
-        resumed = foresee_resume(work, asked)
+        resumed = plan_resume(work, asked)
         tell(resumed.next)
     loads = ledger.open_loads(work.source.name) if kind is OrderKind.PAUSE else []
     order = ledger.order_table(
@@ -133,7 +133,7 @@ def give_order(
             work.segments.discard_load(snapshot_path(work.source.name, table), load.id)
     place = f" at {order.stopped.at}" if order.stopped is not None else ""
     back = f"`lockstep resume {table}` brings it back"
-    return Ordered(order, f"{table} stops{place}; the other tables go on. {back}")
+    return RecordedOrder(order, f"{table} stops{place}; the other tables go on. {back}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Reload:
     written from, None if rows are read. Once recorded: the `order`, if the table stops for the
     reload, or else the number of its `load`."""
 
-    asked: Asked
+    asked: OrderRequest
     said: Supplier | None
     supplier: Supplier
     next: str
@@ -154,7 +154,7 @@ class Reload:
     rows: int | None = None
     stopped: bool = False
     reading: bool = False
-    origin: FromChangelog | None = None
+    origin: ChangelogOrigin | None = None
     order: TableOrder | None = None
     load: int | None = None
 
@@ -204,7 +204,7 @@ class Reloading:
             return state.loading
         return load is not None and load.reading is not None
 
-    def origin(self, asked: Asked, supplier: Supplier | None) -> Origin:
+    def origin(self, asked: OrderRequest, supplier: Supplier | None) -> ReloadOrigin:
         """Return the changelog that the mirror would be written from, or a sentence that says why
         it is written from MySQL."""
         state = self.states.get(asked.table)
@@ -224,8 +224,8 @@ class Reloading:
 
 
 def _on_return(
-    work: Workplace, asked: Asked, state: TableState, supplier: Supplier | None
-) -> Origin:
+    work: Workplace, asked: OrderRequest, state: TableState, supplier: Supplier | None
+) -> ReloadOrigin:
     """Return what the mirror of a stopped table is written from, by the plan of the next run."""
     order = TableOrder(
         0,
@@ -243,11 +243,11 @@ def _on_return(
         return plan.waits
     assert plan.besides is not None, "a mirror that is written again has a supply besides the log"
     supply = plan.besides.supply
-    return supply.origin if isinstance(supply, Rewritten) else plan.besides.reason
+    return supply.origin if isinstance(supply, FromChangelog) else plan.besides.reason
 
 
-def foresee_reload(
-    work: Workplace, asked: Asked, supplier: Supplier | None, facts: Reloading | None = None
+def plan_reload(
+    work: Workplace, asked: OrderRequest, supplier: Supplier | None, facts: Reloading | None = None
 ) -> Reload:
     """Return a reload, which `give_reload` records. `supplier`: None for the changelog if it is
     complete, else MySQL; `facts`: given if several tables are reloaded. Raise `PastRefused` if
@@ -260,7 +260,7 @@ def foresee_reload(
     if state is not None:
         _require_consent(work, state)
     reads = facts.reads(table)
-    origin: Origin = "its rows are being read from MySQL"
+    origin: ReloadOrigin = "its rows are being read from MySQL"
     if not reads and supplier is not Supplier.SOURCE:
         origin = facts.origin(asked, supplier)
     if supplier is Supplier.CHANGELOG and isinstance(origin, str):
@@ -275,7 +275,7 @@ def foresee_reload(
         return Reload(asked, supplier, Supplier.SOURCE, sentence, reading=True, load=load)
     resumes = "; this also resumes the table" if stopped else ""
     sentence = f"the next run rewrites the mirror of {table}"
-    if supplier is not Supplier.SOURCE and isinstance(origin, FromChangelog):
+    if supplier is not Supplier.SOURCE and isinstance(origin, ChangelogOrigin):
         sentence += f", {origin.told}: {origin.size}; no row is read from the source"
         sentence += resumes or "; until then the table stops"
         return Reload(asked, supplier, Supplier.CHANGELOG, sentence, stopped=stopped, origin=origin)
@@ -288,7 +288,7 @@ def foresee_reload(
     return Reload(asked, supplier, Supplier.SOURCE, sentence, why, rows, stopped)
 
 
-def _foresee_past(asked: Asked, facts: Reloading) -> Reload:
+def _foresee_past(asked: OrderRequest, facts: Reloading) -> Reload:
     """Return the reload of a new table from the oldest place from which the log has all its
     changes."""
     table = asked.table
@@ -297,7 +297,7 @@ def _foresee_past(asked: Asked, facts: Reloading) -> Reload:
     elif table in facts.loads and facts.loads[table].reading is not None:
         past = "its rows are being read from MySQL already"
     else:
-        past = facts.pasts.of[table]
+        past = facts.pasts.by_table[table]
     if isinstance(past, str):
         raise PastRefused(
             f"{table} cannot be followed from the log's past: {past}",
@@ -355,7 +355,7 @@ def give_reload(work: Workplace, lease: Lease, reload: Reload) -> Reload:
     return replace(reload, order=order)
 
 
-def foresee_resume(work: Workplace, asked: Asked) -> Ordered:
+def plan_resume(work: Workplace, asked: OrderRequest) -> RecordedOrder:
     """Return a resume as it would be recorded, without a number, and what it would do. Raise as
     `give_order`; nothing is recorded."""
     states = work.ledger.table_states(work.source.name)
@@ -363,7 +363,7 @@ def foresee_resume(work: Workplace, asked: Asked) -> Ordered:
     state = states[asked.table]
     schema: TableSchema | None = None
     if asked.statement is not None:
-        facts = facts_of_server(work.server.facts())
+        facts = dialect_of(work.server.facts())
         history = _newest_schema(work.ledger, work.source.name, facts.lower_case_table_names)
         # The order is kept for good, so values of columns that the settings hide are removed.
         given = read_definition(asked.statement, asked.table, history, facts)
@@ -389,10 +389,10 @@ def foresee_resume(work: Workplace, asked: Asked) -> Ordered:
         _require_renames(asked, place.before, schema)
     if schema is not None and not place.followed:
         _require_no_more(work, asked, place, schema)
-    return Ordered(order, _resume_sentence(work, order, place))
+    return RecordedOrder(order, _resume_sentence(work, order, place))
 
 
-def _require_renames(asked: Asked, before: TableSchema | None, given: TableSchema) -> None:
+def _require_renames(asked: OrderRequest, before: TableSchema | None, given: TableSchema) -> None:
     why = "its earlier columns are not known"
     if before is not None:
         why = why_renames_refused(before, given, asked.renames) or ""
@@ -404,7 +404,9 @@ def _require_renames(asked: Asked, before: TableSchema | None, given: TableSchem
         )
 
 
-def _require_no_more(work: Workplace, asked: Asked, place: StoppedAt, given: TableSchema) -> None:
+def _require_no_more(
+    work: Workplace, asked: OrderRequest, place: StoppedAt, given: TableSchema
+) -> None:
     """Refuse a given structure by which hidden values would be shown: it says where columns come
     from, and is no consent to show more."""
     if place.version is None or place.before is None:
@@ -446,7 +448,7 @@ class StoppedAt:
     def why_read(self) -> str | None:
         """The reason to re-read the table from MySQL whatever structure is given: the statement is
         followed, and changes rows in a way that no structure describes."""
-        if self.consequence is None or not self.followed or self.consequence.action in GOES_ON:
+        if self.consequence is None or not self.followed or self.consequence.action in KEEPS_ROWS:
             return None
         return self.consequence.reason
 
@@ -529,7 +531,7 @@ def _resume_sentence(work: Workplace, order: TableOrder, place: StoppedAt) -> st
     if not work.source.patterns.matches(table):
         return f"no run follows {table}: the source's patterns do not match it"
     states = work.ledger.table_states(work.source.name)
-    if (other := meetings(work, states).get(table)) is not None:
+    if (other := collisions(work, states).get(table)) is not None:
         return f"no run follows {table}: its mirror would be at the place of the mirror of {other}"
     returns: TablePlans | None = None
     try:
@@ -633,7 +635,7 @@ def read_definition(
     done = evolve(schema.without_table(table), changes, context)
     for effect in done.effects:
         if isinstance(effect, Created):
-            columns = tuple(map(believed, effect.after.columns))
+            columns = tuple(map(with_plain_default, effect.after.columns))
             return replace(effect.after, name=table, columns=columns)
         if isinstance(effect, NotFollowed):
             raise _refused(effect.reason, table)

@@ -16,10 +16,10 @@ from pipeline.schema.model import TableSchema
 from pipeline.table import TableName
 from pipeline.table_state import TableEvent, TableState
 
-NAMED: Final = 250
+MOST_TABLES: Final = 250
 """Most tables that are reported; those whose structure changed come first."""
 
-DESCRIBED: Final = 1_000
+MOST_COLUMNS: Final = 1_000
 """Most columns that are reported in total; further tables are reported without columns. Both limits
 keep a message below one megabyte, which brokers accept."""
 
@@ -59,7 +59,7 @@ def run_news(
     for merge in merged.merged if merged is not None else ():
         merges.setdefault(merge.table, []).append(merge)
     tables = sorted({*merges, *events}, key=lambda table: (table not in events, table))
-    chosen, states = tables[:NAMED], ledger.table_states(source)
+    chosen, states = tables[:MOST_TABLES], ledger.table_states(source)
     news = []
     for table in chosen:
         if table in states:
@@ -88,7 +88,7 @@ def _described(
 ) -> Iterator[TableNews]:
     """Yield the tables with their structures and comments, up to the limit of columns."""
     comments = comments_of(work, [item.table for item in news])
-    remaining = DESCRIBED
+    remaining = MOST_COLUMNS
     for item in news:
         event = events.get(item.table)
         number = item.merge.shows if item.merge is not None else event.version if event else None

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from pipeline.batch import Batch, BatchKind
-from pipeline.division import divided_after
+from pipeline.division import divide_after
 from pipeline.errors import NotYet, VersionSetUnknown
 from pipeline.intent import Missing, MissingTable, VersionSetEntry
 from pipeline.places import (
@@ -61,7 +61,7 @@ def version_set_at(ledger: Ledger, source: str, place: Place | None) -> ShownVer
     newest = place is None or isinstance(place, Latest)
     cursor = ledger.cursors(source).acknowledged if newest else None
     batches = known_batches(ledger, source, 0 if cursor is None else cursor.batch)
-    return version_set_of(ledger, source, chosen(source, batches, place))
+    return version_set_of(ledger, source, chosen_batch(source, batches, place))
 
 
 def newest_sets(ledger: Ledger, source: str, limit: int) -> list[ShownVersions]:
@@ -98,7 +98,7 @@ def _end(batch: Batch) -> Position:
 # -- the batch ------------------------------------------------------------------------------
 
 
-def chosen(source: str, batches: Sequence[Batch], place: Place | None) -> Batch:
+def chosen_batch(source: str, batches: Sequence[Batch], place: Place | None) -> Batch:
     """Return the batch whose end is shown for a place. `batches`: those that are acknowledged,
     oldest first."""
     if not batches:
@@ -151,7 +151,7 @@ def _ended_by(batches: Sequence[Batch], moment: datetime) -> Sequence[Batch]:
         for batch in batches
         if (committed_at := _end(batch).committed_at) is not None
     ]
-    count = divided_after([committed_at for committed_at, _ in ends], moment).place
+    count = divide_after([committed_at for committed_at, _ in ends], moment).place
     return [batch for _, batch in ends[:count]]
 
 

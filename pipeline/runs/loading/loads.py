@@ -18,14 +18,14 @@ from time import perf_counter
 from pipeline.changes.layout import snapshot_path
 from pipeline.decisions import Lease
 from pipeline.errors import StructureMoved, TableBusy, TableError
-from pipeline.load import Chunk, ChunkRows, Load, LoadBasis
+from pipeline.load import Chunk, ChunkRows, Load, LoadBegin
 from pipeline.ports.source import Baseline
 from pipeline.position import Coordinates, LogFile
 from pipeline.retries import TABLE_READ
 from pipeline.row_groups import row_groups
 from pipeline.runs.begin import RunStart
 from pipeline.runs.context import Workplace, loaded_until_now
-from pipeline.runs.cures import Reread, owed, refusal
+from pipeline.runs.cures import Reread, read_by_next_run, refusal
 from pipeline.runs.wanted import TablePlans, lost_tables
 from pipeline.schema.rows import merge_key
 from pipeline.shown import listed
@@ -138,7 +138,7 @@ def _unread(work: Workplace, loads: Sequence[Load], why: TableBusy) -> list[Rere
     return [Reread(load.table, load.reason, None, head, head, error=why) for load in loads]
 
 
-_AGAIN = owed("").hint
+_AGAIN = read_by_next_run("").hint
 
 
 def _begun(
@@ -184,7 +184,7 @@ def _begun(
             )
             give_up(work, lease, load, error.reason)
             continue
-        reading = LoadBasis(schema, uuid, baseline.low, estimates.get(load.table), shape)
+        reading = LoadBegin(schema, uuid, baseline.low, estimates.get(load.table), shape)
         work.ledger.begin_load(lease, load.id, reading)
         begun.setdefault(load.reason, []).append(load.table)
     for reason, tables in begun.items():

@@ -30,16 +30,16 @@ from pipeline.runs.mirror_rows import Mirror
 from pipeline.schema.history import SchemaVersion
 from pipeline.schema.model import TableSchema
 from pipeline.schema.rows import key_candidates, row_structure
-from pipeline.snapshot.bounds import unaskable
+from pipeline.snapshot.bounds import column_without_literal
 from pipeline.snapshot.condition import Limit, Literal
-from pipeline.source_plan import PartOrder
+from pipeline.source_plan import RereadRows
 from pipeline.table import TableName, TableStructure
 from pipeline.table_state import TableState
 
 AGAIN = "`lockstep run`, then `lockstep reload {} --where … --reason …` again"
 
 
-class Waiting:
+class ScratchRows:
     """Rows of one schema in a scratch file."""
 
     def __init__(self, file: EventFile, schema: pa.Schema) -> None:
@@ -70,12 +70,12 @@ class PartRead:
     not looked up, because no statement can name the values of their key's column `unnamed`. All of
     it held at one moment between `low` and `high`."""
 
-    order: PartOrder
+    order: RereadRows
     structure: TableStructure
     low: Coordinates
     high: Coordinates
-    rows: Waiting
-    gone: Waiting
+    rows: ScratchRows
+    gone: ScratchRows
     left: int
     unnamed: str | None
 
@@ -88,7 +88,7 @@ class PartRead:
         self.gone.close()
 
 
-def require_readable(work: Workplace, order: PartOrder) -> TableState:
+def require_readable(work: Workplace, order: RereadRows) -> TableState:
     """Return the table's state; `ConditionRefused` if its rows cannot be read by a condition
     now."""
     table, source = order.table, work.source.name
@@ -112,7 +112,7 @@ def require_readable(work: Workplace, order: PartOrder) -> TableState:
     return state
 
 
-def read_part(work: Workplace, order: PartOrder) -> PartRead:
+def read_part(work: Workplace, order: RereadRows) -> PartRead:
     """Read the rows of an order into scratch files, which the result closes. `ConditionRefused` if
     they cannot be read by a condition, `RowsNotRead` if they could not be read now."""
     table = order.table
@@ -129,7 +129,7 @@ def read_part(work: Workplace, order: PartOrder) -> PartRead:
         raise RowsNotRead(error.message, hint=AGAIN.format(table)) from error
 
 
-def _read(work: Workplace, order: PartOrder, state: TableState) -> PartRead:
+def _read(work: Workplace, order: RereadRows, state: TableState) -> PartRead:
     table = order.table
     schema, version = _built_as_shown(work, state)
     structure = version.shown_structure
@@ -142,7 +142,7 @@ def _read(work: Workplace, order: PartOrder, state: TableState) -> PartRead:
         )
     facts = work.server.facts()
     hasher = RowHasher(replace(structure, primary_key=key), facts.flavour)
-    rows, gone = (Waiting(work.spool.scratch(), hasher.schema) for _ in range(2))
+    rows, gone = (ScratchRows(work.spool.scratch(), hasher.schema) for _ in range(2))
     try:
         with work.server.rows_where(
             schema, order.condition, most_seconds=work.source.snapshot.seconds
@@ -151,7 +151,7 @@ def _read(work: Workplace, order: PartOrder, state: TableState) -> PartRead:
             keys_read = _put_matching(work, order, snapshot, hasher, rows)
             mirror = Mirror(work, state.mirror, work.mirrors.version(state.mirror))
             keeps = work.source.policies_of(table).ignores_truncates
-            unnamed, left = unaskable(schema, key), 0
+            unnamed, left = column_without_literal(schema, key), 0
             not_read = _keys_not_read(mirror, table, limits, hasher, keys_read)
             candidates = [] if keeps else not_read
             if unnamed is None:
@@ -205,7 +205,11 @@ def _require_not_before(work: Workplace, low: Coordinates) -> None:
 
 
 def _put_matching(
-    work: Workplace, order: PartOrder, snapshot: ConditionSnapshot, hasher: RowHasher, rows: Waiting
+    work: Workplace,
+    order: RereadRows,
+    snapshot: ConditionSnapshot,
+    hasher: RowHasher,
+    rows: ScratchRows,
 ) -> Hashes:
     """Write the rows that match the condition to `rows`; return the hashes of their keys."""
     hashes = [np.zeros(0, np.uint64)]
@@ -254,7 +258,7 @@ def _absent(
 
 
 def _put_gone(
-    mirror: Mirror, limits: Sequence[Limit], hasher: RowHasher, absent: Hashes, gone: Waiting
+    mirror: Mirror, limits: Sequence[Limit], hasher: RowHasher, absent: Hashes, gone: ScratchRows
 ) -> None:
     """Write the mirror's rows with these keys to `gone`."""
     if not len(absent):

@@ -26,11 +26,11 @@ import pyarrow as pa
 from pipeline.batch import TableContent
 from pipeline.changes.layout import application_id
 from pipeline.changes.lineage import is_stamp
-from pipeline.changes.merging import MergePlan, before_copy, plan_merge, since_emptied
+from pipeline.changes.merging import MergePlan, before_copy, parts_since_settled, plan_merge
 from pipeline.intent import Intent, MirrorVersion
 from pipeline.ports.ledger import contents_of
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import owed
+from pipeline.runs.cures import read_by_next_run
 from pipeline.schema.column_names import folded
 from pipeline.schema.history import SchemaVersion
 from pipeline.segment import Segment
@@ -98,7 +98,7 @@ def copied_rows(
     for link in links:
         _require_apart(link, 0 if link is first else link.plan.above)
     if any(segment.first_sequence <= plan.above for segment in plan.segments):
-        raise owed(f"its changes and those of {links[-1].table} are in one file")
+        raise read_by_next_run(f"its changes and those of {links[-1].table} are in one file")
     return CopiedRows(
         links[-1].table,
         first.base,
@@ -120,16 +120,16 @@ def _link(work: Workplace, intent: Intent, event: TableEvent, batch: int) -> _Li
     captured = contents_of(work.ledger, work.source.name, table, begins, batch)
     # A second try has no version recorded if the log says what all rows were: then the parts are
     # the same.
-    parts = tuple(since_emptied(before_copy(captured, event)))
+    parts = tuple(parts_since_settled(before_copy(captured, event)))
     gone = work.ledger.forgotten(work.source.name, table).newest
     if gone is not None and any(part.batch <= gone.through for part in parts):
-        raise owed(f"{gone.told}, which it had as {table}")
+        raise read_by_next_run(f"{gone.told}, which it had as {table}")
     plan = plan_merge(parts)
     kinds = {event.kind for part in parts for event in part.events}
     if plan.snapshot or plan.completion or TableEventKind.REBUILT in kinds:
-        raise owed(f"what was read of it as {table} had not been merged")
+        raise read_by_next_run(f"what was read of it as {table} had not been merged")
     if not plan.replaces and base is None:
-        raise owed(f"no version of the mirror that it had as {table} is known")
+        raise read_by_next_run(f"no version of the mirror that it had as {table} is known")
     return _Link(table, plan, parts, None if plan.replaces else base, event.sequence)
 
 
@@ -152,7 +152,9 @@ def _require_apart(link: _Link, above: int) -> None:
     """`TableError` if a file has changes both of before and of after one of the statements."""
     for segment in link.plan.segments:
         if segment.last_sequence > link.end or segment.first_sequence <= above:
-            raise owed(f"its changes as {link.table} are in one file with those of another table")
+            raise read_by_next_run(
+                f"its changes as {link.table} are in one file with those of another table"
+            )
 
 
 def _versions(work: Workplace, link: _Link) -> tuple[int, int]:
@@ -165,7 +167,7 @@ def _versions(work: Workplace, link: _Link) -> tuple[int, int]:
         parts = contents_of(work.ledger, work.source.name, link.table, first, base.last_batch)
         if parts and (shown := plan_merge(parts).final):
             return shown, plan.final or shown
-    raise owed(f"it is not known which structure its mirror had as {link.table}")
+    raise read_by_next_run(f"it is not known which structure its mirror had as {link.table}")
 
 
 def spliced(
@@ -195,10 +197,10 @@ def _as_rename(history: Sequence[SchemaVersion], version: SchemaVersion) -> Sche
     assert before.schema is not None and version.schema is not None, "they are known"
     names = tuple(column.name for column in version.schema.columns)
     if {*names} != {column.name for column in before.schema.columns}:
-        raise owed(f"its columns are not those that it had as {before.table}")
+        raise read_by_next_run(f"its columns are not those that it had as {before.table}")
     alike = before.shown_as is None and version.shown_as is None
     if not alike and not (version.shown_as and version.shown_as.same_rules(before.shown_as)):
-        raise owed(f"it is shown otherwise than it was as {before.table}")
+        raise read_by_next_run(f"it is shown otherwise than it was as {before.table}")
     return replace(version, columns_from=names)
 
 
@@ -220,4 +222,4 @@ def require_readable(work: Workplace, rows: CopiedRows) -> None:
         pinned.mirror, pinned.delta_version, table_id=pinned.table_id, batch=pinned.last_batch
     )
     if why is not None:
-        raise owed(f"{rows.told}, and {pinned} cannot be read: {why}")
+        raise read_by_next_run(f"{rows.told}, and {pinned} cannot be read: {why}")

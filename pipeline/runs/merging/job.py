@@ -35,11 +35,11 @@ from pipeline.changes.layout import DELETED_AT, changelog_path, snapshot_path
 from pipeline.changes.lineage import ColumnLineage, ColumnsRead, lineage
 from pipeline.changes.merging import (
     SETTLES,
-    Emptied,
-    FromChangelog,
+    ChangelogOrigin,
     MergePlan,
+    RowsLost,
+    parts_since_settled,
     plan_merge,
-    since_emptied,
 )
 from pipeline.decisions import Continuity
 from pipeline.intent import Intent, MirrorVersion, NewestWrites
@@ -50,7 +50,7 @@ from pipeline.ports.mirror_writes import MirrorStep
 from pipeline.position import Position
 from pipeline.runs.commit_records import commit_metadata
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import owed
+from pipeline.runs.cures import read_by_next_run
 from pipeline.runs.merging.copying import (
     CopiedRows,
     copied_rows,
@@ -137,7 +137,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class TableBooks:
+class TableRecords:
     """What the ledger has of a table that waits for a merge: its parts of the batches that the
     mirror lacks, all versions of its structure, the newest writes to the mirror, and the statements
     that made the versions after the one that the mirror shows. `clear_through`: the batch up to
@@ -163,12 +163,12 @@ class TableBooks:
         return through > 0 and (settled is None or settled.intent.last_batch <= through)
 
 
-def books_of(
+def table_records(
     work: Workplace,
     lacking: Mapping[TableName, Sequence[Batch]],
     states: Mapping[TableName, TableState],
     applications: Mapping[TableName, str],
-) -> dict[TableName, TableBooks]:
+) -> dict[TableName, TableRecords]:
     """Return what the ledger has of all these tables. The number of queries does not depend on the
     number of tables, unless some were left behind. `applications`: those of their mirrors."""
     if not lacking:
@@ -198,7 +198,7 @@ def books_of(
     notes = [note.tightening for note in ledger.in_clear(source) if note.kept_because is None]
     clear = {note.table: note.through for note in sorted(notes, key=lambda note: note.through)}
     return {
-        table: TableBooks(
+        table: TableRecords(
             parts[table],
             history[table],
             newest[applications[table]],
@@ -211,13 +211,17 @@ def books_of(
 
 
 def task_of(
-    work: Workplace, books: TableBooks, intent: Intent, state: TableState, batches: Sequence[Batch]
+    work: Workplace,
+    books: TableRecords,
+    intent: Intent,
+    state: TableState,
+    batches: Sequence[Batch],
 ) -> Task:
     """Return what a write comes to. `batches`: those that the table's mirror lacks, oldest first;
     an open intent covers some of them. `TableError` if nothing is left of what it covered."""
     covered = [batch for batch in batches if intent.first_batch <= batch.id <= intent.last_batch]
     if not covered:
-        raise owed("a write of it was begun, and its changes are gone")
+        raise read_by_next_run("a write of it was begun, and its changes are gone")
     parts, origin = _parts(work, books, covered, intent)
     plan = plan_merge(parts)
     if plan.dropped and plan.copied is not None:
@@ -253,7 +257,7 @@ def task_of(
 
 
 def _without_lost(
-    work: Workplace, books: TableBooks, table: TableName, plan: MergePlan
+    work: Workplace, books: TableRecords, table: TableName, plan: MergePlan
 ) -> MergePlan:
     """Return the plan of a table that was dropped, without its changes if files of them are lost:
     the table cannot be read from the source again, so its mirror ends as it is."""
@@ -270,8 +274,8 @@ def _without_lost(
 
 
 def _parts(
-    work: Workplace, books: TableBooks, covered: Sequence[Batch], intent: Intent
-) -> tuple[Sequence[TableContent], FromChangelog | None]:
+    work: Workplace, books: TableRecords, covered: Sequence[Batch], intent: Intent
+) -> tuple[Sequence[TableContent], ChangelogOrigin | None]:
     """Return what the batches have of the table. Where its mirror is written again in them, that is
     all there is since it was empty; or since an earlier version of the mirror, which the second
     value has."""
@@ -285,21 +289,21 @@ def _parts(
     before = contents_of(work.ledger, work.source.name, intent.table, 1, first - 1)
     everything = [*before, *parts]
     if rebuilt[-1].origin is None:
-        return since_emptied(everything), None
+        return parts_since_settled(everything), None
     origin = origin_of_write(work, intent, everything, first)
     return origin.parts, origin
 
 
-def _last_known(books: TableBooks) -> int:
+def _last_known(books: TableRecords) -> int:
     """Return the last known version of a table that was dropped before anything of it was merged:
     it gets an empty mirror."""
     known = [v.version for v in books.history if v.knowledge is Knowledge.KNOWN]
     if not known:
-        raise owed("it is gone, and its structure was never known")
+        raise read_by_next_run("it is gone, and its structure was never known")
     return known[-1]
 
 
-def prepare_job(work: Workplace, books: TableBooks, task: Task) -> Job:
+def prepare_job(work: Workplace, books: TableRecords, task: Task) -> Job:
     """Return the task, ready to be tried. `TableError` if the mirror cannot follow."""
     plan, state, settled = task.plan, task.state, books.newest.settled
     _require_snapshot(books, task)
@@ -313,7 +317,7 @@ def prepare_job(work: Workplace, books: TableBooks, task: Task) -> Job:
     numbers = {segment.schema_version for segment in segments}
     key = line.key_of(numbers if completion is None else numbers | {completion.version})
     if key is None:
-        raise owed("no key tells its rows apart in every version it had")
+        raise read_by_next_run("no key tells its rows apart in every version it had")
     if completion is not None:
         _require_complete(plan, line, key)
     known = {version.version: version for version in versions}
@@ -338,8 +342,8 @@ def prepare_job(work: Workplace, books: TableBooks, task: Task) -> Job:
         segments=segments,
         folders=folders,
         after=after,
-        emptied=emptied_at(work, task.state.table, plan, task.batches),
-        read=read_at(work, task.state.table, plan, task.batches, stamped=bool(line.stamps)),
+        emptied=emptied_stamps(work, task.state.table, plan, task.batches),
+        read=read_stamp(work, task.state.table, plan, task.batches, stamped=bool(line.stamps)),
         again=again,
         all_new=not again and not work.ledger.gaps(work.source.name),
         forgets=books.forgets,
@@ -352,18 +356,20 @@ def _require_complete(plan: MergePlan, line: ColumnLineage, key: tuple[str, ...]
     assert plan.completion is not None, "columns were read"
     primary = next(iter(line.keys[plan.completion.version]), ())
     if not key or frozenset(key) != frozenset(primary):
-        raise owed("its columns were read by another key than the lake's")
+        raise read_by_next_run("its columns were read by another key than the lake's")
     if any(file.partial for segment in plan.segments for file in segment.files):
-        raise owed("row images leave columns out while new ones are read from the source")
+        raise read_by_next_run(
+            "row images leave columns out while new ones are read from the source"
+        )
 
 
-def _require_snapshot(books: TableBooks, task: Task) -> None:
+def _require_snapshot(books: TableRecords, task: Task) -> None:
     """Raise `TableError` if the plan needs rows that a batch read from the source and that were
     deleted when it was acknowledged."""
     needed = {task.plan.snapshot, task.plan.completion} - {None}
     gone = {batch.id for batch in task.batches if batch.state is BatchState.ACKNOWLEDGED}
     if any(part.batch in gone and part.snapshot in needed for part in books.parts):
-        raise owed("what was read of it was not merged in time")
+        raise read_by_next_run("what was read of it was not merged in time")
 
 
 def _require_files(
@@ -376,12 +382,12 @@ def _require_files(
     for segment in segments:
         files = [file for file in segment.files if batch_of(file.path) not in waiting]
         for why in work.segments.damaged(folders[segment.schema_version], files):
-            raise owed(f"captured changes of it are lost: {why}")
+            raise read_by_next_run(f"captured changes of it are lost: {why}")
 
 
 def _lineage(
     work: Workplace,
-    books: TableBooks,
+    books: TableRecords,
     task: Task,
     versions: Sequence[SchemaVersion],
     after: int,
@@ -398,7 +404,7 @@ def _lineage(
         read = ColumnsRead(part.version, part.columns)
     line = lineage_over(work, versions, mirror=mirror, read=read, known=books.statements)
     if line.reread:
-        raise owed(line.reread[0])
+        raise read_by_next_run(line.reread[0])
     return line
 
 
@@ -414,11 +420,13 @@ def lineage_of_copy(
         more = {*columns.names} - {*mirror.names}
         if DELETED_AT.name in more and policies.deletes is not Deletes.SOFT:
             # It may be a column that the table had: nothing says which rows it marks.
-            raise owed(f"{pinned.mirror} has {DELETED_AT.name}, and `deletes` is not soft")
+            raise read_by_next_run(
+                f"{pinned.mirror} has {DELETED_AT.name}, and `deletes` is not soft"
+            )
     behind = replace(policies, dropped_columns=DroppedColumns.DROP)
     line = replace(lineage_over(work, versions, behind, mirror=mirror), policies=policies)
     if line.reread:
-        raise owed(line.reread[0])
+        raise read_by_next_run(line.reread[0])
     return line
 
 
@@ -435,7 +443,9 @@ def _with_former(
     for segment in copied.segments:
         number = numbers.get((segment.table, segment.schema_version))
         if number is None:
-            raise owed(f"its structure as {segment.table} is not known for all of its changes")
+            raise read_by_next_run(
+                f"its structure as {segment.table} is not known for all of its changes"
+            )
         former.append(replace(segment, schema_version=number))
     return history, (*former, *segments)
 
@@ -452,13 +462,13 @@ def require_copyable(
     live = work.ledger.live_batches(work.source.name, numbers[0], numbers[-1]) if numbers else []
     batches = [batch for batch in live if batch.id in numbers]
     if batches and reads_again(work, batches):
-        raise owed(f"{told}, and part of the log was read twice")
+        raise read_by_next_run(f"{told}, and part of the log was read twice")
     soft = work.source.policies_of(table).deletes is Deletes.SOFT
     if soft and any(file.partial for segment in segments for file in segment.files):
-        raise owed(f"{told}, and row images leave columns out")
+        raise read_by_next_run(f"{told}, and row images leave columns out")
 
 
-def _readable(work: Workplace, books: TableBooks, task: Task, after: int) -> int:
+def _readable(work: Workplace, books: TableRecords, task: Task, after: int) -> int:
     """Return the version to read in place of `after`, with the same rows and columns: if upkeep cut
     the mirror's log, that begins with a later version."""
     if books.upkept > after:
@@ -469,7 +479,7 @@ def _readable(work: Workplace, books: TableBooks, task: Task, after: int) -> int
 
 
 def _versions(
-    work: Workplace, books: TableBooks, plan: MergePlan, state: TableState, after: int
+    work: Workplace, books: TableRecords, plan: MergePlan, state: TableState, after: int
 ) -> Sequence[SchemaVersion]:
     """Return the versions from the one that the mirror shows, or the first that counts, to the
     last."""
@@ -495,10 +505,10 @@ def _known(
 ) -> Sequence[SchemaVersion]:
     numbers = [version.version for version in history]
     between = history[numbers.index(first) : numbers.index(final) + 1]
-    between = in_force(between, _catching_up(work, between))
+    between = counting_versions(between, _catching_up(work, between))
     known = [version for version in between if version.knowledge is Knowledge.KNOWN]
     if not known or len(known) < len(between):
-        raise owed(f"its structure was not known between version {first} and {final}")
+        raise read_by_next_run(f"its structure was not known between version {first} and {final}")
     return known
 
 
@@ -565,7 +575,7 @@ def out_of_order(versions: Sequence[SchemaVersion]) -> bool:
     return any(not _is_before(version, other) for version, other in pairwise(versions))
 
 
-def in_force(
+def counting_versions(
     versions: Sequence[SchemaVersion], catching_up: Collection[int]
 ) -> list[SchemaVersion]:
     """Return the `versions` of one table that count, in their order, without those that a batch of
@@ -629,7 +639,7 @@ _MARKED = (TableEventKind.TRUNCATED, TableEventKind.REREAD)
 """Events that leave a row in the changelog."""
 
 
-def read_at(
+def read_stamp(
     work: Workplace,
     table: TableName,
     plan: MergePlan,
@@ -651,7 +661,7 @@ def read_at(
     return marks.get(number) or Stamp(number, _end_of(work, batches))
 
 
-def emptied_at(
+def emptied_stamps(
     work: Workplace, table: TableName, plan: MergePlan, batches: Sequence[Batch]
 ) -> tuple[Stamp, ...]:
     """Return the changes after which the table had no row; none unless rows that are gone are kept.
@@ -682,7 +692,7 @@ def _end_of(work: Workplace, batches: Sequence[Batch]) -> datetime:
 
 def _dropped_before(
     work: Workplace, table: TableName, plan: MergePlan, batches: Sequence[Batch]
-) -> Sequence[Emptied]:
+) -> Sequence[RowsLost]:
     """Return the DROP of an earlier batch if the table comes back in these: its rows went then."""
     first = plan.emptied[0].event
     if first.kind is TableEventKind.DROPPED or not batches:
@@ -691,10 +701,10 @@ def _dropped_before(
     events = [event for part in before for event in part.events]
     if not events or events[-1].kind is not TableEventKind.DROPPED:
         return ()
-    return (Emptied(events[-1].sequence, events[-1]),)
+    return (RowsLost(events[-1].sequence, events[-1]),)
 
 
-def _statement_stamp(work: Workplace, version: SchemaVersion, emptied: Emptied) -> Stamp | None:
+def _statement_stamp(work: Workplace, version: SchemaVersion, emptied: RowsLost) -> Stamp | None:
     """Return the statement that made the version, as a change; None if no statement did, or if it
     does not say when it was committed."""
     ends = version.knowledge is Knowledge.DROPPED

@@ -50,17 +50,17 @@ from pipeline.claim import HINT
 from pipeline.errors import ForeignCommit, TableError
 from pipeline.lake_commit import same_write
 from pipeline.policies import Deletes
-from pipeline.ports.held import Held
+from pipeline.ports.held import RequireHeld
 from pipeline.ports.mirror_writes import (
     Append,
-    Count,
+    CountedMerge,
+    CountedReplace,
     FoldedChanges,
     Merge,
     MirrorRows,
     MirrorTarget,
     MirrorWrite,
     PartColumn,
-    Recount,
     Replace,
     Snapshot,
     StagedFiles,
@@ -164,7 +164,7 @@ def commit_made(work: Workplace, task: Task) -> MirrorCommit | None:
     return commit
 
 
-def write_once(work: Workplace, job: Job, held: Held) -> Written:
+def write_once(work: Workplace, job: Job, held: RequireHeld) -> Written:
     """Make the job's commit, or find it. `CommitConflict` if somebody else was first, and whatever
     `held` raises, such as `LeaseLost`: each commit is based on the mirror's newest version before
     `held` is called, so that a run that lost its lease since cannot commit."""
@@ -218,9 +218,9 @@ def _write(
         case Way.APPEND:
             yield Append(target, images)
         case Way.COUNT:
-            yield Count(target, images)
+            yield CountedMerge(target, images)
         case Way.RECOUNT:
-            yield Recount(target, images, _snapshot(work, job))
+            yield CountedReplace(target, images, _snapshot(work, job))
         case Way.MERGE:
             with folded_changes(work, job, parts, strategy.buckets) as folded:
                 # A completion fills in rows of any key.

@@ -15,19 +15,19 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from pipeline.batch import TableContent
-from pipeline.changes.merging import FromChangelog, Origin, plan_merge, whole_since
+from pipeline.changes.merging import ChangelogOrigin, ReloadOrigin, plan_merge, whole_since
 from pipeline.decisions import Continuity
 from pipeline.errors import TableError
 from pipeline.intent import Intent, MirrorVersion
 from pipeline.ports.ledger import LAST_BATCH
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import owed, read_once_resumed
+from pipeline.runs.cures import read_by_next_run, read_once_resumed
 from pipeline.table import TableName
 
 
 def from_earlier_version(
     work: Workplace, table: TableName, parts: Sequence[TableContent], *, before: int = LAST_BATCH
-) -> Origin:
+) -> ReloadOrigin:
     """Return the earliest version of a table's mirror after which its changelog has all changes,
     with these changes; a sentence if there is none. `parts`: all that batches have of the table,
     oldest first; `before`: the batch from which on the mirror lacks them."""
@@ -41,14 +41,14 @@ def from_earlier_version(
     if not later and work.mirrors.version(base.mirror) == base.delta_version:
         return f"{base}, its newest, is the earliest that can be read"
     try:
-        return FromChangelog(later, shown_by(base, parts), base)
+        return ChangelogOrigin(later, shown_by(base, parts), base)
     except TableError as error:
         return error.reason
 
 
 def origin_of_write(
     work: Workplace, intent: Intent, parts: Sequence[TableContent], before: int
-) -> FromChangelog:
+) -> ChangelogOrigin:
     """Return what a write begins with that is to begin with an earlier version of the mirror: with
     the version that its intent has recorded, so that a second try writes the same rows; else with
     the one that is to be recorded. TableError if there is none. `parts`, `before`: as
@@ -63,7 +63,7 @@ def origin_of_write(
         reason = "the version of its mirror that its write was begun with is not known"
         raise read_once_resumed(intent.table, reason)
     later = tuple(part for part in parts if part.batch > pinned.last_batch)
-    return FromChangelog(later, shown_by(pinned, parts), pinned)
+    return ChangelogOrigin(later, shown_by(pinned, parts), pinned)
 
 
 def _kept_since(work: Workplace, table: TableName) -> int:
@@ -109,5 +109,5 @@ def shown_by(version: MirrorVersion, parts: Sequence[TableContent]) -> int:
     earlier = [part for part in parts if part.batch <= version.last_batch]
     shown = plan_merge(earlier).final if earlier else 0
     if not shown:
-        raise owed(f"it is not known which structure {version} has")
+        raise read_by_next_run(f"it is not known which structure {version} has")
     return shown

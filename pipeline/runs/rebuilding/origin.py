@@ -19,7 +19,7 @@ from pipeline.batch import Batch, TableContent
 from pipeline.changes.lineage import ColumnLineage
 from pipeline.changes.merging import (
     SETTLES,
-    FromChangelog,
+    ChangelogOrigin,
     MergePlan,
     has_rows,
     plan_merge,
@@ -36,7 +36,7 @@ from pipeline.position import Coordinates, LogFile
 from pipeline.replay.spans import COLUMNS, batch_at, end_of, transactions_up_to
 from pipeline.runs.context import Workplace
 from pipeline.runs.inspecting.version_sets import explained
-from pipeline.runs.known_batches import RUNS, batch_of_run, known_batches, less_shown
+from pipeline.runs.known_batches import RUNS, batch_of_run, known_batches, why_no_longer_shown
 from pipeline.runs.merging.job import lineage_over, versions_between
 from pipeline.runs.merging.origin import earliest_readable, is_readable, shown_by
 from pipeline.schema.history import Knowledge, SchemaVersion
@@ -187,7 +187,7 @@ class RebuildOrigin:
 
     table: TableName
     cut: Cut
-    changes: FromChangelog
+    changes: ChangelogOrigin
     plan: MergePlan
     versions: tuple[SchemaVersion, ...]
     line: ColumnLineage
@@ -257,13 +257,13 @@ def _from_version(
     plan = replace(plan, final=plan.final or shown)
     if not plan.replaces:
         schema = work.mirrors.schema(base.mirror, base.delta_version)
-        return _origin(work, table, cut, FromChangelog(later, shown, base), plan, schema)
+        return _origin(work, table, cut, ChangelogOrigin(later, shown, base), plan, schema)
     # The table was emptied since, so that rows of the version count only if they are kept.
     keeps = work.source.policies_of(table).keeps_rows
     if keeps and any(part.events for part in later[1:]):
         # A run keeps rows that were there when it began; these changes are merged all at once.
         raise TableError("its rows were kept when it was emptied", hint="")
-    return _origin(work, table, cut, FromChangelog(later, shown, base if keeps else None), plan)
+    return _origin(work, table, cut, ChangelogOrigin(later, shown, base if keeps else None), plan)
 
 
 def _from_changelog(
@@ -302,7 +302,7 @@ def _from_changelog(
         if forgotten.newest is not None and parts[0].batch <= forgotten.through:
             raise TableError(forgotten.newest.told, hint="")
         plan = plan_merge(parts)
-        changes = FromChangelog(tuple(parts), min(plan.versions, default=plan.final))
+        changes = ChangelogOrigin(tuple(parts), min(plan.versions, default=plan.final))
     origin = _origin(work, table, cut, changes, plan_merge(changes.parts))
     keeps_columns = policies.dropped_columns == DroppedColumns.KEEP
     if keeps_columns and _loses_columns(origin.versions):
@@ -324,7 +324,7 @@ def _origin(
     work: Workplace,
     table: TableName,
     cut: Cut,
-    changes: FromChangelog,
+    changes: ChangelogOrigin,
     plan: MergePlan,
     schema: pa.Schema | None = None,
 ) -> RebuildOrigin:
@@ -369,7 +369,7 @@ def _require_captured(
             f"{table} had been dropped, or had got another name, at {version.since}, before {cut}",
             hint=f"name an earlier place: `lockstep schema {table}` shows when it existed",
         )
-    less = less_shown(ledger, source, table, cut.batch.id)
+    less = why_no_longer_shown(ledger, source, table, cut.batch.id)
     if less is not None:
         raise PastRefused(
             f"{table} cannot be made as of {cut}: {less}", hint=_earliest(work, table)

@@ -21,19 +21,19 @@ from pipeline.intent import Intent, MirrorVersion
 from pipeline.lake_commit import WriteKind, stamp
 from pipeline.policies import Deletes, Readers
 from pipeline.ports.copies import Copies
-from pipeline.ports.held import unasked
+from pipeline.ports.held import no_check
 from pipeline.ports.mirror_writes import (
+    CountedReplace,
     FoldedChanges,
     MirrorTarget,
     PartColumn,
-    Recount,
     Replace,
     StagedFiles,
 )
 from pipeline.ports.mirrors import Mirrors
 from pipeline.row_groups import row_groups
 from pipeline.runs.context import Workplace
-from pipeline.runs.merging.job import Job, Task, emptied_at, folders_of, read_at, reads_again
+from pipeline.runs.merging.job import Job, Task, emptied_stamps, folders_of, read_stamp, reads_again
 from pipeline.runs.merging.mirror_write import write_once
 from pipeline.runs.rebuilding.origin import Cut, RebuildOrigin
 from pipeline.schema.rows import merge_key
@@ -80,14 +80,14 @@ _COPIED, _MERGED = 1, 2
 def build(work: Workplace, mirrors: Mirrors, origin: RebuildOrigin) -> int:
     """Make the table, as `NAME` among these mirrors, and return its Delta version. `PastRefused` if
     a file of its origin is damaged."""
-    aside = replace(work, mirrors=mirrors, source=work.source.read_by(Readers.ANY))
+    aside = replace(work, mirrors=mirrors, source=work.source.for_readers(Readers.ANY))
     _require_whole(work, origin)
     try:
         with for_one_table("make it again"):
             if origin.changes.base is not None:
                 _copy_base(work, aside, origin.changes.base, origin)
             if origin.changes.parts:
-                write_once(aside, _job(aside, origin), unasked)
+                write_once(aside, _job(aside, origin), no_check)
     except TableError as error:
         raise PastRefused(
             f"{origin.table} cannot be made as of {origin.cut}: {error.reason}",
@@ -143,7 +143,7 @@ def _copy_base(
         aside.mirrors.write(
             Replace(target, key, snapshot, FoldedChanges(tuple(deleted)))
             if key
-            else Recount(target, (), snapshot)
+            else CountedReplace(target, (), snapshot)
         )
     finally:
         for path in (*present, *deleted):
@@ -215,8 +215,8 @@ def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
         segments=origin.plan.segments,
         folders=_folders(aside, origin),
         after=0 if based else -1,
-        emptied=emptied_at(aside, origin.table, origin.plan, batches),
-        read=read_at(aside, origin.table, origin.plan, batches, stamped=bool(line.stamps)),
+        emptied=emptied_stamps(aside, origin.table, origin.plan, batches),
+        read=read_stamp(aside, origin.table, origin.plan, batches, stamped=bool(line.stamps)),
         again=again,
         all_new=not again and not aside.ledger.gaps(source),
     )

@@ -24,12 +24,12 @@ from pipeline.runs.agreement.claim import claim_folder, claim_of, contradicted, 
 from pipeline.runs.agreement.lake_logs import disagreeing_tables
 from pipeline.runs.commit_records import restated_metadata
 from pipeline.runs.context import Workplace
-from pipeline.runs.cures import owed
+from pipeline.runs.cures import read_by_next_run
 from pipeline.runs.mirror_places import former_places
 from pipeline.runs.repair import damages_of
 from pipeline.segment import SegmentFile, batch_of
 from pipeline.table import TableName
-from pipeline.table_state import Quarantine, TableCondition
+from pipeline.table_state import StoppedTable, TableCondition
 
 _FAR = 1_000_000
 """Distance to the next number if the other history's numbers are unknown, because its log was
@@ -89,8 +89,8 @@ def keep_ledger(
         work.ledger.end_revision(lease, revision, settled=False)
     states = work.ledger.table_states(source)
     for table, reason in reloads:
-        error = owed(reason)
-        work.ledger.quarantine(lease, Quarantine.of(table, error, str(newest.position.at)))
+        error = read_by_next_run(reason)
+        work.ledger.quarantine(lease, StoppedTable.of(table, error, str(newest.position.at)))
         work.ledger.record_event(lease, table, LakeRestarted())
         mirror = states[table].mirror
         work.ledger.note_looked(lease, {mirror: work.mirrors.version(mirror)})
@@ -124,7 +124,7 @@ def _go_back(work: Workplace, newest: int, highest: int) -> None:
     folder = claim_of(work, work.ledger.identity())
     counting = contradicted(work, folder)
     void = tuple(span for span in folder.void if span not in counting)
-    work.claims.write(replace(folder, void=void).gone_back(newest, highest))
+    work.claims.write(replace(folder, void=void).going_back(newest, highest))
 
 
 def _number_above(work: Workplace, lease: Lease) -> int:

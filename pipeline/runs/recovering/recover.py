@@ -33,13 +33,13 @@ from pipeline.errors import (
     TableError,
     VersionSetUnknown,
 )
-from pipeline.lake_commit import WriteKind, restamped
+from pipeline.lake_commit import WriteKind, metadata_for_kind
 from pipeline.ports.changelog import Restated
-from pipeline.ports.held import Held
+from pipeline.ports.held import RequireHeld
 from pipeline.ports.ledger import Ledger
 from pipeline.position import Position
-from pipeline.recovery.decide import Case, Standing, case_of, choices, decide
-from pipeline.recovery.facts import Adopted, RecoveryPlan, Told
+from pipeline.recovery.decide import Case, LedgerContent, case_of, decide, nameable_batches
+from pipeline.recovery.facts import Adopted, BatchRecord, RecoveryPlan
 from pipeline.runs.agreement.changelog_files import batches_of
 from pipeline.runs.agreement.claim import claim_folder, claim_of, lake_trouble
 from pipeline.runs.agreement.lake_logs import changelog_disagreement, disagreeing_tables
@@ -49,7 +49,7 @@ from pipeline.runs.known_batches import RUNS, batch_of_run, no_such_run
 from pipeline.runs.recovering.kept_ledger import keep_ledger, lake_disagreement, move_away
 from pipeline.runs.recovering.recovered_structures import (
     GatheredLake,
-    Listed,
+    ListedChangelog,
     PlacedRecovery,
     Places,
     Structures,
@@ -79,7 +79,7 @@ class RecoveryOutcome:
     moved_to: tuple[str, ...] = ()
 
 
-def foresee(
+def plan_recovery(
     work: Workplace, behind: int | None = None, *, start_over: bool = False
 ) -> RecoveryOutcome:
     """Return what a recovery would do; nothing is written. `behind`: the batch after which the
@@ -141,7 +141,7 @@ def _foreseen(
     return RecoveryOutcome(case), None
 
 
-def _standing(work: Workplace) -> Standing:
+def _standing(work: Workplace) -> LedgerContent:
     """Return whether this ledger has nothing of the source, was just made from the lake, or holds
     the source. A ledger that was just made has one batch and adopted tables, and nobody has
     committed to the lake since."""
@@ -149,17 +149,17 @@ def _standing(work: Workplace) -> Standing:
     cursors = work.ledger.cursors(source)
     newest = cursors.captured
     if newest is None:
-        return Standing.NOTHING
+        return LedgerContent.NOTHING
     if cursors.acknowledged is not None:
-        return Standing.HOLDS
+        return LedgerContent.HOLDS
     batches = work.ledger.live_batches(source, 0, newest.batch)
     states = work.ledger.table_states(source).values()
     just_made = [batch.start for batch in batches] == [batches[0].end] and all(
         state.adopted is not None for state in states
     )
     if just_made and not disagreeing_tables(work) and changelog_disagreement(work) is None:
-        return Standing.MADE
-    return Standing.HOLDS
+        return LedgerContent.MADE
+    return LedgerContent.HOLDS
 
 
 def _holds(work: Workplace) -> ForeignCommit:
@@ -184,7 +184,7 @@ def _from_lake(
     assert recovery.plan is not None, "the ledger is made from the lake"
     claim = claim_of(work, recovery.plan.told.ledger)
     held()
-    work.claims.write(claim.gone_back(recovery.plan.told.batch, recovery.plan.batch))
+    work.claims.write(claim.going_back(recovery.plan.told.batch, recovery.plan.batch))
     adopted, refused = restore_mirrors(work, recovery.plan.adopted, held)
     looked = basis.gathered.folders | {
         adoption.mirror.folder: version for adoption, version in adopted
@@ -219,7 +219,7 @@ def _basis(work: Workplace, after_batch: int | None) -> RecoveryBasis:
             f"{work.source.name}`",
         )
     places = Places(work)
-    named = choices(gathered.facts)
+    named = nameable_batches(gathered.facts)
     if after_batch is not None and named and after_batch not in named:
         raise VersionSetUnknown(
             f"the lake does not say where batch {after_batch} ended: it has batches {named[0]} to "
@@ -280,7 +280,7 @@ def _mixed(work: Workplace, basis: RecoveryBasis) -> Iterator[str]:
 
 
 def restore_mirrors(
-    work: Workplace, adopted: Iterable[Adopted], held: Held
+    work: Workplace, adopted: Iterable[Adopted], held: RequireHeld
 ) -> tuple[list[tuple[Adopted, int]], list[tuple[TableName, str]]]:
     """Restore mirrors that show later batches. Return the adopted tables with the Delta versions of
     their mirrors, and the tables whose restore was refused, with the reason."""
@@ -288,7 +288,9 @@ def restore_mirrors(
     for adoption in adopted:
         version, folder = adoption.mirror.newest, adoption.mirror.folder
         if adoption.restored:
-            words = restamped(adoption.shown.words, WriteKind.RESTORE, restored=adoption.version)
+            words = metadata_for_kind(
+                adoption.shown.words, WriteKind.RESTORE, restored=adoption.version
+            )
             work.progress.note(f"{folder} is set back to version {adoption.version}")
             try:
                 version = work.mirrors.restore(folder, adoption.version, words, held)
@@ -300,7 +302,7 @@ def restore_mirrors(
 
 
 def cut_changelogs(
-    work: Workplace, gathered: GatheredLake, lake_end: Told, held: Held
+    work: Workplace, gathered: GatheredLake, lake_end: BatchRecord, held: RequireHeld
 ) -> dict[str, int]:
     """Stop listing what came after the batch. Return the new versions of changed changelogs."""
     versions = {}
@@ -322,7 +324,7 @@ def cut_changelogs(
     return versions
 
 
-def files_up_to(work: Workplace, changelog: Listed, batch: int) -> list[SegmentFile]:
+def files_up_to(work: Workplace, changelog: ListedChangelog, batch: int) -> list[SegmentFile]:
     """Return the files that a changelog lists up to a batch. If some of them are gone and somebody
     else put their rows into files without rows of later batches, those files take their place."""
     captured = [
@@ -338,20 +340,20 @@ def files_up_to(work: Workplace, changelog: Listed, batch: int) -> list[SegmentF
     return [*listed, *foreign]
 
 
-def lost_with(work: Workplace, changelog: Listed, batch: int) -> list[str]:
+def lost_with(work: Workplace, changelog: ListedChangelog, batch: int) -> list[str]:
     """Return a sentence for each file that is to be listed but damaged."""
     files = files_up_to(work, changelog, batch)
     unlisted = [file for file in files if file.path not in changelog.files]
     return work.segments.damaged(changelog.folder, unlisted)
 
 
-def _later(work: Workplace, changelog: Listed, batch: int) -> bool:
+def _later(work: Workplace, changelog: ListedChangelog, batch: int) -> bool:
     """Return whether foreign files have rows of later batches, or cannot be read."""
     contents = (batches_of(work, changelog.folder, path) for path in changelog.foreign)
     return any(0 in batches or max(batches, default=0) > batch for batches in contents)
 
 
-def _app_id(work: Workplace, gathered: GatheredLake, listed: Listed) -> str:
+def _app_id(work: Workplace, gathered: GatheredLake, listed: ListedChangelog) -> str:
     source = work.source.name
     if isinstance(listed.table, SourceTable):
         return source_table_id(source, listed.table)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
-from pipeline.changes.generations import fits
+from pipeline.changes.generations import holds_version
 from pipeline.changes.source_tables import source_table_path
 from pipeline.claim import BatchSpan
 from pipeline.errors import HistoryRewritten, LockstepError, Recovery, StartUnreachable, TableError
@@ -33,17 +33,17 @@ from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position, Witness
 from pipeline.recovery.facts import (
     Adopted,
+    BatchRecord,
     LakeFacts,
     MirrorFacts,
     RecoveryPlan,
-    Told,
     forgotten_of,
     mirror_facts,
+    record_of,
     table_named,
-    told_of,
 )
 from pipeline.runs.agreement.claim import claim_of
-from pipeline.runs.begin import RunStart, read_again_at
+from pipeline.runs.begin import RunStart, start_of_reading_again
 from pipeline.runs.capturing.initial_schemas import quiet_baseline, touched_between
 from pipeline.runs.context import Workplace
 from pipeline.runs.find_place import ProvenPosition, find_place
@@ -62,7 +62,7 @@ COMMITS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedChangelog:
     """A changelog, or one of the source's own tables. `files`: those that it lists, with their
     sizes; `own`: those that it would list without foreign commits. `newest`: its Delta version."""
 
@@ -99,7 +99,7 @@ class GatheredLake:
     versions. `txn_version`: the highest number of any write to a mirror."""
 
     facts: LakeFacts
-    listed: tuple[Listed, ...]
+    listed: tuple[ListedChangelog, ...]
     folders: dict[str, int]
     txn_version: int
 
@@ -108,8 +108,8 @@ def gather(work: Workplace) -> GatheredLake:
     """Read the Delta logs of all tables of the source; nothing is written."""
     source = work.source.name
     source_tables = {source_table_path(source, table): table for table in SourceTable}
-    folders, mirrors, listed = dict[str, int](), list[MirrorFacts](), list[Listed]()
-    transactions, highest = list[Told](), 0
+    folders, mirrors, listed = dict[str, int](), list[MirrorFacts](), list[ListedChangelog]()
+    transactions, highest = list[BatchRecord](), 0
     claim = claim_of(work, "")
     numbers = [claim.batch or 0]
     void = list(claim.void)
@@ -128,10 +128,10 @@ def gather(work: Workplace) -> GatheredLake:
                 path: FileAction(path, None, True, size=size) for path, size in files.items()
             }
             own = own_files(actions, commits)
-            listed.append(Listed(folder, table, commits[0].delta_version, files, own))
+            listed.append(ListedChangelog(folder, table, commits[0].delta_version, files, own))
             numbers += [*listed[-1].batches, *_numbers(commits)]
             if table is SourceTable.TRANSACTIONS:
-                entries = (told_of(commit, whole=True) for commit in commits)
+                entries = (record_of(commit, whole=True) for commit in commits)
                 whole = [entry for entry in entries if entry is not None and entry.whole]
                 listed_batches = listed[-1].batches
                 transactions = [entry for entry in whole if entry.batch in listed_batches]
@@ -174,7 +174,7 @@ def _numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
 
 
 def _unmirrored(
-    listed: Iterable[Listed], mirrored: Collection[TableName]
+    listed: Iterable[ListedChangelog], mirrored: Collection[TableName]
 ) -> tuple[tuple[TableName, int], ...]:
     """Return the tables that have a changelog and no mirror, with their first batches."""
     first: dict[TableName, int] = {}
@@ -189,7 +189,9 @@ def _unmirrored(
     return tuple(sorted(first.items()))
 
 
-def _completed(mirrors: Sequence[MirrorFacts], listed: Sequence[Listed]) -> Iterator[MirrorFacts]:
+def _completed(
+    mirrors: Sequence[MirrorFacts], listed: Sequence[ListedChangelog]
+) -> Iterator[MirrorFacts]:
     """Yield mirrors, each with the batches of all changelogs of its table and the writes to all
     folders that the table's mirrors had: a version shows the end of a batch only if no write to
     another folder began after it. The newest generation of a table comes first, and all have its
@@ -216,7 +218,7 @@ class PlacedRecovery:
     """The place where the ledger continues. `run_start`: the same place on this server, at which
     its log can be read."""
 
-    lake_end: Told
+    lake_end: BatchRecord
     position: Position
     witness: Witness
     by_gtid: bool
@@ -233,7 +235,7 @@ class Places:
     why: list[str] = field(default_factory=list)
     _facts: ServerFacts | None = None
 
-    def reaches(self, lake_end: Told) -> bool:
+    def reaches(self, lake_end: BatchRecord) -> bool:
         """Return whether the server still has the whole log after this batch."""
         if self._facts is None:
             self._facts = self.work.server.facts()
@@ -246,7 +248,7 @@ class Places:
         return lake_end.batch in self.found
 
 
-def _placed(work: Workplace, lake_end: Told, facts: ServerFacts) -> PlacedRecovery:
+def _placed(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> PlacedRecovery:
     cursor = lake_end.cursor
     if cursor.server == facts.server_uuid and facts.lists(lake_end.at.file):
         return _at_place(work, lake_end, facts)
@@ -264,7 +266,7 @@ def _placed(work: Workplace, lake_end: Told, facts: ServerFacts) -> PlacedRecove
     return PlacedRecovery(lake_end, position, cursor.witness, True, _begun(lake_end, proven, facts))
 
 
-def _at_place(work: Workplace, lake_end: Told, facts: ServerFacts) -> PlacedRecovery:
+def _at_place(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> PlacedRecovery:
     proven = find_place(work, lake_end.at, facts)
     cursor, witness = lake_end.cursor, proven.witness
     if proven.at != lake_end.at or witness is None:
@@ -282,10 +284,10 @@ def _at_place(work: Workplace, lake_end: Told, facts: ServerFacts) -> PlacedReco
     )
 
 
-def _begun(lake_end: Told, proven: ProvenPosition, facts: ServerFacts) -> RunStart:
+def _begun(lake_end: BatchRecord, proven: ProvenPosition, facts: ServerFacts) -> RunStart:
     start = Position(proven.at, proven.gtid_set, facts.server_uuid)
     reason = f"the lake shows {lake_end.at}"
-    return read_again_at(start, proven.witness, facts, reason, leave_out=proven.leave_out)
+    return start_of_reading_again(start, proven.witness, facts, reason, leave_out=proven.leave_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,7 +417,7 @@ def _version(
 
 
 def _generation(
-    work: Workplace, changelogs: Sequence[Listed], version: SchemaVersion, batch: int
+    work: Workplace, changelogs: Sequence[ListedChangelog], version: SchemaVersion, batch: int
 ) -> int:
     """Return the generation of the changelog that the table continues with: the newest that has
     batches up to this one, or the next later one whose columns fit the structure. Return a new one
@@ -431,7 +433,7 @@ def _generation(
     number = max(up_to, default=min(existing, default=1))
     while number in existing:
         columns = work.mirrors.schema(existing[number].folder, existing[number].newest)
-        if fits(columns, version):
+        if holds_version(columns, version):
             break
         number += 1
     return number

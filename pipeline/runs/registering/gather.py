@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from pipeline.catalog.plan import Left, entry_name, entry_names
+from pipeline.catalog.plan import Unregistered, entry_name, entry_names
 from pipeline.catalog.values import Entry, EntryColumn, EntryName, Registered, place
 from pipeline.changes.lineage import own_comments
 from pipeline.errors import TableError
@@ -37,7 +37,7 @@ class GatheredEntries:
     registered: Mapping[TableName, Registered]
     wanted: tuple[Entry, ...] = ()
     gone: tuple[TableName, ...] = ()
-    left: tuple[Left, ...] = ()
+    left: tuple[Unregistered, ...] = ()
     statement: int = 0
     seen: int = 0
 
@@ -94,7 +94,10 @@ def stand(ledger: Ledger, mirrors: MirrorNames, registry: Registry) -> CatalogSt
 def _compared(
     ledger: Ledger, mirrors: MirrorNames, registry: Registry, states: Mapping[TableName, TableState]
 ) -> tuple[
-    Mapping[TableName, Registered], dict[TableName, EntryName], list[Left], frozenset[TableName]
+    Mapping[TableName, Registered],
+    dict[TableName, EntryName],
+    list[Unregistered],
+    frozenset[TableName],
 ]:
     """Return the registered entries, the names for all tables with a mirror, the tables that can
     have no name, and the tables whose registered entry is not as it should be."""
@@ -151,7 +154,7 @@ def _wanted(
     registry: Registry,
     states: Collection[TableState],
     names: Mapping[TableName, EntryName],
-) -> tuple[tuple[Entry, ...], list[Left]]:
+) -> tuple[tuple[Entry, ...], list[Unregistered]]:
     """Return the entries of tables, and the tables whose mirrors cannot be read."""
     tables = frozenset(state.table for state in states)
     table_comments = work.server.table_comments(tables)
@@ -163,7 +166,7 @@ def _wanted(
             comments |= column_comments.get(state.table, {})
             columns = _columns(work, registry, state, comments)
         except TableError as error:
-            left.append(Left(state.table, names[state.table], error.reason, error.hint))
+            left.append(Unregistered(state.table, names[state.table], error.reason, error.hint))
             continue
         entry = Entry(
             source=work.source.name,

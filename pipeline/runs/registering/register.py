@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from time import perf_counter
 
-from pipeline.catalog.plan import Left, Step, plan
-from pipeline.catalog.values import Entry, EntryName, Found, Registered, at_one_of, marked
+from pipeline.catalog.plan import Step, Unregistered, plan
+from pipeline.catalog.values import CatalogEntry, Entry, EntryName, Registered, at_one_of, marked
 from pipeline.decisions import Lease
 from pipeline.errors import CatalogRefused, LockstepError
 from pipeline.ports.catalog import Registry
@@ -32,7 +32,7 @@ _RUN_SECONDS = 60.0
 """Longest time that a run spends on registrations; the next run continues."""
 
 
-class Deed(StrEnum):
+class CatalogStep(StrEnum):
     """The change of a catalog entry."""
 
     REGISTERED = "registered"
@@ -45,7 +45,7 @@ class Deed(StrEnum):
 class Done:
     """A change of an entry that was made, or would be."""
 
-    deed: Deed
+    deed: CatalogStep
     table: TableName
     name: EntryName
 
@@ -59,13 +59,13 @@ class CatalogReport:
 
     catalog: str
     done: tuple[Done, ...] = ()
-    left: tuple[Left, ...] = ()
+    left: tuple[Unregistered, ...] = ()
     fine: int = 0
     waiting: int = 0
     trouble: LockstepError | None = None
     seconds: float = 0.0
 
-    def told(self) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         """Yield lines on what was changed and on what could not be."""
         deeds = Counter(change.deed.value for change in self.done)
         if deeds:
@@ -121,7 +121,7 @@ class _Registering:
     every: bool
     done: list[Done] = field(default_factory=list)
     freed: set[EntryName] = field(default_factory=set)
-    left: list[Left] = field(default_factory=list)
+    left: list[Unregistered] = field(default_factory=list)
     fine: int = 0
     waiting: int = 0
     refused: bool = False
@@ -164,7 +164,7 @@ class _Registering:
                 self.refused = True
                 entry = step.wanted or step.known
                 assert entry is not None, "a step has one or the other"
-                self.left.append(Left(entry.table, entry.name, error.message, error.hint))
+                self.left.append(Unregistered(entry.table, entry.name, error.message, error.hint))
 
     def _carry_out(self, registered: Registered | None, wanted: Entry | None) -> None:
         if wanted is None:
@@ -184,7 +184,7 @@ class _Registering:
             if self.lease is not None:
                 self.registry.catalog.drop(registered.name)
             self.freed.add(registered.name)
-            self.done.append(Done(Deed.DROPPED, registered.table, registered.name))
+            self.done.append(Done(CatalogStep.DROPPED, registered.table, registered.name))
         self._note(registered.table, None)
 
     def _rename(self, registered: Registered, entry: Entry) -> None:
@@ -201,7 +201,7 @@ class _Registering:
             self._put(entry, None)
             return
         self._announce(registered if own else entry, registered.location)
-        self._write(entry, registered.name, Deed.RENAMED)
+        self._write(entry, registered.name, CatalogStep.RENAMED)
         if not own:
             self._note(registered.table, None)
         self._record(entry)
@@ -221,16 +221,16 @@ class _Registering:
         else:
             self._announce(entry, entry.location if registered is None else registered.location)
             if existing is None:
-                self._write(entry, None, Deed.REGISTERED)
+                self._write(entry, None, CatalogStep.REGISTERED)
             else:
-                self._write(entry, entry.name, Deed.CHANGED)
+                self._write(entry, entry.name, CatalogStep.CHANGED)
         self._record(entry)
 
-    def _find(self, name: EntryName) -> Found | None:
+    def _find(self, name: EntryName) -> CatalogEntry | None:
         return None if name in self.freed else self.registry.catalog.find(name)
 
     def _ours(
-        self, existing: Found, registered: Registered | None, entry: Entry | None = None
+        self, existing: CatalogEntry, registered: Registered | None, entry: Entry | None = None
     ) -> bool:
         """Return whether Lockstep made an entry. A catalog without marks shows it only by the
         location, for a table that the ledger has registered."""
@@ -240,17 +240,17 @@ class _Registering:
         locations = [item.location for item in (registered, entry) if item is not None]
         return registered is not None and at_one_of(existing, locations)
 
-    def _leave(self, entry: Entry, existing: Found, registered: Registered | None) -> None:
+    def _leave(self, entry: Entry, existing: CatalogEntry, registered: Registered | None) -> None:
         if at_one_of(existing, (entry.location,)):
             why, hint = "somebody else registered the mirror under that name", _OF_LOCKSTEP
         else:
             whose = f"one of {existing.source}" if existing.source else "not Lockstep's"
             why, hint = f"another table has that name in the catalog, {whose}", _TAKEN
-        self.left.append(Left(entry.table, entry.name, why, hint))
+        self.left.append(Unregistered(entry.table, entry.name, why, hint))
         if registered is not None:
             self._note(registered.table, None)
 
-    def _write(self, entry: Entry, name: EntryName | None, deed: Deed) -> None:
+    def _write(self, entry: Entry, name: EntryName | None, deed: CatalogStep) -> None:
         if self.lease is not None:
             self.registry.catalog.put(entry, name)
         self.done.append(Done(deed, entry.table, entry.name))

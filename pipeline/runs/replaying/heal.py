@@ -38,13 +38,13 @@ from pipeline.policies import Deletes
 from pipeline.ports.ledger import contents_of
 from pipeline.ports.mirror_writes import FoldedChanges, Merge, MirrorTarget, PartColumn
 from pipeline.replay.rows import ReplayDifference, among, ordered, row_differences, wrong_rows
-from pipeline.runs.agreement.lake_logs import look_at
+from pipeline.runs.agreement.lake_logs import judge_mirror
 from pipeline.runs.commit_records import commit_metadata
 from pipeline.runs.context import Workplace
 from pipeline.runs.cures import reload_hint
 from pipeline.runs.merging.job import lineage_over, versions_between
 from pipeline.runs.merging.mirror_write import SegmentPart
-from pipeline.runs.replaying.segments_found import Details, SegmentFound
+from pipeline.runs.replaying.segments_found import Details, SegmentResult
 from pipeline.runs.replaying.settle import settle_writes
 from pipeline.segment import SegmentFile
 from pipeline.table import TableName
@@ -52,7 +52,7 @@ from pipeline.table_state import TableState
 
 
 @dataclass(frozen=True, slots=True)
-class Healed:
+class MirrorCorrection:
     """The result for one mirror: `wrong` of the compared `keys` differed from the changelog, and
     `delta_version` corrects them (None if nothing was written). `rows`: some of those that differ.
     `not_compared`, `hint`: why the mirror was not compared, and what to do."""
@@ -74,9 +74,9 @@ def heal(
     table: TableName,
     span: Sequence[Batch],
     *,
-    fresh: Sequence[SegmentFound] = (),
+    fresh: Sequence[SegmentResult] = (),
     details: Details | None = None,
-) -> Healed:
+) -> MirrorCorrection:
     """Compare the keys that these batches touched with the mirror, and write those that differ;
     with `details`, only report them. `fresh`: segments whose files are still in the scratch folder.
     An error that concerns this table alone is reported and not raised."""
@@ -85,18 +85,18 @@ def heal(
             replaced = [segment for segment in fresh if segment.replaced]
             mirror = _MirrorComparison.of(work, table, span, replaced)
             if mirror is None:
-                return Healed(table)
+                return MirrorCorrection(table)
             keys, wrong = mirror.compared()
             if wrong is None:
-                return Healed(table, keys)
+                return MirrorCorrection(table, keys)
             if details is None:
-                return Healed(table, keys, wrong.num_rows, _written(mirror, lease, wrong))
+                return MirrorCorrection(table, keys, wrong.num_rows, _written(mirror, lease, wrong))
             rows = tuple(mirror.differences(wrong, details))
-            return Healed(table, keys, wrong.num_rows, rows=rows)
+            return MirrorCorrection(table, keys, wrong.num_rows, rows=rows)
     except TableError as error:
         tuple(settle_writes(work, lease))
         hint = reload_hint(table) if isinstance(error, MirrorRefused) else error.hint
-        return Healed(table, not_compared=error.reason, hint=hint)
+        return MirrorCorrection(table, not_compared=error.reason, hint=hint)
 
 
 def _written(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -> int:
@@ -160,7 +160,7 @@ class _MirrorComparison:
         work: Workplace,
         table: TableName,
         span: Sequence[Batch],
-        fresh: Sequence[SegmentFound],
+        fresh: Sequence[SegmentResult],
     ) -> _MirrorComparison | None:
         """Return None if no change of the span counts for the mirror any more."""
         state = work.ledger.table_states(work.source.name)[table]
@@ -318,7 +318,7 @@ def _mirror_shown(work: Workplace, state: TableState) -> tuple[int, pa.Schema, b
             "its mirror was adopted with rows that its changelog does not have",
             hint=f"`lockstep verify {table}`",
         )
-    version = look_at(work, state, work.ledger.looked(work.source.name).get(state.mirror))
+    version = judge_mirror(work, state, work.ledger.looked(work.source.name).get(state.mirror))
     if version is None:
         raise TableError("its mirror is missing", hint=reload_hint(state.table))
     shown = work.mirrors.schema(state.mirror, version)
@@ -344,7 +344,7 @@ def _lineage_of(work: Workplace, state: TableState, plan: MergePlan) -> ColumnLi
     return line
 
 
-def _with_fresh(content: TableContent, fresh: Sequence[SegmentFound]) -> TableContent:
+def _with_fresh(content: TableContent, fresh: Sequence[SegmentResult]) -> TableContent:
     """Return the content with the files that will replace others."""
     replacements = {
         (segment.table, segment.schema_version): segment.fresh

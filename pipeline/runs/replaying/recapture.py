@@ -30,18 +30,23 @@ from pipeline.policies import Deletes, LakePolicies, Truncates
 from pipeline.ports.ledger import Elsewhere, SpanMarks, content_of
 from pipeline.ports.source import ServerFacts
 from pipeline.replay.spans import Span, batches_of, ends_early, runs_named, wanted
-from pipeline.runs.begin import RunStart, read_again_at, read_witness_of
+from pipeline.runs.begin import RunStart, read_witness_of, start_of_reading_again
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.initial_schemas import known_at, tracker_of
 from pipeline.runs.capturing.log_reader import LogReading
-from pipeline.runs.capturing.renames import whence
+from pipeline.runs.capturing.renames import origins_of
 from pipeline.runs.capturing.segment_builder import Segmenter
-from pipeline.runs.capturing.table_changes import RecordedBefore, Rules
+from pipeline.runs.capturing.table_changes import CaptureRules, RecordedBefore
 from pipeline.runs.context import Workplace
-from pipeline.runs.known_batches import batch_of_run, begins_before, known_batches, less_shown
+from pipeline.runs.known_batches import (
+    batch_of_run,
+    begins_before,
+    known_batches,
+    why_no_longer_shown,
+)
 from pipeline.schema.evolving.effects import Effect
-from pipeline.schema.tracker import KnownStructures
+from pipeline.schema.tracker import FirstStructures
 from pipeline.segment import Segment
 from pipeline.start.question import WitnessReading
 from pipeline.supply.plan import FromMirror
@@ -87,7 +92,7 @@ def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None
 def _is_kept(work: Workplace, table: TableName, first: Batch, *, named: bool) -> bool:
     """Return whether a table's changes may be read again. If the settings hide more of it since,
     values would come back in clear: raise `SpanRefused` if the table was requested by name."""
-    why = less_shown(work.ledger, work.source.name, table, first.id, read_again=True)
+    why = why_no_longer_shown(work.ledger, work.source.name, table, first.id, read_again=True)
     if why is not None and named:
         raise SpanRefused(
             f"{table} cannot be read again from {first.start.at} on: {why}",
@@ -175,7 +180,7 @@ class SpanFacts:
     marks: SpanMarks
     speaks: Mapping[int, Batch]
     _read: dict[int, WitnessReading] = field(default_factory=dict)
-    _known: tuple[Batch, KnownStructures] | None = None
+    _known: tuple[Batch, FirstStructures] | None = None
 
     @classmethod
     def of(cls, work: Workplace, chosen: Sequence[Batch]) -> SpanFacts:
@@ -209,7 +214,7 @@ class SpanFacts:
             return "the server's log is not the one that was captured"
         return None
 
-    def structures(self, batch: Batch) -> KnownStructures:
+    def structures(self, batch: Batch) -> FirstStructures:
         if self._known is not None:
             before, structures = self._known
             since = range(before.id, batch.id + 1)
@@ -279,7 +284,7 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
         ),
         prepared={},
     )
-    rules = Rules(
+    rules = CaptureRules(
         work.clock,
         captured.__contains__,
         partial(_policies_then, work, events),
@@ -315,7 +320,7 @@ def _begun(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
     # already be in its GTID set.
     captured = batch.start.gtid_set if batch.predecessor is None else GtidSet()
     why = f"batch {batch.id} is read again"
-    return read_again_at(
+    return start_of_reading_again(
         batch.start, witness, facts, why, leave_out=captured, by_gtid=batch.by_gtid
     )
 
@@ -349,7 +354,7 @@ def _copies_then(
     copied = {(event.table, event.origin) for event in events}
     return {
         table: FromMirror(origin)
-        for table, origin in whence(effects).items()
+        for table, origin in origins_of(effects).items()
         if (table, origin) in copied
     }
 

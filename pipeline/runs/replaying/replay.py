@@ -21,14 +21,14 @@ from pipeline.runs.agreement.changelog_files import (
     Agreement,
     ChangelogTable,
     changelogs_of,
-    set_right,
+    correct_changelog,
     source_table,
 )
 from pipeline.runs.agreement.claim import require_agreement, require_claim
 from pipeline.runs.agreement.lake_logs import changelog_disagreement
 from pipeline.runs.context import Workplace, tables_done
 from pipeline.runs.replaying import revise
-from pipeline.runs.replaying.heal import Healed, heal
+from pipeline.runs.replaying.heal import MirrorCorrection, heal
 from pipeline.runs.replaying.recapture import (
     Selection,
     SpanFacts,
@@ -39,7 +39,7 @@ from pipeline.runs.replaying.recapture import (
 from pipeline.runs.replaying.segments_found import (
     Details,
     SegmentComparison,
-    SegmentFound,
+    SegmentResult,
     SegmentStanding,
 )
 from pipeline.runs.replaying.settle import settle_replays
@@ -55,7 +55,7 @@ class BatchReplayed:
 
     batch: Batch
     as_recorded: str | None
-    segments: tuple[SegmentFound, ...] = ()
+    segments: tuple[SegmentResult, ...] = ()
     revision: int = 0
 
 
@@ -68,14 +68,14 @@ class ReplayReport:
     span: Span
     batches: tuple[BatchReplayed, ...]
     tables: tuple[TableName, ...]
-    mirrors: tuple[Healed, ...] = ()
+    mirrors: tuple[MirrorCorrection, ...] = ()
     early: str | None = None
     committed: bool = False
     seconds: float = 0.0
     changelogs: tuple[Agreement, ...] = ()
 
     @property
-    def segments(self) -> tuple[SegmentFound, ...]:
+    def segments(self) -> tuple[SegmentResult, ...]:
         return tuple(segment for batch in self.batches for segment in batch.segments)
 
     @property
@@ -91,7 +91,7 @@ class ReplayReport:
         return tuple(changelog for changelog in self.changelogs if changelog.left is not None)
 
     @property
-    def left(self) -> tuple[SegmentFound, ...]:
+    def left(self) -> tuple[SegmentResult, ...]:
         """Damaged files that could not be replaced."""
         damaged = (
             segment for segment in self.segments if segment.standing is SegmentStanding.DAMAGED
@@ -194,8 +194,8 @@ def replay(
 
 
 def _that_wait(
-    segments: Iterable[SegmentFound], waits: Mapping[tuple[int, TableName, int], str]
-) -> tuple[SegmentFound, ...]:
+    segments: Iterable[SegmentResult], waits: Mapping[tuple[int, TableName, int], str]
+) -> tuple[SegmentResult, ...]:
     """Return the segments, without new files for those that must wait."""
     keys = (
         (segment, (segment.batch, segment.table, segment.schema_version)) for segment in segments
@@ -222,7 +222,9 @@ def _agreed(
         *(table for table in source_tables if _moved(work, table, looked)),
     ):
         folder = changelog.folder
-        agreement = set_right(work, lease if commit else None, changelog, looked.get(folder))
+        agreement = correct_changelog(
+            work, lease if commit else None, changelog, looked.get(folder)
+        )
         if agreement.found or agreement.left or agreement.commits:
             agreements.append(agreement)
             work.progress.note(f"{folder}: {agreement.told}")
@@ -260,7 +262,7 @@ def _read(
     only: frozenset[TableName] | None,
     facts: SpanFacts,
     comparison: SegmentComparison,
-) -> tuple[Batch, str | None, tuple[SegmentFound, ...]]:
+) -> tuple[Batch, str | None, tuple[SegmentResult, ...]]:
     """Return the batch, why it cannot be read again (None if it was), and how its files compare."""
     if not _concerns(work, batch, only):
         return batch, None, ()

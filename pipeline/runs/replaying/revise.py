@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pipeline.changes.layout import scratch_path
 from pipeline.decisions import Lease
 from pipeline.errors import SegmentsLost
-from pipeline.foreign_commits import Passed
+from pipeline.foreign_commits import AllExpected
 from pipeline.ports.ledger import content_of
 from pipeline.runs.agreement.changelog_files import (
     ChangelogTable,
@@ -26,12 +26,19 @@ from pipeline.runs.agreement.changelog_files import (
 from pipeline.runs.agreement.lake_logs import judged_changelog
 from pipeline.runs.commit_records import revised_metadata
 from pipeline.runs.context import Workplace
-from pipeline.runs.replaying.segments_found import SegmentFound
-from pipeline.segment import RevisedSegment, Revision, Segment, SegmentFile, revised, written_for
+from pipeline.runs.replaying.segments_found import SegmentResult
+from pipeline.segment import (
+    RevisedSegment,
+    Revision,
+    Segment,
+    SegmentFile,
+    batch_and_version_of,
+    with_revised_names,
+)
 from pipeline.table import TableName
 
 
-def begin(work: Workplace, lease: Lease, segments: Sequence[SegmentFound]) -> Revision | None:
+def begin(work: Workplace, lease: Lease, segments: Sequence[SegmentResult]) -> Revision | None:
     """Record an open revision of the files to replace, and return it; None if there are none."""
     replaced = [segment for segment in segments if segment.replaced]
     if not replaced:
@@ -39,8 +46,8 @@ def begin(work: Workplace, lease: Lease, segments: Sequence[SegmentFound]) -> Re
     return work.ledger.begin_revision(lease, [_revised(segment) for segment in replaced])
 
 
-def _revised(segment: SegmentFound) -> RevisedSegment:
-    files = revised(segment.fresh)
+def _revised(segment: SegmentResult) -> RevisedSegment:
+    files = with_revised_names(segment.fresh)
     return RevisedSegment(segment.batch, segment.table, segment.schema_version, files)
 
 
@@ -104,7 +111,7 @@ def _passed(work: Workplace, changelogs: Iterable[ChangelogTable]) -> Iterator[t
         if folder in before:
             look = work.changelog.look(folder, before[folder])
             relation = judged_changelog(work, look, before[folder])
-            if isinstance(relation, Passed) and relation.newest is not None:
+            if isinstance(relation, AllExpected) and relation.newest is not None:
                 yield folder, relation.newest
 
 
@@ -129,14 +136,14 @@ def _listing(work: Workplace, changelog: ChangelogTable, parts: Iterable[_Part])
     mismatch = listing_difference(work, changelog, replace(recorded, files=files | new))
     unlisted = [file for file in mismatch.lacking if file.path not in new]
     lost = lost_files(work, changelog, unlisted)
-    foreign = [path for path in mismatch.surplus if written_for(path) is None]
+    foreign = [path for path in mismatch.surplus if batch_and_version_of(path) is None]
     doubles = why_not_corrected(work, changelog, foreign, lost)
     listed_again = [file for file in unlisted if file.path not in lost]
     return _Listing(mismatch.surplus, [*new.values(), *listed_again], doubles)
 
 
 def waiting(
-    work: Workplace, segments: Iterable[SegmentFound]
+    work: Workplace, segments: Iterable[SegmentResult]
 ) -> dict[tuple[int, TableName, int], str]:
     """Return the segments whose new files must not be listed yet, by batch, table and version, with
     the reason: a foreign file has their rows, and perhaps the only copy of other rows."""

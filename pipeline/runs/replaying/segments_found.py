@@ -44,7 +44,7 @@ class Details:
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentFound:
+class SegmentResult:
     """The comparison of one segment of a batch. `why`: what is wrong with its files, if DAMAGED.
     `fresh`: the files in the scratch folder that will replace them. `wrong`, `columns`, `rows`: the
     number of row images that differ, the columns in which they do, and some of them; on request, if
@@ -87,7 +87,7 @@ class SegmentComparison:
     _listed: dict[str, frozenset[str]] = field(default_factory=dict)
     _folders: dict[tuple[TableName, int], str] = field(default_factory=dict)
 
-    def compare(self, batch: Batch, read: Iterable[Segment]) -> list[SegmentFound]:
+    def compare(self, batch: Batch, read: Iterable[Segment]) -> list[SegmentResult]:
         """Compare the segments of a batch with those that were read again, and remove the files in
         the scratch folder that will replace nothing."""
         read_again = {(segment.table, segment.schema_version): segment for segment in read}
@@ -103,7 +103,7 @@ class SegmentComparison:
 
     def _compare(
         self, batch: Batch, segment: Segment, fresh: Segment | None, folder: str
-    ) -> SegmentFound:
+    ) -> SegmentResult:
         why = next(iter(self.work.segments.damaged(folder, segment.files)), None)
         if why is None:
             listed = self._files_of(folder)
@@ -117,7 +117,7 @@ class SegmentComparison:
             same = self._same_content(folder, segment, fresh)
             standing = SegmentStanding.SAME if same else SegmentStanding.DIFFERENT
         files = () if fresh is None or standing is SegmentStanding.SAME else fresh.files
-        compared = SegmentFound(
+        compared = SegmentResult(
             batch.id, segment.table, segment.schema_version, standing, why, files
         )
         if fresh is None or standing is not SegmentStanding.DIFFERENT or self.details is None:
@@ -126,12 +126,12 @@ class SegmentComparison:
 
     def _with_rows(
         self,
-        compared: SegmentFound,
+        compared: SegmentResult,
         folder: str,
         segment: Segment,
         fresh: Segment,
         details: Details,
-    ) -> SegmentFound:
+    ) -> SegmentResult:
         version = self.work.ledger.schema_version(
             self.work.source.name, segment.table, segment.schema_version
         )

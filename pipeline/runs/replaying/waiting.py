@@ -15,7 +15,7 @@ _REPORT_EVERY = 30
 
 
 @contextmanager
-def lock_when_free(
+def wait_for_lock(
     ledger: Ledger,
     source: str,
     holder: str,

@@ -27,7 +27,7 @@ from pipeline.changes.layout import application_id, changelog_path
 from pipeline.changes.source_tables import source_table_id, source_table_path
 from pipeline.decisions import Lease
 from pipeline.errors import LockstepError, SourceBusy, TableError
-from pipeline.runs.agreement.changelog_files import agree
+from pipeline.runs.agreement.changelog_files import correct_changelogs
 from pipeline.runs.commit_records import forgotten_metadata
 from pipeline.runs.context import Workplace
 from pipeline.runs.upkeeping.gather import last_lease, under_lock
@@ -36,12 +36,12 @@ from pipeline.table import TableName
 from pipeline.upkeep.changes import (
     ChangeFile,
     ChangesPlan,
-    Forgotten,
+    DeletedChanges,
     ForgottenStep,
     Prunable,
     through_of,
 )
-from pipeline.upkeep.decide import Pile, doubt_of
+from pipeline.upkeep.decide import FileTotal, clock_doubt
 
 _NOTHING: Final = pa.schema([])
 Where = tuple[TableName | SourceTable, int]
@@ -58,7 +58,7 @@ def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -
     if keep is None and not notes:
         return ChangesPlan()
     now = ledger.clock()
-    doubt = doubt_of(work.clock(), now, None, last_lease(work), keep or promised)
+    doubt = clock_doubt(work.clock(), now, None, last_lease(work), keep or promised)
     unlist, delete, prune = _unlisted_later(notes), [], [note for note in notes if note.deleted]
     if doubt is None:
         delete = [
@@ -79,7 +79,7 @@ def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -
     return plan
 
 
-def _unlisted_later(notes: Iterable[Forgotten]) -> list[Forgotten]:
+def _unlisted_later(notes: Iterable[DeletedChanges]) -> list[DeletedChanges]:
     """Return the notes whose files changelogs still list."""
     return [note for note in notes if note.unlisted_at is None]
 
@@ -92,19 +92,19 @@ def _further(work: Workplace, plan: ChangesPlan, before: datetime) -> ChangesPla
         return plan
     through, held = through_of(forgettable, above)
     files = [] if through is None else ledger.change_files(source, above, through)
-    pile = Pile.of([file.size for file in files])
+    pile = FileTotal.of([file.size for file in files])
     return replace(plan, through=through, held=held, unlisted=pile)
 
 
-def _pile(work: Workplace, notes: Iterable[Forgotten]) -> Pile:
-    return Pile.of([file.size for note in notes for file in _files(work, note)])
+def _pile(work: Workplace, notes: Iterable[DeletedChanges]) -> FileTotal:
+    return FileTotal.of([file.size for note in notes for file in _files(work, note)])
 
 
-def _files(work: Workplace, note: Forgotten) -> list[ChangeFile]:
+def _files(work: Workplace, note: DeletedChanges) -> list[ChangeFile]:
     return work.ledger.change_files(work.source.name, note.above, note.through)
 
 
-def let_go(work: Workplace, plan: ChangesPlan, holder: str) -> ChangesPlan:
+def delete_changes(work: Workplace, plan: ChangesPlan, holder: str) -> ChangesPlan:
     """Carry out the plan, and return what was done. Raise `LakeUnavailable` if the lake does not
     answer."""
     if plan.idle:
@@ -113,7 +113,7 @@ def let_go(work: Workplace, plan: ChangesPlan, holder: str) -> ChangesPlan:
     if plan.through is not None:
         noted = _noted(work, holder, forget=plan.through)
         if noted is not None:
-            plan = replace(plan, through=None, left=noted, unlisted=Pile())
+            plan = replace(plan, through=None, left=noted, unlisted=FileTotal())
         else:
             unlist = _unlisted_later(work.ledger.forgotten(work.source.name).unfinished)
     for note in unlist:
@@ -129,7 +129,7 @@ def let_go(work: Workplace, plan: ChangesPlan, holder: str) -> ChangesPlan:
     return replace(plan, rows=sum(_pruned(work, holder, note) for note in plan.prune))
 
 
-def _pruned(work: Workplace, holder: str, note: Forgotten) -> int:
+def _pruned(work: Workplace, holder: str, note: DeletedChanges) -> int:
     """Delete rows of the ledger, and return their number. If a run takes the source meanwhile, the
     next upkeep does the rest."""
     rows, ledger = 0, work.ledger
@@ -150,8 +150,8 @@ def _noted(
     holder: str,
     *,
     forget: int | None = None,
-    unlisted: Sequence[Forgotten] = (),
-    deleted: Sequence[Forgotten] = (),
+    unlisted: Sequence[DeletedChanges] = (),
+    deleted: Sequence[DeletedChanges] = (),
 ) -> str | None:
     """Record steps in the ledger, and return None; or return why that is impossible. First the
     changelogs must list the captured files: a foreign file with changes of several batches would
@@ -161,7 +161,9 @@ def _noted(
 
     def note(lease: Lease) -> None:
         reasons.extend(
-            agreement.left for agreement in agree(work, lease) if agreement.left is not None
+            agreement.left
+            for agreement in correct_changelogs(work, lease)
+            if agreement.left is not None
         )
         if reasons:
             return
@@ -182,7 +184,7 @@ def _noted(
     return reasons[0] if reasons else None
 
 
-def _unlisted(work: Workplace, note: Forgotten) -> None:
+def _unlisted(work: Workplace, note: DeletedChanges) -> None:
     """Stop listing the files of these batches, in one commit for each table of the lake."""
     states = work.ledger.table_states(work.source.name)
     for (table, generation), files in _by_folder(work, note):
@@ -208,7 +210,7 @@ def _unlisted(work: Workplace, note: Forgotten) -> None:
             work.progress.note(f"{folder} still lists old changes: {error.reason}")
 
 
-def _deleted(work: Workplace, note: Forgotten) -> None:
+def _deleted(work: Workplace, note: DeletedChanges) -> None:
     """Delete the files of these batches, except those that a changelog lists again, because it was
     restored from a backup."""
     for (table, generation), files in _by_folder(work, note):
@@ -220,7 +222,7 @@ def _deleted(work: Workplace, note: Forgotten) -> None:
         work.segments.remove(folder, unlisted)
 
 
-def _by_folder(work: Workplace, note: Forgotten) -> list[tuple[Where, list[ChangeFile]]]:
+def _by_folder(work: Workplace, note: DeletedChanges) -> list[tuple[Where, list[ChangeFile]]]:
     """Return the files by table and generation, `_transactions` first."""
     folders: dict[Where, list[ChangeFile]] = {}
     for file in _files(work, note):

@@ -10,21 +10,21 @@ from datetime import datetime
 from pipeline.changes.layout import application_id
 from pipeline.decisions import Lease
 from pipeline.errors import SourceBusy, TableError
-from pipeline.foreign_commits import Passed
+from pipeline.foreign_commits import AllExpected
 from pipeline.ports.upkeep import MirrorUpkeep
 from pipeline.retries import UPKEEP_TURN
-from pipeline.runs.agreement.lake_logs import judged
+from pipeline.runs.agreement.lake_logs import judged_mirror
 from pipeline.runs.commit_records import upkept_metadata
 from pipeline.runs.context import Workplace
 from pipeline.table import TableName
 from pipeline.table_state import TableState
 from pipeline.upkeep.decide import (
+    FileTotal,
     MirrorFiles,
-    Pile,
     UpkeepPolicy,
     UpkeepStep,
+    clock_doubt,
     decide,
-    doubt_of,
 )
 
 
@@ -49,7 +49,7 @@ class StepDone:
     step: UpkeepStep
     seconds: float
     delta_version: int | None = None
-    gone: Pile = field(default_factory=Pile)
+    gone: FileTotal = field(default_factory=FileTotal)
 
 
 @dataclass(slots=True)
@@ -140,7 +140,7 @@ def _planned(
         files = lake.files(state.mirror)
         newest = lake.commit(target.mirror, target.version)
         moment = None if newest is None else newest.committed_at
-        doubt = doubt_of(work.clock(), facts.clock, moment, facts.held, lake.keep)
+        doubt = clock_doubt(work.clock(), facts.clock, moment, facts.held, lake.keep)
         plan = decide(files, policy, doubt)
         return TableUpkeep(state.table, state.mirror, None, plan.steps, [*plan.left], files, target)
     except TableError as error:
@@ -160,8 +160,8 @@ def target_of(
     settled = work.ledger.newest_writes(work.source.name, [app_id])[app_id].settled
     if settled is None or settled.delta_version < (state.adopted or 0):
         return "nothing was written to it since it was adopted"
-    relation = judged(work, state, facts.looked.get(mirror))
-    if not isinstance(relation, Passed) or relation.newest is None:
+    relation = judged_mirror(work, state, facts.looked.get(mirror))
+    if not isinstance(relation, AllExpected) or relation.newest is None:
         return "its log has a commit that is not Lockstep's; the next run reports it"
     newest, shows = relation.newest, settled.delta_version
     head = lake.commit(mirror, newest)

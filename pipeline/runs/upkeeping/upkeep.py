@@ -23,7 +23,7 @@ from pipeline.retries import UPKEEP_TURN
 from pipeline.runs.clear import clear
 from pipeline.runs.context import Workplace
 from pipeline.runs.mirror_places import delete_former, former_places
-from pipeline.runs.upkeeping.changes import let_go, plan_changes
+from pipeline.runs.upkeeping.changes import delete_changes, plan_changes
 from pipeline.runs.upkeeping.gather import (
     StepDone,
     TableUpkeep,
@@ -37,8 +37,8 @@ from pipeline.runs.upkeeping.gather import (
 from pipeline.segment import SourceTable
 from pipeline.table import TableName
 from pipeline.upkeep.changes import ChangesPlan
-from pipeline.upkeep.clearing import InClear
-from pipeline.upkeep.decide import Pile, StepKind, UpkeepPolicy, doubt_of
+from pipeline.upkeep.clearing import UnclearedValues
+from pipeline.upkeep.decide import FileTotal, StepKind, UpkeepPolicy, clock_doubt
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ class UpkeepReport:
     tables: tuple[TableUpkeep, ...]
     seconds: float
     changes: ChangesPlan = field(default_factory=ChangesPlan)
-    cleared: tuple[InClear, ...] = ()
-    logs: Pile = field(default_factory=Pile)
+    cleared: tuple[UnclearedValues, ...] = ()
+    logs: FileTotal = field(default_factory=FileTotal)
     former: tuple[FormerMirror, ...] = ()
 
 
@@ -91,13 +91,13 @@ def upkeep(
             table.left.append("a run has the source: the next upkeep records the new version")
         else:
             _deletes(work, lake, table)
-    changes, logs, cleared = ChangesPlan(), Pile(), list[InClear]()
+    changes, logs, cleared = ChangesPlan(), FileTotal(), list[UnclearedValues]()
     former: tuple[FormerMirror, ...] = ()
     if only is None:
         logs = thin_logs(work, lake, delete=True)
-        changes = let_go(work, plan_changes(work, policy.keep_changes, lake.keep), holder)
+        changes = delete_changes(work, plan_changes(work, policy.keep_changes, lake.keep), holder)
         under_lock(work, holder, lambda lease: cleared.extend(clear(work, lease)))
-        former = let_former_go(work, plan_former(work, lake.keep), holder)
+        former = delete_former_folders(work, plan_former(work, lake.keep), holder)
     seconds = perf_counter() - clock
     return UpkeepReport(tuple(tables), seconds, changes, tuple(cleared), logs, former)
 
@@ -172,11 +172,11 @@ def _deletes(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> None:
         work.progress.note(f"{table.table}: {step.kind.value}, {step.reason}")
 
 
-def thin_logs(work: Workplace, lake: MirrorUpkeep, *, delete: bool) -> Pile:
+def thin_logs(work: Workplace, lake: MirrorUpkeep, *, delete: bool) -> FileTotal:
     """Delete checkpoints that newer ones replace. Return those that were deleted, or would be."""
     now = work.clock()
     piles = [lake.thin_log(folder, now, delete=delete) for folder in _folders(work)]
-    return Pile(sum(pile.files for pile in piles), sum(pile.bytes for pile in piles))
+    return FileTotal(sum(pile.files for pile in piles), sum(pile.bytes for pile in piles))
 
 
 def _folders(work: Workplace) -> Iterator[str]:
@@ -222,7 +222,7 @@ def plan_former(work: Workplace, keep: timedelta) -> tuple[FormerMirror, ...]:
             else:
                 moments = [newest.committed_at, left.get(folder)]
                 since = max((moment for moment in moments if moment is not None), default=None)
-                doubt = doubt_of(work.clock(), now, newest.committed_at, held, keep)
+                doubt = clock_doubt(work.clock(), now, newest.committed_at, held, keep)
                 kept = doubt or _promised(since, now, keep)
         except (LockstepError, TableError) as error:
             kept = str(error)
@@ -238,7 +238,7 @@ def _promised(since: datetime | None, now: datetime, keep: timedelta) -> str | N
     return None if until <= now else f"its versions are promised until {until:%Y-%m-%d %H:%M} UTC"
 
 
-def let_former_go(
+def delete_former_folders(
     work: Workplace, plan: Sequence[FormerMirror], holder: str
 ) -> tuple[FormerMirror, ...]:
     """Carry out the plan, and return what became of each folder."""

@@ -40,7 +40,7 @@ from pipeline.schema.evolving.keys import (
     resolve_keys,
     with_key_columns,
 )
-from pipeline.schema.hidden_columns import appended, expressions, kept, numbered, with_hidden
+from pipeline.schema.hidden_columns import expressions, numbered, stay_hidden, with_hidden, with_new
 from pipeline.schema.model import (
     LARGE,
     ColumnSchema,
@@ -301,7 +301,7 @@ def _with_new_keys(
     if not context.facts.places_hidden or len(hidden) != len(expressions(kept)):
         return ()
     names = {key.name for key in kept}
-    return appended(hidden, visible, [key for key in keys if key.name not in names])
+    return with_new(hidden, visible, [key for key in keys if key.name not in names])
 
 
 def _check_rename(
@@ -384,7 +384,7 @@ def _placed_columns(
     where its clause says, in the order of the clauses."""
     hidden: tuple[HiddenColumn, ...] = ()
     if context.facts.places_hidden:
-        hidden = kept(table, plan.dropped_keys, plan.renamed_keys) or ()
+        hidden = stay_hidden(table, plan.dropped_keys, plan.renamed_keys) or ()
     changes = {
         change.old.lower(): column
         for change, column in zip(plan.defined, new, strict=True)

@@ -36,7 +36,7 @@ from pipeline.schema.model import (
     ExpressionDefault,
     LiteralDefault,
 )
-from pipeline.schema.plain import believed
+from pipeline.schema.plain import with_plain_default
 from pipeline.schema.statements.changes import WrittenColumn, WrittenType
 
 _CHARACTERS: Final = CHARACTER_STRINGS | {"enum", "set"}
@@ -282,7 +282,7 @@ def converted(column: ColumnSchema, charset: Charset) -> ColumnSchema:
     if column.members and not _same_bytes(column, charset):
         column = _with_members_in(column, charset.name)
     before = character_bytes(column)
-    after = believed(_in_charset(column, charset))
+    after = with_plain_default(_in_charset(column, charset))
     if column.type in TEXTS:
         name = _smallest(TEXTS, LARGE[column.type] // before * widest(charset.name))
         larger = TEXTS[max(TEXTS.index(name), TEXTS.index(column.type))]

@@ -27,7 +27,7 @@ from pipeline.schema.evolving.keys import (
     resolve_keys,
     with_key_columns,
 )
-from pipeline.schema.hidden_columns import appended
+from pipeline.schema.hidden_columns import with_new
 from pipeline.schema.model import ColumnSchema, ForeignKey, KeyPart, ServerSchema, TableSchema
 from pipeline.schema.statements.changes import (
     CreateTable,
@@ -91,7 +91,7 @@ def created(change: CreateTable, schema: ServerSchema, context: StatementContext
         options.row_format,
         bool(options.partitioned),
         bool(options.system_versioned) or any(column.versioned for column in written),
-        appended((), len(columns), keys) if context.facts.places_hidden else (),
+        with_new((), len(columns), keys) if context.facts.places_hidden else (),
     )
     # A foreign key that names no columns of its own table refers to its primary key, which is known
     # only now.

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from pipeline.schema.collations import UTF8, charset_of
-from pipeline.schema.context import EMPTY_IS_NULL, StatementContext, fixed_zone
+from pipeline.schema.context import EMPTY_STRING_IS_NULL, StatementContext, fixed_zone
 from pipeline.schema.evolving.effects import CannotFollow
 from pipeline.schema.model import (
     BLOBS,
@@ -53,7 +53,7 @@ def resolve_default(
     if not context.facts.mariadb and column.type in _WITHOUT:
         return None
     empty = written == Constant("string", "", written.charset)
-    if empty and context.facts.mariadb and context.mode(EMPTY_IS_NULL):
+    if empty and context.facts.mariadb and context.has_mode(EMPTY_STRING_IS_NULL):
         return None
     value = _value(written, column, context)
     return WrittenDefault(written.as_sql) if value is None else LiteralDefault(value)

@@ -64,7 +64,7 @@ class Unchanged:
 
 
 @dataclass(frozen=True, slots=True)
-class Dirty:
+class UnloggedChange:
     """Rows may have changed without row events."""
 
     table: TableName
@@ -103,7 +103,7 @@ Effect = (
     | Truncated
     | Changed
     | Unchanged
-    | Dirty
+    | UnloggedChange
     | NotFollowed
     | UnknownTable
     | DatabaseEffect

@@ -227,7 +227,7 @@ def _float(
     word: str, precision: int | None, scale: int | None, reader: StatementReader
 ) -> WrittenType:
     name = _FLOATS.get(word, "float")
-    if word == "REAL" and not reader.context.mode(REAL_AS_FLOAT):
+    if word == "REAL" and not reader.context.has_mode(REAL_AS_FLOAT):
         name = "double"
     if scale is None:
         if word == "FLOAT" and precision is not None and precision > _FLOAT_DIGITS:

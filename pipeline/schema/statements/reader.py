@@ -210,8 +210,8 @@ def _close(text: str, at: int, *, nested: bool = False) -> int:
 
 def _quoted(text: str, at: int, context: StatementContext) -> Token:
     quote = text[at]
-    is_name = quote == "`" or (quote == '"' and context.mode(ANSI_QUOTES))
-    escapes = not (is_name or context.mode(NO_BACKSLASH_ESCAPES))
+    is_name = quote == "`" or (quote == '"' and context.has_mode(ANSI_QUOTES))
+    escapes = not (is_name or context.has_mode(NO_BACKSLASH_ESCAPES))
     special = _SPECIAL[quote, escapes]
     parts: list[str] = []
     place = at + 1

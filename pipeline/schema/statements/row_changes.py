@@ -335,7 +335,7 @@ class _Walk:
         if len(chain) > 1 or not word or word.lower() not in BUILT_IN:
             raise CannotRead(f"it calls {'.'.join(chain)}, which is not a built-in function")
         apart = token.end != self.reader.peek().start
-        if apart and not self.reader.context.mode(IGNORE_SPACE):
+        if apart and not self.reader.context.has_mode(IGNORE_SPACE):
             # Without IGNORE_SPACE a blank makes it the name of a stored function.
             raise CannotRead(f"a blank follows {token.text}, so it may be a stored function")
 
