@@ -116,7 +116,7 @@ questions = st.builds(
         committed_at=st.none() | moments,
     ),
     witness=st.sampled_from(WitnessReading),
-    known=st.sampled_from(SetReading),
+    set_reading=st.sampled_from(SetReading),
     configured=configurations,
     policies=st.builds(
         StartPolicies,
