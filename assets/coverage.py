@@ -105,7 +105,7 @@ def _first_commit(work: Workplace, before: Coverage | None) -> datetime | None:
     """Return the earliest commit time of the source's first batch. It is limited to the time
     between the log file's creation and its capture, because a server's clock may be wrong."""
     batch = next(iter(work.ledger.live_batches(work.source.name, limit=1)), None)
-    if batch is None or batch.end is None or batch.witness is None:
+    if batch is None or batch.end is None or batch.anchor is None:
         return None
     first = batch.start.committed_at
     if first is None and before is not None:
@@ -113,7 +113,7 @@ def _first_commit(work: Workplace, before: Coverage | None) -> datetime | None:
     first = first or _first_transaction(work, batch) or batch.end.committed_at
     if first is None:
         return None
-    created = datetime.fromtimestamp(batch.witness.file_created, UTC)
+    created = datetime.fromtimestamp(batch.anchor.file_created, UTC)
     return min(max(first.astimezone(UTC), created), batch.captured_at or created)
 
 

@@ -18,7 +18,7 @@ from pipeline.batch import Batch, CaptureRecord
 from pipeline.decisions import Decision, Lease
 from pipeline.gtid import GtidSet
 from pipeline.ports.ledger import Ledger
-from pipeline.position import Coordinates, LogFile, Position, Witness
+from pipeline.position import Anchor, Coordinates, LogFile, Position
 from pipeline.schema.history import (
     DatabaseVersion,
     History,
@@ -132,7 +132,7 @@ def _captured(ledger: Ledger, lease: Lease, end: int, history: History) -> int:
     batch = _begun(ledger, lease)
     record = CaptureRecord(
         end=_position(end),
-        witness=Witness(0, 0, 0, "", 0),
+        anchor=Anchor(0, 0, 0, "", 0),
         changes=0,
         transactions=0,
         log_bytes=0,

@@ -21,7 +21,7 @@ from typing import ClassVar, TypeVar
 
 from pipeline.decisions import Continuity
 from pipeline.load import LoadFollowed, LoadJoined
-from pipeline.position import Position, ServerProcess, SetWitness, Witness
+from pipeline.position import Anchor, Position, ServerProcess, SetAnchor
 from pipeline.schema.history import History
 from pipeline.segment import RowCounts, Segment, SourcePart
 from pipeline.table import TableName
@@ -130,7 +130,7 @@ class Requests:
 class Batch:
     """A row of the ledger's table of batches.
 
-    `end`, `witness` and the totals are None or 0 until it is captured. `base` is the `_sequence`
+    `end`, `anchor` and the totals are None or 0 until it is captured. `base` is the `_sequence`
     just before its first change; `changes` counts row images, so the next batch's base is
     `base + changes`. `follows` is the batch at whose end it continues: its predecessor, which the
     ledger may have forgotten, or the batch that its start decision names; in that case
@@ -152,7 +152,7 @@ class Batch:
     dagster_run: str | None
     created_at: datetime
     end: Position | None = None
-    witness: Witness | None = None
+    anchor: Anchor | None = None
     changes: int = 0
     transactions: int = 0
     log_bytes: int = 0
@@ -213,7 +213,7 @@ class CaptureRecord:
     `handovers`: mirrors that an earlier ledger made and this one continues; `tables` has their
     states after the handover.
     `extents`: of tables that became partial or complete with this capture.
-    `set_witnesses`: one for each GTID source that was read, that of the last transaction first.
+    `set_anchors`: one for each GTID source that was read, that of the last transaction first.
     `life`: the server's before it was read.
     `scope`: the patterns with which it was captured, or None for a batch that only catches up.
     `followed`: loads whose tables are captured from their low on, beginning with this batch.
@@ -225,7 +225,7 @@ class CaptureRecord:
     """
 
     end: Position
-    witness: Witness
+    anchor: Anchor
     changes: int = 0
     transactions: int = 0
     log_bytes: int = 0
@@ -242,7 +242,7 @@ class CaptureRecord:
     source_parts: tuple[SourcePart, ...] = ()
     handovers: tuple[Handover, ...] = ()
     extents: tuple[Extent, ...] = ()
-    set_witnesses: tuple[SetWitness, ...] = ()
+    set_anchors: tuple[SetAnchor, ...] = ()
     life: ServerProcess | None = None
     scope: TablePatterns | None = None
     followed: tuple[LoadFollowed, ...] = ()
@@ -352,7 +352,7 @@ def _by_table(parts: Iterable[Part]) -> dict[TableName, list[Part]]:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The end of the newest batch in a state, and the witness that proves it.
+    """The end of the newest batch in a state, and the anchor that proves it.
 
     `by_gtid`: a run may start at it by its GTID set. This is so from the first batch that was
     begun with `gtid_mode` ON, until an anonymous transaction was read or a run found another mode.
@@ -361,7 +361,7 @@ class Cursor:
 
     batch: int
     position: Position
-    witness: Witness
+    anchor: Anchor
     by_gtid: bool = False
     lapsed: bool = False
 

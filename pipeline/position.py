@@ -105,13 +105,13 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class Anchor:
     """The event that ends at a cursor. A log that does not have it there is another log.
 
     `offset` and `length` in bytes; `crc32`, the event's own or, if the log has none, computed by
     us; the `gtid` of its transaction; `file_created`, the creation time of its file in seconds,
     from the format description. A server that was reset and then reached the same file name,
-    offset and GTIDs again cannot show the same witness.
+    offset and GTIDs again cannot show the same anchor.
     """
 
     offset: int
@@ -122,7 +122,7 @@ class Witness:
 
 
 @dataclass(frozen=True, slots=True)
-class SetWitness:
+class SetAnchor:
     """Identifies a transaction in any server's log, to recognise another one with the same GTID.
     `committed_at`: when it was committed on its first server (microseconds since the epoch), or 0
     if the log has no such time; then `digest` is a hash of its events."""

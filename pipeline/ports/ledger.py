@@ -43,7 +43,7 @@ from pipeline.intent import (
 )
 from pipeline.life.events import MirrorEvent
 from pipeline.load import ChunkRows, Load, LoadBegin
-from pipeline.position import Coordinates, LogFile, Position, ServerPeriod, SetWitness
+from pipeline.position import Coordinates, LogFile, Position, ServerPeriod, SetAnchor
 from pipeline.proof.proven import Compared, TableProof
 from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
 from pipeline.schema.model import TableSchema
@@ -279,7 +279,7 @@ class Ledger(Protocol):
 
     def record_capture(self, lease: Lease, batch: int, record: CaptureRecord) -> None:
         """capturing → captured: record at once the end, segments, source parts, history, tables,
-        events, snapshots, prepared transactions (new and ended ones), orders carried out, witnesses
+        events, snapshots, prepared transactions (new and ended ones), orders carried out, anchors
         of the GTIDs read, and the patterns if they differ from those of before."""
 
     def contents(
@@ -291,8 +291,8 @@ class Ledger(Protocol):
     def open_prepared(self, source: str) -> list[Prepared]:
         """Return prepared XA transactions that a live batch recorded and no live batch ended."""
 
-    def set_witnesses(self, source: str, batch: int) -> list[SetWitness]:
-        """Return, for each source of GTIDs, the newest witness that live batches up to that one
+    def set_anchors(self, source: str, batch: int) -> list[SetAnchor]:
+        """Return, for each source of GTIDs, the newest anchor that live batches up to that one
         kept; that of the last transaction first."""
 
     def capture_scopes(self, source: str) -> list[CaptureScope]:

@@ -21,7 +21,7 @@ metadata of columns (binlog_row_metadata) since 10.5."""
 
 _NAMES: Final = {"mysql": "MySQL", "mariadb": "MariaDB"}
 _NOT_FULL: Final = "columns are known from the statements that made them"
-_METADATA: Final = {"FULL": "the log also describes the columns, which is a second witness"}
+_METADATA: Final = {"FULL": "the log also describes the columns, which is a second anchor"}
 _NUMBER = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 
@@ -252,7 +252,7 @@ CHECK_RULES: Final = about(
         "global variable; any value will do",
         "ok",
         "nothing: names, keys and members of columns come from the history of statements; FULL "
-        "adds a second witness, and lets a start in the past know its tables",
+        "adds a second anchor, and lets a start in the past know its tables",
         "nothing to do",
         _metadata,
     ),

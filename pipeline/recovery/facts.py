@@ -13,7 +13,7 @@ from pipeline.claim import BatchSpan
 from pipeline.foreign_commits import foreign
 from pipeline.gtid import GtidSet
 from pipeline.lake_commit import LakeCommit, WriteKind
-from pipeline.position import Coordinates, Witness
+from pipeline.position import Anchor, Coordinates
 from pipeline.table import TableName
 
 
@@ -25,7 +25,7 @@ class RecordedCursor:
     server: str
     gtids: GtidSet | None
     by_gtid: bool
-    witness: Witness
+    anchor: Anchor
     sequence: int
 
 
@@ -199,7 +199,7 @@ def _cursor(said: Mapping[str, Any]) -> RecordedCursor:
         server=str(said["server"]),
         gtids=None if said["gtids"] is None else GtidSet.parse(said["gtids"]),
         by_gtid=bool(said["by_gtid"]),
-        witness=Witness(*said["witness"]),
+        anchor=Anchor(*said["anchor"]),
         sequence=int(said["sequence"]),
     )
 

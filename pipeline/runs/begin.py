@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from pipeline.batch import Cursor, Xid
-from pipeline.binlog.search.places import read_witness
-from pipeline.binlog.search.set_witness import find_witnesses
+from pipeline.binlog.search.places import read_anchor
+from pipeline.binlog.search.set_anchor import find_anchors
 from pipeline.decisions import Continuity, Lease, Override
 from pipeline.errors import (
     LockstepError,
@@ -21,26 +21,26 @@ from pipeline.errors import (
 from pipeline.gtid import GtidSet
 from pipeline.places import parse_place
 from pipeline.ports.source import ServerFacts
-from pipeline.position import Coordinates, Position, Witness
+from pipeline.position import Anchor, Coordinates, Position
 from pipeline.retries import SERVER_SET
 from pipeline.runs.context import Workplace
 from pipeline.runs.find_place import end_of_left_out, find_place, resolve_start
 from pipeline.start.question import (
+    AnchorReading,
     Question,
     ReachedPlace,
     Refusal,
     SetReading,
     Start,
     StartRule,
-    WitnessReading,
 )
-from pipeline.start.rules import compare_set, compare_witness, decide_start, decision_record
+from pipeline.start.rules import compare_anchor, compare_set, decide_start, decision_record
 from pipeline.table_state import TableCondition
 
 
 @dataclass(frozen=True, slots=True)
 class RunStart:
-    """The proven start of a run, the decision that it follows from, and the witness before it.
+    """The proven start of a run, the decision that it follows from, and the anchor before it.
 
     `leave_out`: transactions after the start that were read before. All of them lie before
     `known_until`; the run does not end before that, because its end position alone would not say
@@ -52,7 +52,7 @@ class RunStart:
     decision: Start
     decision_id: int
     start: Position
-    witness: Witness | None
+    anchor: Anchor | None
     facts: ServerFacts
     leave_out: GtidSet = field(default_factory=GtidSet)
     known_until: Coordinates | None = None
@@ -108,7 +108,7 @@ def foresee_start(
 
 def start_of_reading_again(
     start: Position,
-    witness: Witness | None,
+    anchor: Anchor | None,
     facts: ServerFacts,
     reason: str,
     *,
@@ -121,12 +121,12 @@ def start_of_reading_again(
         StartRule.RESUME_SAME_SERVER, reason, start.at, continuity=Continuity.CONTIGUOUS
     )
     return RunStart(
-        decision, 0, start, witness, facts, leave_out=leave_out or GtidSet(), by_gtid=by_gtid
+        decision, 0, start, anchor, facts, leave_out=leave_out or GtidSet(), by_gtid=by_gtid
     )
 
 
 def place_to_continue(work: Workplace, cursor: Cursor) -> RunStart:
-    """Return where a run would continue, once the witness has proven that the log is the one that
+    """Return where a run would continue, once the anchor has proven that the log is the one that
     was read. Writes nothing; raises the error that would refuse that run."""
     proposal = foresee_start(work, cursor, None)
     if isinstance(proposal.decision, Refusal):
@@ -142,7 +142,7 @@ def gather(work: Workplace, cursor: Cursor | None, override: Override | None) ->
     return Question(
         facts=facts,
         cursor=cursor,
-        witness=read_witness_of(work, cursor, facts),
+        anchor=read_anchor_of(work, cursor, facts),
         configured=work.source.start_at(facts),
         policies=work.source.policies,
         override=override,
@@ -187,7 +187,7 @@ def _placed(work: Workplace, asked: Question, decision: Start) -> RunStart:
     if decision.predecessor is not None and cursor is not None:
         trusted = cursor.by_gtid or not cursor.lapsed
         return RunStart(
-            decision, 0, cursor.position, cursor.witness, facts, by_gtid=asked.gtids_on and trusted
+            decision, 0, cursor.position, cursor.anchor, facts, by_gtid=asked.gtids_on and trusted
         )
     proven = find_place(work, decision.where, facts)
     start = Position(proven.at, proven.gtid_set, facts.server_uuid)
@@ -197,7 +197,7 @@ def _placed(work: Workplace, asked: Question, decision: Start) -> RunStart:
         decision,
         0,
         start,
-        proven.witness,
+        proven.anchor,
         facts,
         leave_out=proven.leave_out,
         known_until=end_of_left_out(work, proven, facts) if proven.leave_out else None,
@@ -208,24 +208,24 @@ def _placed(work: Workplace, asked: Question, decision: Start) -> RunStart:
     )
 
 
-def read_witness_of(work: Workplace, cursor: Cursor | None, facts: ServerFacts) -> WitnessReading:
-    """Return whether the server's log has the event that the cursor's witness describes."""
+def read_anchor_of(work: Workplace, cursor: Cursor | None, facts: ServerFacts) -> AnchorReading:
+    """Return whether the server's log has the event that the cursor's anchor describes."""
     if cursor is None or facts.server_uuid != cursor.position.server_uuid:
-        return WitnessReading.NOT_READ
-    at, witness = cursor.position.at, cursor.witness
+        return AnchorReading.NOT_READ
+    at, anchor = cursor.position.at, cursor.anchor
     size = facts.size_of(at.file)
     if size is None or at.offset > size:
-        return WitnessReading.NOT_READ
+        return AnchorReading.NOT_READ
     try:
-        event = read_witness(work.server, Coordinates(at.file, witness.offset))
+        event = read_anchor(work.server, Coordinates(at.file, anchor.offset))
     except PositionPurged as error:
         raise SourceMoving(
             f"{at.file} was purged while the run began",
             hint="run again: the next run decides its start by the log that is left",
         ) from error
     except (NotAnEventBoundary, StartUnreachable):
-        return WitnessReading.DIFFERENT
-    return compare_witness(witness, event)
+        return AnchorReading.DIFFERENT
+    return compare_anchor(anchor, event)
 
 
 def read_set_of(
@@ -245,12 +245,12 @@ def read_set_of(
             return SetReading.SAME, ""
     executed = GtidSet.parse(facts.gtid_executed)
     kept = [
-        witness
-        for witness in work.ledger.set_witnesses(work.source.name, cursor.batch)
-        if (gtid := GtidSet.parse(witness.gtid)) and read.contains(gtid) and executed.contains(gtid)
+        anchor
+        for anchor in work.ledger.set_anchors(work.source.name, cursor.batch)
+        if (gtid := GtidSet.parse(anchor.gtid)) and read.contains(gtid) and executed.contains(gtid)
     ]
-    gtids = [witness.gtid for witness in kept]
-    return compare_set(kept, find_witnesses(work.server, facts.binlogs, facts.head, gtids))
+    gtids = [anchor.gtid for anchor in kept]
+    return compare_set(kept, find_anchors(work.server, facts.binlogs, facts.head, gtids))
 
 
 def tables_touched(work: Workplace, decision: Start | Refusal) -> tuple[str, ...]:

@@ -200,8 +200,8 @@ def _ordinary(
     start_seconds = perf_counter() - clock
     plans = plan_readings(work, run_start, returns)
     # Only a batch records a start that a person chose, even if it has no changes; but without an
-    # event before the start there is no witness, and so nothing to record.
-    goes_on = run_start.decision.predecessor is not None or run_start.witness is None
+    # event before the start there is no anchor, and so nothing to record.
+    goes_on = run_start.decision.predecessor is not None or run_start.anchor is None
     if part is None and not plans and goes_on and bounds.reached(run_start.start.at):
         require_complete(work, run_start, bounds, run_start.start.gtid_set)
         return _idle(work, lease, run_start, bounds, repaired, start_seconds)
@@ -316,7 +316,7 @@ def _capture(
     note_unproven(work, lease, proof, left_open)
     record = capture.record(
         end=reading.end,
-        witness=reading.witness,
+        anchor=reading.anchor,
         by_gtid=reading.by_gtid,
         orders_done=tuple(order.id for order in plans.resumed),
     )
@@ -332,7 +332,7 @@ def _capture(
         ended=tuple(reading.buffer.prepared.ended),
         source_parts=rows.finish(record.history),
         extents=extents.changed(reading.end.at),
-        set_witnesses=reading.last_of_sources.witnesses(work.server),
+        set_anchors=reading.last_of_sources.anchors(work.server),
         scope=work.source.patterns,
     )
     # Only now: a first run that is refused must not claim the lake.

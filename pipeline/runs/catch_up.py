@@ -121,7 +121,7 @@ def _caught_up(
     recorded = RecordedBefore(work.ledger, work.source.name, first.batch.id)
     basis = Basis(
         work,
-        start_of_reading_again(first.start, first.witness, facts, reason, by_gtid=cursor.by_gtid),
+        start_of_reading_again(first.start, first.anchor, facts, reason, by_gtid=cursor.by_gtid),
         RunBounds(cursor.position.at, GtidSet()),
         batch.id,
         tables=tables_of(
@@ -144,7 +144,7 @@ def _caught_up(
     capture.rewrite({t: rewritten[t] for t in rewritten.keys() & returns.spans.keys()})
     record = capture.record(
         end=cursor.position,
-        witness=cursor.witness,
+        anchor=cursor.anchor,
         by_gtid=cursor.by_gtid,
         orders_done=tuple(order.id for order in returns.caught_up),
     )

@@ -145,8 +145,8 @@ def _words(
 
 
 def _cursor(batch: Batch, *, whole: bool) -> dict[str, Any]:
-    end, witness = batch.end, batch.witness
-    if end is None or witness is None:
+    end, anchor = batch.end, batch.anchor
+    if end is None or anchor is None:
         return {}
     gtids = str(end.gtid_set)
     return {
@@ -154,12 +154,12 @@ def _cursor(batch: Batch, *, whole: bool) -> dict[str, Any]:
         "gtids": gtids if whole or len(gtids) <= GTIDS else None,
         "by_gtid": batch.by_gtid,
         "committed_at": None if end.committed_at is None else end.committed_at.isoformat(),
-        "witness": [
-            witness.offset,
-            witness.length,
-            witness.crc32,
-            witness.gtid,
-            witness.file_created,
+        "anchor": [
+            anchor.offset,
+            anchor.length,
+            anchor.crc32,
+            anchor.gtid,
+            anchor.file_created,
         ],
         "sequence": batch.base + batch.changes,
     }

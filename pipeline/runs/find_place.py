@@ -38,7 +38,7 @@ from pipeline.places import (
     moment_text,
 )
 from pipeline.ports.source import ServerFacts
-from pipeline.position import Coordinates, LogFile, Position, Witness
+from pipeline.position import Anchor, Coordinates, LogFile, Position
 from pipeline.runs.context import Workplace, searched
 from pipeline.runs.known_batches import RUNS, no_such_run
 from pipeline.start.question import ReachedPlace, Since, Where
@@ -109,12 +109,12 @@ def progress_of_search(work: Workplace) -> ReportProgress:
 
 @dataclass(frozen=True, slots=True)
 class ProvenPosition:
-    """A boundary between two transactions, the GTIDs executed up to it, the witness before it, and
+    """A boundary between two transactions, the GTIDs executed up to it, the anchor before it, and
     the transactions after it that are left out because they were read before."""
 
     at: Coordinates
     gtid_set: GtidSet
-    witness: Witness | None
+    anchor: Anchor | None
     leave_out: GtidSet = field(default_factory=GtidSet)
 
 
@@ -220,7 +220,7 @@ def boundary_at(work: Workplace, at: Coordinates, *, then: str = "starts") -> Pr
     boundary = find_boundary(work.server, at, tell=progress_of_search(work))
     if boundary.rewound:
         work.progress.note(f"{at} lies inside a transaction; the run {then} at {boundary.at}")
-    return ProvenPosition(boundary.at, boundary.gtid_set, boundary.witness)
+    return ProvenPosition(boundary.at, boundary.gtid_set, boundary.anchor)
 
 
 def _after(work: Workplace, gtids: GtidSet, facts: ServerFacts) -> ProvenPosition:
@@ -251,7 +251,7 @@ def _require_served(work: Workplace, gtids: GtidSet) -> None:
 
 def find_run_end(work: Workplace, place: Place, facts: ServerFacts, start: Position) -> Coordinates:
     """Return where a run that starts at `start` ends by `--until`. At the beginning of a file, no
-    event precedes the place that could be the witness of a cursor: such a run ends after the last
+    event precedes the place that could be the anchor of a cursor: such a run ends after the last
     transaction of the file before."""
     if isinstance(place, Earliest):
         raise EndNotReached(

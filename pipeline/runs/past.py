@@ -35,7 +35,7 @@ from pipeline.gtid import GtidSet
 from pipeline.load import Load, LoadBegin
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, Position
-from pipeline.runs.begin import RunStart, read_witness_of, start_of_reading_again
+from pipeline.runs.begin import RunStart, read_anchor_of, start_of_reading_again
 from pipeline.runs.capturing.basis import Basis, tables_of
 from pipeline.runs.capturing.batch_capture import BatchCapture
 from pipeline.runs.capturing.cascade_watch import CascadeWatch
@@ -54,7 +54,7 @@ from pipeline.schema.history import History, VersionOrigin
 from pipeline.schema.logged import FollowedStatement, LoggedStatement
 from pipeline.schema.tracker import SchemaTracker
 from pipeline.snapshot.keys import chunk_key
-from pipeline.start.question import WitnessReading
+from pipeline.start.question import AnchorReading
 from pipeline.supply.past import Past, after_statement
 from pipeline.supply.plan import Have, Plan, Price, Standing, Want, plan
 from pipeline.table import TableName
@@ -87,7 +87,7 @@ def find_pasts(work: Workplace, tables: Collection[TableName]) -> Pasts:
     if cursor is None:
         return Pasts(dict.fromkeys(tables, "no run has captured anything of the source yet"))
     facts, end = work.server.facts(), cursor.position.at
-    if read_witness_of(work, cursor, facts) is not WitnessReading.SAME:
+    if read_anchor_of(work, cursor, facts) is not AnchorReading.SAME:
         return Pasts(dict.fromkeys(tables, "the server's log is not the one that was read"))
     try:
         scan = _scanned(work, tables, facts, end)
@@ -123,7 +123,7 @@ def _beginning(facts: ServerFacts) -> Coordinates:
 def _start_at(work: Workplace, place: Coordinates, facts: ServerFacts) -> RunStart:
     proven = boundary_at(work, place)
     start = Position(proven.at, proven.gtid_set, facts.server_uuid)
-    return start_of_reading_again(start, proven.witness, facts, "the past of tables")
+    return start_of_reading_again(start, proven.anchor, facts, "the past of tables")
 
 
 _WHOLE_LOG: Final = "the server's log begins there"
@@ -374,7 +374,7 @@ def _capture_pasts(
     reading = {table: loads[table] for table in loaded}
     quarantined = tuple(_begin_loads(work, lease, basis, capture, reading, cursor))
     record = capture.record(
-        end=cursor.position, witness=cursor.witness, by_gtid=cursor.by_gtid, orders_done=()
+        end=cursor.position, anchor=cursor.anchor, by_gtid=cursor.by_gtid, orders_done=()
     )
     stopped = {quarantine.table for quarantine in quarantined}
     record = replace(

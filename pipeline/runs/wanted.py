@@ -28,7 +28,7 @@ from pipeline.load import Load, why_void
 from pipeline.ports.ledger import contents_of
 from pipeline.ports.source import ServerFacts
 from pipeline.runs.agreement.lake_logs import foreign_mirrors
-from pipeline.runs.begin import RunStart, read_witness_of
+from pipeline.runs.begin import RunStart, read_anchor_of
 from pipeline.runs.context import Workplace
 from pipeline.runs.known_batches import stale_tables
 from pipeline.runs.merging.job import (
@@ -40,7 +40,7 @@ from pipeline.runs.merging.job import (
 from pipeline.runs.merging.origin import from_earlier_version
 from pipeline.runs.mirror_places import collisions, give_new_mirror, pending_moves, why_elsewhere
 from pipeline.schema.history import Knowledge
-from pipeline.start.question import StartRule, WitnessReading
+from pipeline.start.question import AnchorReading, StartRule
 from pipeline.supply.past import Past
 from pipeline.supply.plan import (
     ColumnsRead,
@@ -209,17 +209,17 @@ class StoppedReach:
             return None
         if facts.server_uuid != end.server_uuid:
             return "another server answers than the one that was read when it stopped"
-        if batch.end is None or batch.witness is None:
+        if batch.end is None or batch.anchor is None:
             return "the batch that it stopped in has no end"
         if low == batch.end.at:
-            span = LogSpan(batch, batch.end, batch.witness, low)
+            span = LogSpan(batch, batch.end, batch.anchor, low)
         else:
             span = LogSpan(batch, batch.start, None, low)
         if not facts.lists(span.start.at.file):
             return f"the server purged the log after its place ({span.start.at.file})"
         if any(
-            read_witness_of(work, place, facts) is not WitnessReading.SAME
-            for place in (cursor, Cursor(batch.id, batch.end, batch.witness))
+            read_anchor_of(work, place, facts) is not AnchorReading.SAME
+            for place in (cursor, Cursor(batch.id, batch.end, batch.anchor))
         ):
             return "the server's log is not the one that was read when it stopped"
         return span

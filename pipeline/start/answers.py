@@ -38,6 +38,7 @@ from pipeline.policies import OnPositionLost, OnSourceChanged
 from pipeline.position import Coordinates, LogFile
 from pipeline.snapshot.log_room import one_week
 from pipeline.start.question import (
+    AnchorReading,
     Answer,
     Question,
     ReachedPlace,
@@ -45,7 +46,6 @@ from pipeline.start.question import (
     Since,
     Start,
     StartRule,
-    WitnessReading,
 )
 
 _START_AT_EARLIEST: Final = "`lockstep start-at earliest --reason …`"
@@ -122,7 +122,7 @@ def _between(asked: Question, cursor: Cursor, reached: ReachedPlace) -> Continui
 
 def _same_log(asked: Question) -> bool:
     """Return whether the server's log is proven to be the one that was read."""
-    return asked.same_server and asked.witness is WitnessReading.SAME
+    return asked.same_server and asked.anchor is AnchorReading.SAME
 
 
 # -- a source with a cursor -------------------------------------------------------------------
@@ -144,7 +144,7 @@ def history_rewritten(asked: Question) -> Answer:
 def _rewritten(asked: Question, cursor: Cursor) -> str | None:
     """Return why the server's log cannot be the one that was read, or None if it can."""
     at, facts = cursor.position.at, asked.facts
-    if asked.witness is WitnessReading.DIFFERENT:
+    if asked.anchor is AnchorReading.DIFFERENT:
         return "the event before the cursor is a different one"
     if facts.head.file.base != at.file.base:
         return f"its files are called {facts.head.file.base}.* now"
@@ -191,7 +191,7 @@ def set_unproven(asked: Question) -> Answer:
 
 def resume_same_server(asked: Question) -> Answer:
     cursor = asked.known_cursor
-    if asked.witness is not WitnessReading.SAME or asked.file_is_gone:
+    if asked.anchor is not AnchorReading.SAME or asked.file_is_gone:
         return None
     reason = f"batch {cursor.batch} ended at {cursor.position}, and the log there is unchanged"
     return Start(StartRule.RESUME_SAME_SERVER, reason, cursor.position.at, predecessor=cursor.batch)
@@ -458,6 +458,6 @@ def not_configured(asked: Question) -> Answer:
 def no_rule(asked: Question) -> Answer:
     where = f"the cursor {asked.cursor.position}" if asked.cursor else f"start = {asked.configured}"
     return NoRuleApplies(
-        f"no start rule fits {where} and the server's facts (witness: {asked.witness.value})",
+        f"no start rule fits {where} and the server's facts (anchor: {asked.anchor.value})",
         hint="report this: `lockstep status --json` holds the facts",
     )

@@ -16,8 +16,8 @@ from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates, LogFile
 
 
-class WitnessReading(StrEnum):
-    """The result of comparing the event before the cursor with the recorded witness."""
+class AnchorReading(StrEnum):
+    """The result of comparing the event before the cursor with the recorded anchor."""
 
     NOT_READ = "not read"
     SAME = "the same"
@@ -28,7 +28,7 @@ class SetReading(StrEnum):
     """The result of comparing the transactions of the cursor's GTID set with the recorded ones."""
 
     NOT_KEPT = "not kept"
-    """No transaction was recorded, or none is needed: the witness before the cursor is compared."""
+    """No transaction was recorded, or none is needed: the anchor before the cursor is compared."""
     SAME = "the same"
     DIFFERENT = "different"
     PURGED = "purged"
@@ -91,7 +91,7 @@ class Question:
 
     facts: ServerFacts
     cursor: Cursor | None = None
-    witness: WitnessReading = WitnessReading.NOT_READ
+    anchor: AnchorReading = AnchorReading.NOT_READ
     configured: Place | None = None
     policies: StartPolicies = field(default_factory=StartPolicies)
     override: Override | None = None

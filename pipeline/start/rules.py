@@ -12,16 +12,16 @@ from typing import Any, Final
 
 from pipeline.decisions import AttemptOutcome, Decision
 from pipeline.json_values import to_json
-from pipeline.position import Coordinates, SetWitness, Witness
+from pipeline.position import Anchor, Coordinates, SetAnchor
 from pipeline.start import answers
 from pipeline.start.question import (
+    AnchorReading,
     Answer,
     Question,
     Refusal,
     SetReading,
     Start,
     StartRule,
-    WitnessReading,
 )
 from pipeline.tables import TablePatterns
 
@@ -101,7 +101,7 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(
         StartRule.HISTORY_REWRITTEN,
         "of this server",
-        "the witness differs; or the newest file is older than the cursor's, or has another "
+        "the anchor differs; or the newest file is older than the cursor's, or has another "
         "name; or the file is shorter; or the server's set does not contain the cursor's "
         "(read again for 30 s)",
         "refuse `HistoryRewritten`",
@@ -117,7 +117,7 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(
         StartRule.RESUME_SAME_SERVER,
         "of this server",
-        "the file is listed, and the witness is the same",
+        "the file is listed, and the anchor is the same",
         "resume at file and offset, whatever `gtid_mode`",
         answers.resume_same_server,
     ),
@@ -284,18 +284,18 @@ def decide_start(asked: Question) -> Start | Refusal:
     raise AssertionError("the last rule always applies")
 
 
-def compare_witness(expected: Witness, witness: Witness | None) -> WitnessReading:
-    """Compare the recorded witness with the log's event before the cursor, or None if it has none.
+def compare_anchor(expected: Anchor, anchor: Anchor | None) -> AnchorReading:
+    """Compare the recorded anchor with the log's event before the cursor, or None if it has none.
 
     The GTID is not compared, because it is in another event of the transaction.
     """
-    if witness is not None and replace(witness, gtid=expected.gtid) == expected:
-        return WitnessReading.SAME
-    return WitnessReading.DIFFERENT
+    if anchor is not None and replace(anchor, gtid=expected.gtid) == expected:
+        return AnchorReading.SAME
+    return AnchorReading.DIFFERENT
 
 
 def compare_set(
-    kept: Sequence[SetWitness], witnesses: Mapping[str, SetWitness]
+    kept: Sequence[SetAnchor], anchors: Mapping[str, SetAnchor]
 ) -> tuple[SetReading, str]:
     """Compare the recorded transactions, the last one read first, with those that the log has
     under the same GTIDs. Return also the GTID of one that differs.
@@ -306,11 +306,11 @@ def compare_set(
     if not kept:
         return SetReading.NOT_KEPT, ""
     other = next(
-        (witness.gtid for witness in kept if witnesses.get(witness.gtid, witness) != witness), None
+        (anchor.gtid for anchor in kept if anchors.get(anchor.gtid, anchor) != anchor), None
     )
     if other is not None:
         return SetReading.DIFFERENT, other
-    return (SetReading.SAME if kept[0].gtid in witnesses else SetReading.PURGED), ""
+    return (SetReading.SAME if kept[0].gtid in anchors else SetReading.PURGED), ""
 
 
 def decision_record(
@@ -325,7 +325,7 @@ def decision_record(
     the start was found. `tables`: tables that may lack changes because of a gap."""
     rows: dict[str, Any] = {
         "tables": {"include": list(patterns.include), "exclude": list(patterns.exclude)},
-        "witness": asked.witness.value,
+        "anchor": asked.anchor.value,
         "set": asked.set_reading.value,
         "cursor": str(asked.cursor.position) if asked.cursor else None,
         "after": asked.cursor.batch if asked.cursor else 0,

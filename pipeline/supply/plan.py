@@ -31,7 +31,7 @@ from pipeline.changes.merging import ChangelogOrigin
 from pipeline.errors import Need
 from pipeline.load import Load
 from pipeline.policies import LakePolicies
-from pipeline.position import Coordinates, Position, Witness
+from pipeline.position import Anchor, Coordinates, Position
 from pipeline.supply.past import Past
 from pipeline.table import TableName
 from pipeline.table_state import Supplier
@@ -82,7 +82,7 @@ class LogSpan:
 
     batch: Batch
     start: Position
-    witness: Witness | None
+    anchor: Anchor | None
     low: Coordinates
 
 

@@ -26,12 +26,12 @@ from pipeline.intent import SettledWrite
 from pipeline.life.rules import capture_events
 from pipeline.ports.ledger import LAST_BATCH, Elsewhere, SpanMarks
 from pipeline.position import (
+    Anchor,
     Coordinates,
     Position,
     ServerPeriod,
     ServerProcess,
-    SetWitness,
-    Witness,
+    SetAnchor,
 )
 from pipeline.segment import RowCounts, Segment, SourcePart, SourceTable
 from pipeline.table import TableName
@@ -180,7 +180,7 @@ class PostgresBatches(Subject):
                 include, exclude = list(record.scope.include), list(record.scope.exclude)
                 values = {"source": source, "batch": batch, "include": include}
                 step.run("record_scope", **values, exclude=exclude)
-            _record_set_witnesses(step, source, batch, record.set_witnesses)
+            _record_set_anchors(step, source, batch, record.set_anchors)
             values = {"source": source, "batch": batch, **_of_capture(record)}
             step.must("batch_captured", "batches_known", **values)
 
@@ -203,9 +203,9 @@ class PostgresBatches(Subject):
     def open_prepared(self, source: str) -> list[Prepared]:
         return self._kept(_prepared, "open_prepared", source=source)
 
-    def set_witnesses(self, source: str, batch: int) -> list[SetWitness]:
-        rows = self._all("set_witnesses", source=source, batch=batch)
-        return [SetWitness(row["gtid"], row["committed_at"], row["digest"]) for row in rows]
+    def set_anchors(self, source: str, batch: int) -> list[SetAnchor]:
+        rows = self._all("set_anchors", source=source, batch=batch)
+        return [SetAnchor(row["gtid"], row["committed_at"], row["digest"]) for row in rows]
 
     def capture_scopes(self, source: str) -> list[CaptureScope]:
         return self._kept(_capture_scope, "capture_scopes", source=source)
@@ -255,7 +255,7 @@ def batch_of(row: Row) -> Batch:
         start=position(row, "start"),
         predecessor=row["predecessor"] or row["forgotten_predecessor"],
         end=position(row, "end") if captured else None,
-        witness=value_of(Witness, row, "witness_") if captured else None,
+        anchor=value_of(Anchor, row, "anchor_") if captured else None,
         follows=row["forgotten_predecessor"] or row["follows"],
         continuity=Continuity(row["continuity"]) if row["continuity"] else None,
         kind=BatchKind(row["kind"]),
@@ -278,8 +278,8 @@ def _life(row: Row) -> ServerProcess | None:
 def _cursor(row: Row) -> tuple[str, Cursor]:
     """Return the name of a field of `Cursors`, and the cursor."""
     lapsed = row["once"] and not row["resumable"]
-    end, witness = position(row, "end"), value_of(Witness, row, "witness_")
-    return row["which"], Cursor(row["id"], end, witness, row["resumable"], lapsed)
+    end, anchor = position(row, "end"), value_of(Anchor, row, "anchor_")
+    return row["which"], Cursor(row["id"], end, anchor, row["resumable"], lapsed)
 
 
 # -- what one batch captured -------------------------------------------------------------------
@@ -330,21 +330,19 @@ def _record_prepared(step: Step, source: str, batch: int, record: CaptureRecord)
         step.run("record_prepared", source=source, **_of_prepared(prepared))
 
 
-def _record_set_witnesses(
-    step: Step, source: str, batch: int, witnesses: Sequence[SetWitness]
-) -> None:
+def _record_set_anchors(step: Step, source: str, batch: int, anchors: Sequence[SetAnchor]) -> None:
     rows = [
         (source, batch, ordinal, one.origin, one.gtid, one.committed_at, one.digest)
-        for ordinal, one in enumerate(witnesses)
+        for ordinal, one in enumerate(anchors)
     ]
-    step.insert("record_set_witnesses", rows)
+    step.insert("record_set_anchors", rows)
 
 
 def _of_capture(value: CaptureRecord) -> dict[str, Any]:
     """Everything of the record that the batch's own row holds."""
     return {
         **of_position(value.end),
-        **columns_of(value.witness, prefix="witness_"),
+        **columns_of(value.anchor, prefix="anchor_"),
         **columns_of(value, "changes", "transactions", "log_bytes", "passed_statements", "by_gtid"),
         "server_started_at": None if value.life is None else value.life.started_at,
         "server_resets": None if value.life is None else value.life.resets,

@@ -79,9 +79,9 @@ update lockstep.batches set
     end_base = %(base)s, end_number = %(number)s, end_offset = %(offset)s,
     end_gtid_set = %(gtid_set)s, end_server_uuid = %(server_uuid)s,
     end_committed_at = %(committed_at)s,
-    witness_offset = %(witness_offset)s, witness_length = %(witness_length)s,
-    witness_crc32 = %(witness_crc32)s, witness_gtid = %(witness_gtid)s,
-    witness_file_created = %(witness_file_created)s,
+    anchor_offset = %(anchor_offset)s, anchor_length = %(anchor_length)s,
+    anchor_crc32 = %(anchor_crc32)s, anchor_gtid = %(anchor_gtid)s,
+    anchor_file_created = %(anchor_file_created)s,
     changes = %(changes)s, transactions = %(transactions)s, log_bytes = %(log_bytes)s,
     passed_statements = %(passed_statements)s,
     by_gtid = %(by_gtid)s,
@@ -208,13 +208,13 @@ select * from lockstep.prepared
 where source = %(source)s and ended_by is null and not abandoned
 order by id
 
--- name: record_set_witnesses
-insert into lockstep.set_witnesses (source, batch, ordinal, origin, gtid, committed_at, digest)
+-- name: record_set_anchors
+insert into lockstep.set_anchors (source, batch, ordinal, origin, gtid, committed_at, digest)
 values %s
 
--- name: set_witnesses
+-- name: set_anchors
 select gtid, committed_at, digest from (
-    select distinct on (w.origin) w.* from lockstep.set_witnesses w
+    select distinct on (w.origin) w.* from lockstep.set_anchors w
     join lockstep.batches b on b.id = w.batch and b.state not in ('capturing', 'abandoned')
     where w.source = %(source)s and w.batch <= %(batch)s
     order by w.origin, w.batch desc

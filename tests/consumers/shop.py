@@ -27,7 +27,7 @@ from pipeline.table import Column, TableName, TableStructure
 from pipeline.table_state import StoppedTable
 from resources.lake.changelog import DeltaChangelog
 from resources.lake.segments import ParquetSegments
-from tests.ledger.made import WITNESS, begun, following, merged, place, position
+from tests.ledger.made import ANCHOR, begun, following, merged, place, position
 
 ORDERS = TableName("shop", "orders")
 NOTES = TableName("shop", "täble=1")
@@ -127,7 +127,7 @@ class Shop:
             base += len(images)
         return CaptureRecord(
             end=position(batch.start.at.offset + 100),
-            witness=WITNESS,
+            anchor=ANCHOR,
             changes=base - batch.base,
             transactions=1,
             log_bytes=100,

@@ -108,7 +108,7 @@ def test_the_past_begins_with_the_first_transaction(
 ) -> None:
     """Of a batch that read hours of the log, not with its end; the batch's transactions tell, for
     its start says no moment."""
-    for number in (1, 2):  # the newest batch's witness is compared with the log
+    for number in (1, 2):  # the newest batch's anchor is compared with the log
         mysql.execute(f"insert into a values ({number}, 1)", database=database)
         stand.run()
     begins = stand.coverages()["shop"].begins
@@ -116,7 +116,7 @@ def test_the_past_begins_with_the_first_transaction(
     batch = next(iter(books.live_batches("shop", limit=1)), None)
     assert batch is not None and batch.start.committed_at is None
     books.database.tell(
-        "update lockstep.batches set witness_file_created = 0 where id = %s", batch.id
+        "update lockstep.batches set anchor_file_created = 0 where id = %s", batch.id
     )
     for part in content_of(books, "shop", batch.id).source_parts:
         [file] = part.files

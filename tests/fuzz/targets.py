@@ -18,7 +18,7 @@ from uuid import UUID
 from pipeline.binlog.rows.parts import by_map
 from pipeline.binlog.search.file_heads import read_file_head
 from pipeline.binlog.search.moments import find_moment, find_moment_in_file
-from pipeline.binlog.search.places import find_boundary, find_end_of, read_witness
+from pipeline.binlog.search.places import find_boundary, find_end_of, read_anchor
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.control import to_datetime
 from pipeline.binlog.stream.framing import HEADER, EventType
@@ -112,7 +112,7 @@ class Dumps:
         data = lying_log(chance)
         match chance.randrange(8):
             case 0:
-                read_witness(Again([received(data)]), AT)
+                read_anchor(Again([received(data)]), AT)
             case 1:
                 read_file_head(Again([received(data)]), AT.file)
             case _:
@@ -131,7 +131,7 @@ class Dumps:
             case 0:
                 read_file_head(dumps, AT.file)
             case 1:
-                read_witness(dumps, at)
+                read_anchor(dumps, at)
             case 2:
                 find_end_of(dumps, Position(AT, GtidSet(), ""), head, _gtids(announced))
             case 3:
@@ -195,7 +195,7 @@ class Dumps:
             out += len(run.transactions)
             buffer.ack()
         assert buffer.at.offset >= 0
-        assert buffer.witness is None or buffer.witness.length > 0
+        assert buffer.anchor is None or buffer.anchor.length > 0
         return out
 
     def _take(self, buffer: TransactionBuffer, group: TransactionGroup) -> None:

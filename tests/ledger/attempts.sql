@@ -39,10 +39,10 @@ returns void language sql as $$
     from lockstep.batches where id = at
 $$;
 
-create function pg_temp.witness(
+create function pg_temp.anchor(
     a_source text, a_batch bigint, a_number integer, an_origin text, moment bigint, a_digest text
 ) returns void language sql as $$
-    insert into lockstep.set_witnesses
+    insert into lockstep.set_anchors
     values (a_source, a_batch, a_number, an_origin, an_origin || ':1', moment, a_digest)
 $$;
 
@@ -55,8 +55,8 @@ create function pg_temp.capture(a_batch bigint, further integer, some_changes bi
 returns void language sql as $$
     update lockstep.batches set state = 'captured', captured_at = now(), changes = some_changes,
         end_base = start_base, end_number = start_number, end_offset = start_offset + further,
-        end_gtid_set = '', end_server_uuid = '', witness_offset = 1, witness_length = 1,
-        witness_crc32 = 1, witness_gtid = '', witness_file_created = 1
+        end_gtid_set = '', end_server_uuid = '', anchor_offset = 1, anchor_length = 1,
+        anchor_crc32 = 1, anchor_gtid = '', anchor_file_created = 1
     where id = a_batch
 $$;
 

@@ -10,7 +10,7 @@ from pipeline.decisions import Continuity, Decision, Lease
 from pipeline.gtid import GtidSet
 from pipeline.intent import Intent
 from pipeline.ports.ledger import Ledger
-from pipeline.position import Coordinates, LogFile, Position, Witness
+from pipeline.position import Anchor, Coordinates, LogFile, Position
 from pipeline.schema.history import History, Knowledge, SchemaVersion, VersionOrigin
 from pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
 from pipeline.segment import RowCounts, Segment, SegmentFile
@@ -33,7 +33,7 @@ GAP = Decision(
 )
 OVERLAP = replace(GAP, continuity=Continuity.OVERLAP, gap_tables=())
 CONTIGUOUS = replace(GAP, continuity=Continuity.CONTIGUOUS, gap_tables=())
-WITNESS = Witness(offset=100, length=31, crc32=0xFFFFFFFF, gtid=f"{SERVER}:5", file_created=7)
+ANCHOR = Anchor(offset=100, length=31, crc32=0xFFFFFFFF, gtid=f"{SERVER}:5", file_created=7)
 
 
 def position(offset: int, number: int = 1) -> Position:
@@ -91,7 +91,7 @@ def record(
     changes = 10 * len(tables)
     return CaptureRecord(
         end=end or position(batch.start.at.offset + 100),
-        witness=WITNESS,
+        anchor=ANCHOR,
         changes=changes,
         transactions=3,
         log_bytes=100,

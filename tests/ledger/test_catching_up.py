@@ -34,7 +34,7 @@ def caught_up(ledger: Ledger, lease: Lease, start: Position, order: int) -> Batc
     batch = elsewhere(ledger, lease, followed, CONTIGUOUS, start, BatchKind.CATCHING_UP)
     made = record(batch, ORDERS, end=cursor.position)
     made = replace(
-        made, witness=cursor.witness, orders_done=(order,), tables=(), by_gtid=cursor.by_gtid
+        made, anchor=cursor.anchor, orders_done=(order,), tables=(), by_gtid=cursor.by_gtid
     )
     ledger.record_capture(lease, batch.id, made)
     return newest(ledger, lease)

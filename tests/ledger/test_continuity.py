@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.decisions import Continuity, Decision, Lease
 from pipeline.ports.ledger import Ledger
-from pipeline.position import SetWitness
+from pipeline.position import SetAnchor
 from pipeline.tables import TablePatterns
 from tests.ledger.made import (
     CONTIGUOUS,
@@ -95,25 +95,25 @@ def test_a_chain_goes_on_behind_a_gap(ledger: Ledger, lease: Lease) -> None:
     assert (third.predecessor, third.follows, third.base) == (second.id, second.id, 20)
 
 
-def test_the_newest_witness_of_each_source_is_given_back(ledger: Ledger, lease: Lease) -> None:
+def test_the_newest_anchor_of_each_source_is_given_back(ledger: Ledger, lease: Lease) -> None:
     """Up to a batch, of live batches, that of the last transaction first."""
     kept = [
-        (SetWitness("b:7", 9), SetWitness("a:tag:3", 8)),
-        (SetWitness("0-1-5", 0, "00000001"),),
-        (SetWitness("b:9", 12),),
+        (SetAnchor("b:7", 9), SetAnchor("a:tag:3", 8)),
+        (SetAnchor("0-1-5", 0, "00000001"),),
+        (SetAnchor("b:9", 12),),
     ]
     batch = begun(ledger, lease)
     for those in kept:
-        ledger.record_capture(lease, batch.id, replace(record(batch), set_witnesses=those))
+        ledger.record_capture(lease, batch.id, replace(record(batch), set_anchors=those))
         batch = following(ledger, lease)
     first, second, third = [one.id for one in ledger.batches(lease.source)][:0:-1]
     (last, tagged), (maria,), (newer,) = kept
-    assert ledger.set_witnesses(lease.source, third) == [newer, maria, tagged]
-    assert ledger.set_witnesses(lease.source, second) == [maria, last, tagged]
-    assert ledger.set_witnesses(lease.source, first - 1) == []
+    assert ledger.set_anchors(lease.source, third) == [newer, maria, tagged]
+    assert ledger.set_anchors(lease.source, second) == [maria, last, tagged]
+    assert ledger.set_anchors(lease.source, first - 1) == []
     ledger.abandon(lease, batch.id, "x")
     ledger.abandon(lease, third, "x")
-    assert ledger.set_witnesses(lease.source, third) == [maria, last, tagged]
+    assert ledger.set_anchors(lease.source, third) == [maria, last, tagged]
 
 
 def test_patterns_are_kept_where_they_change(ledger: Ledger, lease: Lease) -> None:

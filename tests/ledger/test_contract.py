@@ -16,12 +16,12 @@ from pipeline.position import ServerProcess
 from pipeline.table_state import OrderKind, SnapshotPart, StoppedTable, TableCondition
 from resources.postgres.session import Step
 from tests.ledger.made import (
+    ANCHOR,
     DECISION,
     MOMENT,
     ORDERS,
     SERVER,
     STOCK,
-    WITNESS,
     begun,
     first_captured,
     following,
@@ -114,7 +114,7 @@ def test_files_belong_to_their_rows_however_postgres_numbers_them(
 
 
 def test_a_capture_is_given_back_whole(ledger: Ledger, lease: Lease) -> None:
-    """Segments, files, versions, states, end and witness are what was recorded."""
+    """Segments, files, versions, states, end and anchor are what was recorded."""
     batch = begun(ledger, lease)
     recorded = replace(record(batch, STOCK, ORDERS, first=True), life=ServerProcess(MOMENT, 3))
     ledger.record_capture(lease, batch.id, recorded)
@@ -124,9 +124,9 @@ def test_a_capture_is_given_back_whole(ledger: Ledger, lease: Lease) -> None:
     assert ledger.table_states(lease.source) == {t: state(t) for t in (ORDERS, STOCK)}
     versions = [replace(version(t), batch=batch.id) for t in (ORDERS, STOCK)]
     assert ledger.schemas_at(lease.source) == versions
-    assert (captured.end, captured.witness) == (recorded.end, WITNESS)
+    assert (captured.end, captured.anchor) == (recorded.end, ANCHOR)
     assert (captured.changes, captured.transactions, captured.log_bytes) == (20, 3, 100)
-    assert ledger.cursors(lease.source).captured == Cursor(batch.id, recorded.end, WITNESS)
+    assert ledger.cursors(lease.source).captured == Cursor(batch.id, recorded.end, ANCHOR)
 
 
 def test_others_see_what_was_recorded(stand: Stand, source: str) -> None:
@@ -226,7 +226,7 @@ def test_acknowledging_moves_the_cursor(ledger: Ledger, lease: Lease) -> None:
     ledger.acknowledge(lease, batch.id, Requests(77, None))
     assert [one.requests for one in ledger.batches(lease.source)] == [Requests(77, None)]
     assert batch.end is not None
-    assert ledger.cursors(lease.source).acknowledged == Cursor(batch.id, batch.end, WITNESS)
+    assert ledger.cursors(lease.source).acknowledged == Cursor(batch.id, batch.end, ANCHOR)
     assert ledger.unfinished(lease.source) == []
     assert ledger.version_set(lease.source, batch.id).shown == [
         VersionSetEntry(ORDERS, "s/shop/orders", 7),

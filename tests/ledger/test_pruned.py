@@ -20,7 +20,7 @@ from pipeline.consumers import DeliveryBounds
 from pipeline.decisions import Continuity, Lease
 from pipeline.errors import LedgerRefused
 from pipeline.ports.ledger import Ledger, content_of
-from pipeline.position import SetWitness
+from pipeline.position import SetAnchor
 from pipeline.schema.history import History
 from pipeline.segment import SegmentFile, SourcePart, SourceTable
 from pipeline.table import TableName
@@ -119,7 +119,7 @@ class Past:
             captured,
             end=replace(captured.end, committed_at=moment),
             source_parts=(SourcePart(SourceTable.TRANSACTIONS, (file,)),),
-            set_witnesses=(SetWitness(gtid, 1),) if self.random.random() < 0.3 else (),
+            set_anchors=(SetAnchor(gtid, 1),) if self.random.random() < 0.3 else (),
             by_gtid=self.runs == BY_GTID,
             scope=TablePatterns(("shop.*",), ()),
         )
@@ -227,7 +227,7 @@ class Past:
             "lineage": ledger.lineage(source),
             "states": ledger.table_states(source),
             "scopes": ledger.capture_scopes(source),
-            "witnesses": ledger.set_witnesses(source, cursor.batch),
+            "anchors": ledger.set_anchors(source, cursor.batch),
             "versions": [ledger.schema_versions(source, table) for table in TABLES],
             "held": [
                 ledger.schema_at(source, table, batch=one.id, place=one.start.at)

@@ -165,7 +165,7 @@ update lockstep.batches set follows = %(a)s where id = %(d)s
 -- rule: batches_end_stays
 update lockstep.batches set end_offset = 999 where id = %(c)s
 -- rule: batches_end_stays
-update lockstep.batches set witness_crc32 = 0 where id = %(a)s
+update lockstep.batches set anchor_crc32 = 0 where id = %(a)s
 -- rule: batches_end_stays
 update lockstep.batches set by_gtid = not by_gtid where id = %(c)s
 -- rule: batches_move_forward
@@ -631,25 +631,25 @@ insert into lockstep.capture_scopes values (%(s)s, %(c)s, '{x.*}', '{}')
 insert into lockstep.capture_scopes values (%(s)s, %(d)s, '{x.*}', '{}');
 update lockstep.capture_scopes set include = '{y.*}' where batch = %(d)s
 
--- rule: set_witnesses_pk
-select pg_temp.witness(%(s)s, %(d)s, 0, 'x', 1, ''), pg_temp.witness(%(s)s, %(d)s, 0, 'y', 1, '')
--- rule: set_witnesses_batch
-select pg_temp.witness('nobody', %(d)s, 0, 'x', 1, '')
--- rule: set_witnesses_once
-select pg_temp.witness(%(s)s, %(d)s, 0, 'x', 1, ''), pg_temp.witness(%(s)s, %(d)s, 1, 'x', 1, '')
--- rule: set_witnesses_ordinal_counts
-select pg_temp.witness(%(s)s, %(d)s, -1, 'x', 1, '')
--- rule: set_witnesses_moment_counts
-select pg_temp.witness(%(s)s, %(d)s, 0, 'x', -1, '')
--- rule: set_witnesses_told
-select pg_temp.witness(%(s)s, %(d)s, 0, 'x', 0, '')
--- rule: set_witnesses_told
-select pg_temp.witness(%(s)s, %(d)s, 0, 'x', 1, 'y')
--- rule: set_witnesses_while_capturing
-select pg_temp.witness(%(s)s, %(c)s, 0, 'x', 1, '')
--- rule: set_witnesses_stay
-select pg_temp.witness(%(s)s, %(d)s, 0, 'x', 1, '');
-delete from lockstep.set_witnesses where batch = %(d)s
+-- rule: set_anchors_pk
+select pg_temp.anchor(%(s)s, %(d)s, 0, 'x', 1, ''), pg_temp.anchor(%(s)s, %(d)s, 0, 'y', 1, '')
+-- rule: set_anchors_batch
+select pg_temp.anchor('nobody', %(d)s, 0, 'x', 1, '')
+-- rule: set_anchors_once
+select pg_temp.anchor(%(s)s, %(d)s, 0, 'x', 1, ''), pg_temp.anchor(%(s)s, %(d)s, 1, 'x', 1, '')
+-- rule: set_anchors_ordinal_counts
+select pg_temp.anchor(%(s)s, %(d)s, -1, 'x', 1, '')
+-- rule: set_anchors_moment_counts
+select pg_temp.anchor(%(s)s, %(d)s, 0, 'x', -1, '')
+-- rule: set_anchors_told
+select pg_temp.anchor(%(s)s, %(d)s, 0, 'x', 0, '')
+-- rule: set_anchors_told
+select pg_temp.anchor(%(s)s, %(d)s, 0, 'x', 1, 'y')
+-- rule: set_anchors_while_capturing
+select pg_temp.anchor(%(s)s, %(c)s, 0, 'x', 1, '')
+-- rule: set_anchors_stay
+select pg_temp.anchor(%(s)s, %(d)s, 0, 'x', 1, '');
+delete from lockstep.set_anchors where batch = %(d)s
 
 -- rule: writes_one_open
 select pg_temp.intend(%(s)s, 1, 'stock', 'new', %(c)s, %(c)s)

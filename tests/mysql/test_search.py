@@ -155,7 +155,7 @@ def require_places(stand: MySqlStand, file: LogFile, share: float = 0.4) -> None
         boundary = find_boundary(source, Coordinates(file, offset))
         found = boundary.at.offset, boundary.rewound, str(boundary.gtid_set)
         assert found == (begin, inside, str(gtids)), offset
-        before = boundary.witness
+        before = boundary.anchor
         if before is not None:
             assert before.offset + before.length == begin
             assert before.offset in {event.begin for event in events}

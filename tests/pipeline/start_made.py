@@ -8,16 +8,16 @@ from pipeline.batch import Cursor
 from pipeline.decisions import Override
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import BinlogSize, ServerFacts
-from pipeline.position import Coordinates, LogFile, Position, Witness
-from pipeline.start.question import ReachedPlace, Refusal, Start, WitnessReading
+from pipeline.position import Anchor, Coordinates, LogFile, Position
+from pipeline.start.question import AnchorReading, ReachedPlace, Refusal, Start
 
 A = "00000000-0000-4000-8000-00000000000a"
 B = "00000000-0000-4000-8000-00000000000b"
 C = "00000000-0000-4000-8000-00000000000c"
 MARIA, MARIA_STANDBY = "server-id:1", "server-id:2"
 
-SAME, DIFFERENT, NOT_READ = WitnessReading.SAME, WitnessReading.DIFFERENT, WitnessReading.NOT_READ
-WITNESS = Witness(100, 31, 0xABCDEF, f"{A}:100", 1_700_000_000)
+SAME, DIFFERENT, NOT_READ = AnchorReading.SAME, AnchorReading.DIFFERENT, AnchorReading.NOT_READ
+ANCHOR = Anchor(100, 31, 0xABCDEF, f"{A}:100", 1_700_000_000)
 READ_AT = datetime(2026, 11, 1, 6, 0, tzinfo=UTC)
 COMMITTED = READ_AT - timedelta(minutes=5)
 BATCH = 7
@@ -69,7 +69,7 @@ def cursor(
 ) -> Cursor:
     """The end of batch 7, in the middle of file 3; resumable by its set if it has one."""
     position = Position(place or at(3), gtids(read), uuid, committed_at)
-    return Cursor(BATCH, position, WITNESS, bool(read) if by_gtid is None else by_gtid)
+    return Cursor(BATCH, position, ANCHOR, bool(read) if by_gtid is None else by_gtid)
 
 
 def chosen(place: str = "binlog.000004:4", number: int = 3) -> Override:

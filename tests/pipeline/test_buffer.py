@@ -42,7 +42,7 @@ def put_all(log: Log) -> list[Out]:
 def test_any_cutting_of_the_bytes_gives_the_same(
     shape: list[tuple[int, str]], places: list[int]
 ) -> None:
-    """Whole or byte by byte: the same transactions, the same position, the same witness."""
+    """Whole or byte by byte: the same transactions, the same position, the same anchor."""
     log = Log()
     for number, (count, end) in enumerate(shape, start=1):
         log.transaction(number, end=end, rows=count)
@@ -50,7 +50,7 @@ def test_any_cutting_of_the_bytes_gives_the_same(
     expected = list(feed(whole, [log.wire()]))
     found = list(feed(pieces, cut(log.wire(), places)))
     assert found == expected
-    assert (pieces.at, pieces.witness) == (whole.at, whole.witness)
+    assert (pieces.at, pieces.anchor) == (whole.at, whole.anchor)
 
 
 @pytest.mark.parametrize("text", ["UPDATE t SET a = 1", "INSERT INTO t VALUES (1)"])

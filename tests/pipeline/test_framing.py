@@ -186,7 +186,7 @@ def test_another_format_is_refused() -> None:
 
 
 def test_a_log_without_checksums_is_read() -> None:
-    """The last byte of the format description says so; the witness is computed by us."""
+    """The last byte of the format description says so; the anchor is computed by us."""
     plain = Log()
     plain.packets = []
     plain.offset = 4
@@ -210,5 +210,5 @@ def test_a_log_without_checksums_is_read() -> None:
     buffer = a_buffer()
     (out,) = feed(buffer, [wire(events)])
     assert (out.values, out.end) == ([1], at)
-    assert buffer.witness is not None
-    assert buffer.witness.length == len(events[-1])
+    assert buffer.anchor is not None
+    assert buffer.anchor.length == len(events[-1])

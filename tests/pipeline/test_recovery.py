@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pipeline.claim import BatchSpan, Claim
 from pipeline.lake_commit import LakeCommit, stamp
-from pipeline.position import Coordinates, LogFile, Witness
+from pipeline.position import Anchor, Coordinates, LogFile
 from pipeline.recovery.decide import NEAR, Case, LedgerContent, case_of, decide
 from pipeline.recovery.facts import (
     BatchRecord,
@@ -29,7 +29,7 @@ from pipeline.table import TableName
 TABLES = tuple(TableName("shop", name) for name in "abc")
 OWN, OTHER = "own", "other"
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
-WITNESS = Witness(offset=1, length=1, crc32=1, gtid="", file_created=1)
+ANCHOR = Anchor(offset=1, length=1, crc32=1, gtid="", file_created=1)
 
 
 def place(batch: int) -> Coordinates:
@@ -66,7 +66,7 @@ class Mirror:
 def told_of(batch: int, ledger: str, at: Coordinates, **more: Any) -> BatchRecord:
     """What commits tell of a batch of a server that is read by its places."""
     return BatchRecord(
-        batch, ledger, at, RecordedCursor("server", None, False, WITNESS, batch), **more
+        batch, ledger, at, RecordedCursor("server", None, False, ANCHOR, batch), **more
     )
 
 
@@ -238,7 +238,7 @@ def commit(version: int, **said: object) -> LakeCommit:
             "server": "server",
             "gtids": None,
             "by_gtid": False,
-            "witness": [1, 1, 1, "", 1],
+            "anchor": [1, 1, 1, "", 1],
             "sequence": version,
         },
         **said,
@@ -255,7 +255,7 @@ GARBAGE = [
     {"position": "nowhere"},
     {"name": 5},
     {"cursor": {"server": 1}},
-    {"cursor": {"gtids": "?", "server": "", "by_gtid": 0, "witness": [], "sequence": "x"}},
+    {"cursor": {"gtids": "?", "server": "", "by_gtid": 0, "anchor": [], "sequence": "x"}},
 ]
 
 

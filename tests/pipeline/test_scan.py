@@ -1,8 +1,8 @@
-"""The witness before a cursor, read again."""
+"""The anchor before a cursor, read again."""
 
 from __future__ import annotations
 
-from pipeline.binlog.search.places import find_boundary, read_witness
+from pipeline.binlog.search.places import find_boundary, read_anchor
 from pipeline.position import Coordinates, LogFile
 from tests.pipeline.logs_made import MadeServer
 from tests.pipeline.made import Log
@@ -10,18 +10,18 @@ from tests.pipeline.made import Log
 FILE = LogFile("binlog", 1)
 
 
-def test_a_witness_reads_back_as_it_was_found() -> None:
+def test_a_anchor_reads_back_as_it_was_found() -> None:
     """What the scan recorded is what a dump from its offset shows."""
     log = Log()
     log.transaction(1)
     second = log.transaction(2)
     server = MadeServer([log])
-    witness = find_boundary(server, Coordinates(FILE, second)).witness
-    assert witness is not None
-    again = read_witness(server, Coordinates(FILE, witness.offset))
+    anchor = find_boundary(server, Coordinates(FILE, second)).anchor
+    assert anchor is not None
+    again = read_anchor(server, Coordinates(FILE, anchor.offset))
     assert again is not None
     assert (again.length, again.crc32, again.file_created) == (
-        witness.length,
-        witness.crc32,
-        witness.file_created,
+        anchor.length,
+        anchor.crc32,
+        anchor.file_created,
     )

@@ -13,7 +13,7 @@ from pipeline.binlog.search.places import Boundary, find_boundary, find_end_of
 from pipeline.binlog.stream.framing import EventType
 from pipeline.errors import EndNotReached, NotAnEventBoundary, StreamEndedEarly
 from pipeline.gtid import GtidSet
-from pipeline.position import Coordinates, LogFile, Position, Witness
+from pipeline.position import Anchor, Coordinates, LogFile, Position
 from tests.pipeline.dialects_made import compressed, log_of, tagged_gtid
 from tests.pipeline.logs_made import MadeServer, commit, file_of
 from tests.pipeline.made import (
@@ -139,29 +139,29 @@ def naive(log: Log, offset: int, before: str, gtids: list[str]) -> Boundary | No
     if offset == 4:
         return Boundary(at(4), GtidSet.parse(before), None, rewound=False)
     here, count = 4, 0
-    witness: Witness | None = None
-    opened: tuple[int, Witness | None] | None = None
-    found: tuple[int, Witness | None, bool] | None = None
+    anchor: Anchor | None = None
+    opened: tuple[int, Anchor | None] | None = None
+    found: tuple[int, Anchor | None, bool] | None = None
     for packet in [*log.packets, b"\0\0\0\0\x04"]:
         code = packet[4]
         if opened is not None and code in (*GTID_EVENTS, *PLACES):
             opened, count = None, count + 1
         if here == offset:
             inside = opened is not None
-            place, shown = opened if opened is not None else (here, witness)
+            place, shown = opened if opened is not None else (here, anchor)
             found = place, shown, inside
             break
         if code in GTID_EVENTS:
-            opened = here, witness
+            opened = here, anchor
         crc32 = struct.unpack("<I", packet[-4:])[0] if len(packet) > 5 else 0
-        witness = Witness(here, len(packet), crc32, "", CREATED)
+        anchor = Anchor(here, len(packet), crc32, "", CREATED)
         here += len(packet)
     if found is None:
         return None
     place, shown, inside = found
     executed = GtidSet.parse(before).union(GtidSet.parse(",".join(g for g in gtids[:count] if g)))
     if shown is not None and count and _ends_transaction(log, shown.offset, place):
-        shown = Witness(shown.offset, shown.length, shown.crc32, gtids[count - 1], CREATED)
+        shown = Anchor(shown.offset, shown.length, shown.crc32, gtids[count - 1], CREATED)
     return Boundary(at(place), executed, shown, rewound=inside)
 
 

@@ -15,19 +15,19 @@ from pipeline.errors import (
 )
 from pipeline.places import Earliest
 from pipeline.policies import OnPositionLost, StartPolicies
-from pipeline.position import Coordinates, Witness
+from pipeline.position import Anchor, Coordinates
 from pipeline.start.question import (
     Question,
     StartRule,
 )
-from pipeline.start.rules import compare_witness, decide_start
+from pipeline.start.rules import compare_anchor, decide_start
 from tests.pipeline.start_made import (
+    ANCHOR,
     BATCH,
     DIFFERENT,
     MARIA,
     NOT_READ,
     SAME,
-    WITNESS,
     A,
     B,
     C,
@@ -45,7 +45,7 @@ READ = f"{A}:1-100"
 @pytest.mark.parametrize("mode", ["ON", "OFF", "ON_PERMISSIVE", "OFF_PERMISSIVE"])
 @pytest.mark.parametrize("place", [at(2, 4), at(3, 500), at(3, 1000), at(4, 1000)], ids=str)
 def test_resume_same_server_at_file_and_offset(mode: str, place: Coordinates) -> None:
-    """Where the file is there and the witness is the same, GTIDs are not asked: a server
+    """Where the file is there and the anchor is the same, GTIDs are not asked: a server
     skips anonymous transactions in a resume by GTID."""
     asked = Question(facts(executed=READ, mode=mode), cursor(place, READ), SAME)
     start = started(decide_start(asked))
@@ -102,8 +102,8 @@ REWRITTEN = {
 def test_history_rewritten_when(case: str) -> None:
     """The log of the server that was read is not the log that was read; the refusal says
     by what that shows, and `start-at` gets past it."""
-    of, found, witness, words = REWRITTEN[case]
-    refusal = refused(decide_start(Question(found, of, witness)))
+    of, found, anchor, words = REWRITTEN[case]
+    refusal = refused(decide_start(Question(found, of, anchor)))
     assert (refusal.rule, type(refusal.error)) == (StartRule.HISTORY_REWRITTEN, HistoryRewritten)
     assert words in refusal.reason
     assert "lockstep start-at" in refusal.error.hint
@@ -207,17 +207,17 @@ def test_no_rule_applies_where_a_listed_file_was_not_read() -> None:
     assert "binlog.000003:500" in refusal.reason
 
 
-# -- the witness -------------------------------------------------------------------------
+# -- the anchor -------------------------------------------------------------------------
 
 
-def test_only_the_same_event_is_the_same_witness() -> None:
+def test_only_the_same_event_is_the_same_anchor() -> None:
     """Offset, length, checksum and the file's creation all count; the GTID stands elsewhere."""
-    assert compare_witness(WITNESS, replace(WITNESS, gtid="")) is SAME
-    others: list[Witness | None] = [
+    assert compare_anchor(ANCHOR, replace(ANCHOR, gtid="")) is SAME
+    others: list[Anchor | None] = [
         None,
-        replace(WITNESS, offset=101),
-        replace(WITNESS, length=32),
-        replace(WITNESS, crc32=0xABCDEE),
-        replace(WITNESS, file_created=1_700_000_001),
+        replace(ANCHOR, offset=101),
+        replace(ANCHOR, length=32),
+        replace(ANCHOR, crc32=0xABCDEE),
+        replace(ANCHOR, file_created=1_700_000_001),
     ]
-    assert {compare_witness(WITNESS, other) for other in others} == {DIFFERENT}
+    assert {compare_anchor(ANCHOR, other) for other in others} == {DIFFERENT}

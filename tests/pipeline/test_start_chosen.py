@@ -9,7 +9,7 @@ from pipeline.decisions import Continuity
 from pipeline.errors import MomentOutOfRange, StartBehindCursor, StartUnreachable
 from pipeline.ports.source import ServerFacts
 from pipeline.position import Coordinates
-from pipeline.start.question import Question, ReachedPlace, Start, StartRule, WitnessReading
+from pipeline.start.question import AnchorReading, Question, ReachedPlace, Start, StartRule
 from pipeline.start.rules import decide_start
 from tests.pipeline.start_made import (
     BATCH,
@@ -38,9 +38,9 @@ def ask(
     found: ServerFacts,
     of: Cursor | None,
     where: ReachedPlace | None,
-    witness: WitnessReading = SAME,
+    anchor: AnchorReading = SAME,
 ) -> Question:
-    return Question(found, of, witness, override=chosen(), reached=where)
+    return Question(found, of, anchor, override=chosen(), reached=where)
 
 
 def test_chosen_start_of_a_source_without_a_cursor() -> None:
@@ -164,8 +164,8 @@ FORWARD = {
 @pytest.mark.parametrize("case", FORWARD)
 def test_chosen_start_behind_the_cursor_tells_what_lies_between(case: str) -> None:
     """Nothing, where that can be shown; else a gap. It follows the batch that was last."""
-    found, of, where, witness, between = FORWARD[case]
-    start = started(decide_start(ask(found, of, where, witness)))
+    found, of, where, anchor, between = FORWARD[case]
+    start = started(decide_start(ask(found, of, where, anchor)))
     assert (start.rule, start.where, start.override) == (StartRule.CHOSEN_START, where.where, 3)
     assert (start.predecessor, start.follows, start.continuity) == (None, BATCH, between)
 
@@ -206,8 +206,8 @@ BEHIND = {
 @pytest.mark.parametrize("case", BEHIND)
 def test_chosen_start_behind_is_refused_when(case: str) -> None:
     """The place lies before the cursor: repeating is what `replay` will do."""
-    found, of, where, witness = BEHIND[case]
-    refusal = refused(decide_start(ask(found, of, where, witness)))
+    found, of, where, anchor = BEHIND[case]
+    refusal = refused(decide_start(ask(found, of, where, anchor)))
     assert (refusal.rule, type(refusal.error)) == (StartRule.CHOSEN_START_BEHIND, StartBehindCursor)
     assert "which ada chose, lies before binlog.00000" in refusal.reason
     assert "`lockstep start-at" in refusal.error.hint

@@ -17,14 +17,14 @@ from pipeline.errors import (
 )
 from pipeline.policies import OnSourceChanged, StartPolicies
 from pipeline.ports.source import ServerFacts
-from pipeline.position import SetWitness
+from pipeline.position import SetAnchor
 from pipeline.start.question import (
+    AnchorReading,
     Question,
     SetReading,
     Since,
     Start,
     StartRule,
-    WitnessReading,
 )
 from pipeline.start.rules import compare_set, decide_start
 from tests.pipeline.start_made import (
@@ -120,7 +120,7 @@ def test_set_unproven_is_for_a_person(case: str) -> None:
     assert started(decide_start(reused)).continuity is Continuity.GAP
 
 
-KEPT = (SetWitness(f"{A}:9", 50), SetWitness(f"{B}:7", 40))
+KEPT = (SetAnchor(f"{A}:9", 50), SetAnchor(f"{B}:7", 40))
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ KEPT = (SetWitness(f"{A}:9", 50), SetWitness(f"{B}:7", 40))
     ],
 )
 def test_transactions_of_a_set_are_compared(
-    found: tuple[SetWitness, ...], known: SetReading, reused: str
+    found: tuple[SetAnchor, ...], known: SetReading, reused: str
 ) -> None:
     """The last one must be there; no other may differ."""
     shown = {one.gtid: one for one in found}
@@ -224,9 +224,9 @@ def test_source_changed_where_no_commit_was_read() -> None:
     assert "on_source_changed" not in refusal.error.hint
 
 
-@pytest.mark.parametrize("witness", WitnessReading)
-def test_the_witness_says_nothing_of_another_server(witness: WitnessReading) -> None:
+@pytest.mark.parametrize("anchor", AnchorReading)
+def test_the_anchor_says_nothing_of_another_server(anchor: AnchorReading) -> None:
     """The rules for another server do not look at it."""
-    asked = Question(facts(B, executed=READ), cursor(read=READ), witness)
-    assert decide_start(asked) == decide_start(replace(asked, witness=NOT_READ))
+    asked = Question(facts(B, executed=READ), cursor(read=READ), anchor)
+    assert decide_start(asked) == decide_start(replace(asked, anchor=NOT_READ))
     assert isinstance(decide_start(asked), Start)

@@ -27,12 +27,12 @@ from pipeline.places import (
 from pipeline.policies import OnPositionLost, OnSourceChanged, StartPolicies
 from pipeline.position import Coordinates
 from pipeline.start.question import (
+    AnchorReading,
     Question,
     Refusal,
     SetReading,
     Start,
     StartRule,
-    WitnessReading,
 )
 from pipeline.start.rules import TABLE, decide_start, decision_record
 from pipeline.tables import TablePatterns
@@ -115,7 +115,7 @@ questions = st.builds(
         by_gtid=st.booleans(),
         committed_at=st.none() | moments,
     ),
-    witness=st.sampled_from(WitnessReading),
+    anchor=st.sampled_from(AnchorReading),
     set_reading=st.sampled_from(SetReading),
     configured=configurations,
     policies=st.builds(
@@ -158,7 +158,7 @@ def test_the_table_is_total(question: Question) -> None:
     Question(
         facts(files=()),
         cursor(at(1, 4)),
-        WitnessReading.NOT_READ,
+        AnchorReading.NOT_READ,
         policies=StartPolicies(OnPositionLost.RESNAPSHOT),
     )
 )
@@ -192,7 +192,7 @@ def test_no_rule_applies_only_by_a_race_or_a_run_as_start(question: Question) ->
         assert isinstance(question.configured, OfRun)
     else:
         listed = [log.file for log in question.facts.binlogs]
-        assert (question.same_server, question.witness) == (True, NOT_READ)
+        assert (question.same_server, question.anchor) == (True, NOT_READ)
         assert question.cursor.position.at.file in listed
 
 
@@ -218,7 +218,7 @@ def test_a_choice_never_leads_back_unnoticed(question: Question) -> None:
         and answer.rule is StartRule.CHOSEN_START
         and of is not None
         and question.same_server
-        and question.witness is SAME
+        and question.anchor is SAME
         and isinstance(answer.where, Coordinates)
         and answer.where.file.base == of.position.at.file.base
     ):
@@ -234,11 +234,11 @@ def test_a_resume_is_recorded_with_its_facts() -> None:
     kept = decision_record(decide_start(question), question, PATTERNS, at=at(3))
     assert (kept.kind, kept.rule, kept.author) == ("start", "resume-same-server", "lockstep")
     assert (kept.follows, kept.continuity, kept.gap_tables) == (None, None, ())
-    shown = {name: kept.facts[name] for name in ("after", "cursor", "witness", "at", "head")}
+    shown = {name: kept.facts[name] for name in ("after", "cursor", "anchor", "at", "head")}
     assert shown == {
         "after": BATCH,
         "cursor": "binlog.000003:500",
-        "witness": "the same",
+        "anchor": "the same",
         "at": "binlog.000003:500",
         "head": "binlog.000004:1000",
     }

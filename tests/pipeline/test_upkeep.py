@@ -53,7 +53,7 @@ SAID = {
         "server": "server",
         "gtids": None,
         "by_gtid": False,
-        "witness": [1, 1, 1, "", 1],
+        "anchor": [1, 1, 1, "", 1],
         "sequence": 9,
     },
 }

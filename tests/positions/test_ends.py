@@ -180,7 +180,7 @@ def test_until_a_moment_in_one_file(shop: Shop) -> None:
 
 def test_until_the_very_beginning_of_a_file(shop: Shop) -> None:
     """What stands before it is read, and the next run goes on: the cursor is behind a
-    transaction, whose last event is its witness."""
+    transaction, whose last event is its anchor."""
     shop.put(1)
     shop.stand.execute("flush binary logs", "flush binary logs")
     file, _ = head(shop.stand)

@@ -136,13 +136,13 @@ def test_a_set_whose_end_is_purged_is_for_a_person_to_vouch_for(pair: Pair, hone
         require_same(follower, pair.b)
 
 
-def test_a_ledger_without_witnesses_goes_on_by_the_numbers_and_says_so(pair: Pair) -> None:
+def test_a_ledger_without_anchors_goes_on_by_the_numbers_and_says_so(pair: Pair) -> None:
     """Nothing was kept to know transactions by: as before, with what is left to do."""
     follower = _read(pair.a, 1, 2)
     replicate(pair.a, pair.b)
     catch_up(pair.a, pair.b)
     promote(pair.b)
-    follower.ledger.database.tell("delete from lockstep.set_witnesses")
+    follower.ledger.database.tell("delete from lockstep.set_anchors")
     turn_to(follower, pair.b)
     follower.run()
     require_rule(follower, StartRule.RESUME_OTHER_SERVER)

@@ -1,4 +1,4 @@
-"""The same server with another history: what the witness, the files and the set betray."""
+"""The same server with another history: what the anchor, the files and the set betray."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RESET = "reset binary logs and gtids"
 
 def test_a_reset_that_grew_to_the_same_place_is_noticed(pair: Pair) -> None:
     """After RESET BINARY LOGS AND GTIDS the server reaches the same file, offset and GTIDs
-    with other rows: nothing but the witness tells."""
+    with other rows: nothing but the anchor tells."""
     open_shop(pair.a)
     put(pair.a, 1, 2)
     follower = follow(pair.a)

@@ -19,7 +19,7 @@ from pipeline.binlog.transactions.identity import GtidCollector, gtid_set, gtid_
 from pipeline.errors import EndNotReached, NotAnEventBoundary
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import BinlogSize
-from pipeline.position import Coordinates, Position, Witness
+from pipeline.position import Anchor, Coordinates, Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,12 @@ class Boundary:
     """A place between two transactions, with the GTIDs executed before it.
 
     `rewound`: the place that was asked for is inside a transaction, and `at` is the beginning of
-    that transaction. `witness`: the event before `at`; None at a file's beginning.
+    that transaction. `anchor`: the event before `at`; None at a file's beginning.
     """
 
     at: Coordinates
     gtid_set: GtidSet
-    witness: Witness | None
+    anchor: Anchor | None
     rewound: bool
 
 
@@ -49,14 +49,14 @@ def find_boundary(dumps: Dumps, at: Coordinates, *, tell: ReportProgress | None 
     offset = FIRST_OFFSET if last is None else int(last.transactions[0, columns.LAST_OFFSET])
     start = Coordinates(at.file, offset)
     place, event = _around(dumps, at, start)
-    witness = None
+    anchor = None
     if event is not None:
         ends_transaction = last is not None and event.at == start
         gtid = gtid_text(last.transactions[0], last.sources) if last and ends_transaction else ""
         created = int(head.created.timestamp())
-        witness = Witness(event.at.offset, event.size, event.crc32, gtid, created)
+        anchor = Anchor(event.at.offset, event.size, event.crc32, gtid, created)
     gtids = union(head.gtid_set, executed)
-    return Boundary(place, gtids, witness, rewound=place != at)
+    return Boundary(place, gtids, anchor, rewound=place != at)
 
 
 def _executed_before(
@@ -105,14 +105,14 @@ def _around(
     return transaction_begin or (at, last)
 
 
-def read_witness(dumps: Dumps, at: Coordinates) -> Witness | None:
-    """Return the event that begins at a place, as a witness; None if no event begins there."""
+def read_anchor(dumps: Dumps, at: Coordinates) -> Anchor | None:
+    """Return the event that begins at a place, as an anchor; None if no event begins there."""
     created = int(read_file_head(dumps, at.file).created.timestamp())
     with closing(dumps.dump(at)) as dump:
         event = next((event for event in walk(dump, at) if event.at >= at), None)
     if event is None or event.at != at:
         return None
-    return Witness(at.offset, event.size, event.crc32, "", created)
+    return Anchor(at.offset, event.size, event.crc32, "", created)
 
 
 def find_end_of(

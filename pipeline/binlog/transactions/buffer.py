@@ -49,7 +49,7 @@ from pipeline.errors import NotAnEventBoundary
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import Received
 from pipeline.ports.spool import Spool
-from pipeline.position import Coordinates, Witness
+from pipeline.position import Anchor, Coordinates
 from pipeline.table import TableName
 
 RING_BYTES: Final = 64 << 20
@@ -145,11 +145,11 @@ class TransactionBuffer:
         return self._place()[0]
 
     @property
-    def witness(self) -> Witness | None:
+    def anchor(self) -> Anchor | None:
         """The event that ends at `at`; None if no event was read."""
         return self._place()[1]
 
-    def _place(self) -> tuple[Coordinates, Witness | None]:
+    def _place(self) -> tuple[Coordinates, Anchor | None]:
         between = self.phase is Phase.BETWEEN
         return self._reached.place(self._log, waiting=self._transactions.count > 0, between=between)
 
@@ -316,7 +316,7 @@ class ReachedGroups:
 
     def __init__(self, start: Coordinates) -> None:
         self._end = start
-        self._witness: Witness | None = None
+        self._anchor: Anchor | None = None
 
     def note(self, group: TransactionGroup, log: LogPlace) -> None:
         last = group.transactions[-1]
@@ -325,19 +325,19 @@ class ReachedGroups:
         )
         self._end = group.end(-1)
         gtid = gtid_text(last, group.sources)
-        self._witness = Witness(offset, size, crc, gtid, log.created)
+        self._anchor = Anchor(offset, size, crc, gtid, log.created)
 
     def place(
         self, log: LogPlace, *, waiting: bool, between: bool
-    ) -> tuple[Coordinates, Witness | None]:
+    ) -> tuple[Coordinates, Anchor | None]:
         """Return the end of the last transaction handed out, or of the events between transactions
         that follow it unless transactions are `waiting`, and the event that ends there.
         `between`: the buffer stands between transactions."""
         event = log.last
         if event is None or waiting or event.after < self._end:
-            return self._end, self._witness
+            return self._end, self._anchor
         # After a ROTATE the position is the next file's beginning, not the ROTATE's own end.
-        return (log.at if between else event.after), log.witness(event)
+        return (log.at if between else event.after), log.anchor(event)
 
 
 class LeaveOut:

@@ -8,7 +8,7 @@ from pipeline.binlog.stream.control import read_rotate
 from pipeline.binlog.stream.description import Description, read_description
 from pipeline.binlog.stream.framing import Event, EventType
 from pipeline.binlog.stream.registers import Registers
-from pipeline.position import Coordinates, LogFile, Witness
+from pipeline.position import Anchor, Coordinates, LogFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class LogPlace:
     def at(self) -> Coordinates:
         return Coordinates(self.files[self._registers.file], self._registers.offset)
 
-    def witness(self, event: Event) -> Witness:
-        return Witness(event.offset, event.size, event.crc32, "", self.created)
+    def anchor(self, event: Event) -> Anchor:
+        return Anchor(event.offset, event.size, event.crc32, "", self.created)
 
     def changes_writer(self, event: Event) -> bool:
         """Return whether another version of a server wrote the log from this event on. Everything

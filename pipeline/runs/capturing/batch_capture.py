@@ -10,7 +10,7 @@ from time import perf_counter
 from pipeline.batch import Batch, CaptureRecord
 from pipeline.changes.merging import ChangelogOrigin
 from pipeline.errors import StructureMoved, StructureUnknown, TableError
-from pipeline.position import Position, Witness
+from pipeline.position import Anchor, Position
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.log_reader import LogReading
 from pipeline.runs.capturing.renames import DecideCopies
@@ -70,14 +70,14 @@ class BatchCapture:
             self.segmenter.following.rewrite(table, origin)
 
     def record(
-        self, *, end: Position, witness: Witness, by_gtid: bool, orders_done: tuple[int, ...]
+        self, *, end: Position, anchor: Anchor, by_gtid: bool, orders_done: tuple[int, ...]
     ) -> CaptureRecord:
         """Close the batch's files, which makes them durable, and return its record."""
         tables, reading = self._basis.tables, self.reading
         segments = tables.files.finish()
         return CaptureRecord(
             end=end,
-            witness=witness,
+            anchor=anchor,
             changes=self.segmenter.changes,
             transactions=reading.transactions,
             log_bytes=reading.log_bytes,

@@ -27,7 +27,7 @@ from pipeline.ports.ledger import Ledger
 from pipeline.ports.source import Baseline, ServerFacts, SourceServer
 from pipeline.position import Coordinates
 from pipeline.retries import STRUCTURES
-from pipeline.runs.begin import RunStart, read_witness_of
+from pipeline.runs.begin import RunStart, read_anchor_of
 from pipeline.runs.capturing.logged_statements import (
     all_statements,
     dialect_of,
@@ -58,7 +58,7 @@ from pipeline.schema.tracker import (
     SchemaTracker,
     StructuresInMemory,
 )
-from pipeline.start.question import WitnessReading
+from pipeline.start.question import AnchorReading
 from pipeline.table import TableName
 
 
@@ -130,10 +130,10 @@ def _covering(work: Workplace, run_start: RunStart) -> Batch | None:
     # A log that was reset has the same places again, but another checksum before them.
     start = run_start.start
     batch = work.ledger.captured_batch(work.source.name, server_uuid=start.server_uuid, at=start.at)
-    if batch is None or batch.end is None or batch.witness is None:
+    if batch is None or batch.end is None or batch.anchor is None:
         return None
-    cursor = Cursor(batch.id, batch.end, batch.witness)
-    same = read_witness_of(work, cursor, run_start.facts) is WitnessReading.SAME
+    cursor = Cursor(batch.id, batch.end, batch.anchor)
+    same = read_anchor_of(work, cursor, run_start.facts) is AnchorReading.SAME
     return batch if same else None
 
 

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Final, Protocol
 
 from pipeline.binlog.search.log_scan import log_between
-from pipeline.binlog.search.set_witness import LastTransactions
+from pipeline.binlog.search.set_anchor import LastTransactions
 from pipeline.binlog.stream import ring as columns
 from pipeline.binlog.stream.commit_times import NewestCommit
 from pipeline.binlog.stream.ring import ANONYMOUS, TransactionGroup
@@ -37,7 +37,7 @@ from pipeline.errors import (
     named,
 )
 from pipeline.gtid import GtidSet
-from pipeline.position import Coordinates, Position, Witness
+from pipeline.position import Anchor, Coordinates, Position
 from pipeline.runs.begin import RunStart
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.initial_schemas import Stopped, with_way_on
@@ -161,7 +161,7 @@ class LogReading:
             spool=work.spool,
             source=work.source.name,
             prepared=basis.prepared,
-            created=run_start.witness.file_created if run_start.witness else 0,
+            created=run_start.anchor.file_created if run_start.anchor else 0,
             limits=self._limits(),
             leave_out=run_start.leave_out,
             keeps=keeps,
@@ -190,11 +190,11 @@ class LogReading:
         return self._run_start.by_gtid and not self._anonymous
 
     @property
-    def witness(self) -> Witness:
-        witness = self.buffer.witness or self._run_start.witness
-        if witness is None:
+    def anchor(self) -> Anchor:
+        anchor = self.buffer.anchor or self._run_start.anchor
+        if anchor is None:
             raise DamagedEvent(f"no event stands before {self.end}", hint="report this log to us")
-        return witness
+        return anchor
 
     @property
     def spent(self) -> str | None:

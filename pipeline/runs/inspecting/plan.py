@@ -208,10 +208,10 @@ def _cursor_after(work: Workplace, abandoned: Sequence[Abandonment]) -> Cursor |
     if not batches or (acknowledged is not None and acknowledged.batch == batches[0].id):
         return acknowledged
     batch = batches[0]
-    if batch.end is None or batch.witness is None:
+    if batch.end is None or batch.anchor is None:
         return None
     resumable = batch.by_gtid and newest.by_gtid
-    return Cursor(batch.id, batch.end, batch.witness, resumable, newest.lapsed)
+    return Cursor(batch.id, batch.end, batch.anchor, resumable, newest.lapsed)
 
 
 def _start(work: Workplace, proposal: StartProposal) -> PlannedStart:

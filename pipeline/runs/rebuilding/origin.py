@@ -87,7 +87,7 @@ def end_of_batch(batch: Batch) -> Cut:
     """Return the cut at the end of an acknowledged batch."""
     end = batch.end
     assert end is not None, "it is acknowledged"
-    last = None if batch.witness is None else batch.witness.gtid or None
+    last = None if batch.anchor is None else batch.anchor.gtid or None
     return Cut(batch, True, batch.base + batch.changes, end.at, end.committed_at, last, batch.id)
 
 

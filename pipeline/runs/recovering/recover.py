@@ -411,7 +411,7 @@ def record_basis(
     ]
     record = CaptureRecord(
         end=start,
-        witness=placed.witness,
+        anchor=placed.anchor,
         changes=plan.told.cursor.sequence,
         tables=tuple(handover.adopted() for handover in handovers),
         by_gtid=placed.by_gtid,

@@ -3,7 +3,7 @@ the ledger continues, and which structures tables have there.
 
 | the server | the place is proven by |
 |---|---|
-| is the one that was read, and lists the file | the event before it, its witness |
+| is the one that was read, and lists the file | the event before it, its anchor |
 | is another, or has purged the file | its GTIDs: all executed, and none purged outside of them |
 
 | after that place | the structure at the place is |
@@ -30,7 +30,7 @@ from pipeline.gtid import GtidSet
 from pipeline.lake_commit import FileAction, LakeCommit
 from pipeline.listing import own_files
 from pipeline.ports.source import ServerFacts
-from pipeline.position import Coordinates, Position, Witness
+from pipeline.position import Anchor, Coordinates, Position
 from pipeline.recovery.facts import (
     Adopted,
     BatchRecord,
@@ -52,8 +52,8 @@ from pipeline.schema.history import DatabaseVersion, Knowledge, SchemaVersion, V
 from pipeline.schema.model import TableSchema
 from pipeline.segment import SourceTable, batch_of
 from pipeline.shape.shaping import hidden_of
-from pipeline.start.question import WitnessReading
-from pipeline.start.rules import compare_witness
+from pipeline.start.question import AnchorReading
+from pipeline.start.rules import compare_anchor
 from pipeline.table import TableName
 from pipeline.upkeep.clearing import Tightening
 
@@ -220,7 +220,7 @@ class PlacedRecovery:
 
     lake_end: BatchRecord
     position: Position
-    witness: Witness
+    anchor: Anchor
     by_gtid: bool
     run_start: RunStart
 
@@ -263,15 +263,15 @@ def _placed(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> Place
         )
     proven = find_place(work, cursor.gtids, facts)
     position = Position(lake_end.at, cursor.gtids, cursor.server)
-    return PlacedRecovery(lake_end, position, cursor.witness, True, _begun(lake_end, proven, facts))
+    return PlacedRecovery(lake_end, position, cursor.anchor, True, _begun(lake_end, proven, facts))
 
 
 def _at_place(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> PlacedRecovery:
     proven = find_place(work, lake_end.at, facts)
-    cursor, witness = lake_end.cursor, proven.witness
-    if proven.at != lake_end.at or witness is None:
+    cursor, anchor = lake_end.cursor, proven.anchor
+    if proven.at != lake_end.at or anchor is None:
         raise StartUnreachable("no transaction ends there", hint="`lockstep check`")
-    if compare_witness(cursor.witness, witness) is WitnessReading.DIFFERENT:
+    if compare_anchor(cursor.anchor, anchor) is AnchorReading.DIFFERENT:
         raise HistoryRewritten(
             "the log has another event there than the one that was captured",
             hint="`lockstep check`",
@@ -280,14 +280,14 @@ def _at_place(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> Pla
     position = Position(lake_end.at, gtids, facts.server_uuid)
     by_gtid = cursor.by_gtid and facts.gtid_mode == "ON"
     return PlacedRecovery(
-        lake_end, position, cursor.witness, by_gtid, _begun(lake_end, proven, facts)
+        lake_end, position, cursor.anchor, by_gtid, _begun(lake_end, proven, facts)
     )
 
 
 def _begun(lake_end: BatchRecord, proven: ProvenPosition, facts: ServerFacts) -> RunStart:
     start = Position(proven.at, proven.gtid_set, facts.server_uuid)
     reason = f"the lake shows {lake_end.at}"
-    return start_of_reading_again(start, proven.witness, facts, reason, leave_out=proven.leave_out)
+    return start_of_reading_again(start, proven.anchor, facts, reason, leave_out=proven.leave_out)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ have rows or events in the batch. The ledger may not know all of them, so the ou
 it must have as many changes, the same segments with the same sequence numbers, the same events, and
 no structure version that is not recorded. Otherwise none of it is used.
 
-If one batch continues in the log file in which another ended, the witness at the later end proves
+If one batch continues in the log file in which another ended, the anchor at the later end proves
 the earlier one too, because a binlog file only grows. The structures are those of the batch before,
 unless a batch in between recorded new ones.
 """
@@ -30,7 +30,7 @@ from pipeline.policies import Deletes, LakePolicies, Truncates
 from pipeline.ports.ledger import Elsewhere, SpanMarks, content_of
 from pipeline.ports.source import ServerFacts
 from pipeline.replay.spans import Span, batches_of, ends_early, runs_named, wanted
-from pipeline.runs.begin import RunStart, read_witness_of, start_of_reading_again
+from pipeline.runs.begin import RunStart, read_anchor_of, start_of_reading_again
 from pipeline.runs.capturing.basis import Basis
 from pipeline.runs.capturing.captured_tables import CapturedTables
 from pipeline.runs.capturing.initial_schemas import known_at, tracker_of
@@ -48,7 +48,7 @@ from pipeline.runs.known_batches import (
 from pipeline.schema.evolving.effects import Effect
 from pipeline.schema.tracker import FirstStructures
 from pipeline.segment import Segment
-from pipeline.start.question import WitnessReading
+from pipeline.start.question import AnchorReading
 from pipeline.supply.plan import FromMirror
 from pipeline.table import TableName
 from pipeline.table_state import TableEvent, TableEventKind, TableState
@@ -172,14 +172,14 @@ _ELSEWHERE: Final = MappingProxyType(
 class SpanFacts:
     """The facts that a replay needs from the server and the ledger, read once for all its batches.
     `server`: the server's state when the replay began. `firsts`: each table's first batch with
-    changes or events. `speaks`: a later batch whose witness proves a batch's log file too."""
+    changes or events. `speaks`: a later batch whose anchor proves a batch's log file too."""
 
     work: Workplace
     server: ServerFacts
     firsts: Mapping[TableName, int]
     marks: SpanMarks
     speaks: Mapping[int, Batch]
-    _read: dict[int, WitnessReading] = field(default_factory=dict)
+    _read: dict[int, AnchorReading] = field(default_factory=dict)
     _known: tuple[Batch, FirstStructures] | None = None
 
     @classmethod
@@ -209,8 +209,8 @@ class SpanFacts:
         for file in (batch.start.at.file, batch.end.at.file):
             if file not in files:
                 return f"its log is gone from the server ({file})"
-        readings = (self._witness(end) for end in (self.speaks.get(batch.id, batch), batch))
-        if all(reading is not WitnessReading.SAME for reading in readings):
+        readings = (self._anchor(end) for end in (self.speaks.get(batch.id, batch), batch))
+        if all(reading is not AnchorReading.SAME for reading in readings):
             return "the server's log is not the one that was captured"
         return None
 
@@ -224,11 +224,11 @@ class SpanFacts:
         self._known = batch, structures
         return structures
 
-    def _witness(self, batch: Batch) -> WitnessReading:
+    def _anchor(self, batch: Batch) -> AnchorReading:
         if batch.id not in self._read:
-            assert batch.end is not None and batch.witness is not None, "it is acknowledged"
-            cursor = Cursor(batch.id, batch.end, batch.witness)
-            self._read[batch.id] = read_witness_of(self.work, cursor, self.server)
+            assert batch.end is not None and batch.anchor is not None, "it is acknowledged"
+            cursor = Cursor(batch.id, batch.end, batch.anchor)
+            self._read[batch.id] = read_anchor_of(self.work, cursor, self.server)
         return self._read[batch.id]
 
 
@@ -312,16 +312,16 @@ def _as_then(work: Workplace, batch: Batch) -> Workplace:
 
 
 def _begun(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
-    witness = None
+    anchor = None
     if batch.follows is not None:
         before = work.ledger.live_batches(work.source.name, batch.follows, batch.follows)
-        witness = before[0].witness if before and before[0].end == batch.start else None
+        anchor = before[0].anchor if before and before[0].end == batch.start else None
     # A batch that continued by GTIDs began at the start of a file, whose first transactions may
     # already be in its GTID set.
     captured = batch.start.gtid_set if batch.predecessor is None else GtidSet()
     why = f"batch {batch.id} is read again"
     return start_of_reading_again(
-        batch.start, witness, facts, why, leave_out=captured, by_gtid=batch.by_gtid
+        batch.start, anchor, facts, why, leave_out=captured, by_gtid=batch.by_gtid
     )
 
 

@@ -205,7 +205,7 @@ create index decisions_on_structures on lockstep.decisions (source, id) where ki
 -- which it goes on in each of these cases, so the live batches of a source are one chain.
 --   `kind`: 'catching-up' reads again, for tables that had stopped, what other tables have already.
 --   `base`: number of the last change before it; its own changes have the numbers that come next.
---   `witness_*`: length and checksum of the event in front of its end, so that the next run can
+--   `anchor_*`: length and checksum of the event in front of its end, so that the next run can
 --     prove that it reads the same log.
 --   `by_gtid`: the end may be resumed by its GTID set on another server.
 --   `server_*`: when the server had been started and how often its log had been reset. Unchanged
@@ -244,11 +244,11 @@ create table lockstep.batches (
     end_gtid_digest text generated always as (md5(end_gtid_set)) stored,
     end_server_uuid text,
     end_committed_at timestamptz,
-    witness_offset bigint,
-    witness_length bigint,
-    witness_crc32 bigint,
-    witness_gtid text,
-    witness_file_created bigint,
+    anchor_offset bigint,
+    anchor_length bigint,
+    anchor_crc32 bigint,
+    anchor_gtid text,
+    anchor_file_created bigint,
     by_gtid boolean not null default false,
     server_started_at timestamptz,
     server_resets bigint,
@@ -296,14 +296,14 @@ create table lockstep.batches (
     constraint batches_end_recorded check (
         case state
             when 'capturing' then num_nonnulls(end_base, end_number, end_offset, end_gtid_set,
-                end_server_uuid, end_committed_at, witness_offset, witness_length, witness_crc32,
-                witness_gtid, witness_file_created, captured_at) = 0
+                end_server_uuid, end_committed_at, anchor_offset, anchor_length, anchor_crc32,
+                anchor_gtid, anchor_file_created, captured_at) = 0
             when 'abandoned' then num_nulls(end_base, end_number, end_offset, end_gtid_set,
-                end_server_uuid, witness_offset, witness_length, witness_crc32, witness_gtid,
-                witness_file_created, captured_at) in (0, 11)
+                end_server_uuid, anchor_offset, anchor_length, anchor_crc32, anchor_gtid,
+                anchor_file_created, captured_at) in (0, 11)
             else num_nulls(end_base, end_number, end_offset, end_gtid_set,
-                end_server_uuid, witness_offset, witness_length, witness_crc32, witness_gtid,
-                witness_file_created, captured_at) = 0
+                end_server_uuid, anchor_offset, anchor_length, anchor_crc32, anchor_gtid,
+                anchor_file_created, captured_at) = 0
         end
     ),
     constraint batches_end_not_before_start check (
@@ -490,13 +490,13 @@ begin
     end if;
     if old.state <> 'capturing' and
        (new.end_base, new.end_number, new.end_offset, new.end_gtid_set, new.end_server_uuid,
-        new.end_committed_at, new.witness_offset, new.witness_length, new.witness_crc32,
-        new.witness_gtid, new.witness_file_created, new.by_gtid, new.server_started_at,
+        new.end_committed_at, new.anchor_offset, new.anchor_length, new.anchor_crc32,
+        new.anchor_gtid, new.anchor_file_created, new.by_gtid, new.server_started_at,
         new.server_resets, new.changes, new.transactions, new.log_bytes, new.captured_at)
         is distinct from
        (old.end_base, old.end_number, old.end_offset, old.end_gtid_set, old.end_server_uuid,
-        old.end_committed_at, old.witness_offset, old.witness_length, old.witness_crc32,
-        old.witness_gtid, old.witness_file_created, old.by_gtid, old.server_started_at,
+        old.end_committed_at, old.anchor_offset, old.anchor_length, old.anchor_crc32,
+        old.anchor_gtid, old.anchor_file_created, old.by_gtid, old.server_started_at,
         old.server_resets, old.changes, old.transactions, old.log_bytes, old.captured_at) then
         perform lockstep.refuse('batches_end_stays', 'a captured batch keeps its end');
     end if;
@@ -585,21 +585,21 @@ create index capture_scopes_of_source on lockstep.capture_scopes (source, batch)
 -- The last transaction of each origin of GTIDs that a batch read, `ordinal` 0 for the last of all. A
 -- transaction is found again in another server's log by its commit time or, where the log has none
 -- (`committed_at` 0), by a digest of its events.
-create table lockstep.set_witnesses (
+create table lockstep.set_anchors (
     source text not null,
     batch bigint not null,
-    ordinal integer not null constraint set_witnesses_ordinal_counts check (ordinal >= 0),
+    ordinal integer not null constraint set_anchors_ordinal_counts check (ordinal >= 0),
     origin text not null,
     gtid text not null,
-    committed_at bigint not null constraint set_witnesses_moment_counts check (committed_at >= 0),
+    committed_at bigint not null constraint set_anchors_moment_counts check (committed_at >= 0),
     digest text not null,
-    constraint set_witnesses_pk primary key (batch, ordinal),
-    constraint set_witnesses_once unique (batch, origin),
-    constraint set_witnesses_batch foreign key (source, batch) references lockstep.batches (source, id),
-    constraint set_witnesses_told check ((committed_at = 0) = (digest <> ''))
+    constraint set_anchors_pk primary key (batch, ordinal),
+    constraint set_anchors_once unique (batch, origin),
+    constraint set_anchors_batch foreign key (source, batch) references lockstep.batches (source, id),
+    constraint set_anchors_told check ((committed_at = 0) = (digest <> ''))
 );
 
-create index set_witnesses_newest on lockstep.set_witnesses (source, origin, batch);
+create index set_anchors_newest on lockstep.set_anchors (source, origin, batch);
 
 -- Files that a batch adds to the tables that a source itself has in the lake.
 create table lockstep.source_files (
@@ -2175,7 +2175,7 @@ create view lockstep.batch_uses as
     union all select source, ended_by from lockstep.prepared
     union all select source, batch from lockstep.schema_statements
     union all select source, batch from lockstep.segments
-    union all select source, batch from lockstep.set_witnesses
+    union all select source, batch from lockstep.set_anchors
     union all select source, batch from lockstep.snapshots
     union all select source, batch from lockstep.source_files
     union all select source, batch from lockstep.table_events
@@ -2220,7 +2220,7 @@ end
 $$;
 
 -- Deletes what is about the batches after `above` up to `last`, which were forgotten up to
--- `through`: their files; segments, versions of mirrors, writes, witnesses and deliveries that newer
+-- `through`: their files; segments, versions of mirrors, writes, anchors and deliveries that newer
 -- ones up to there followed; XA transactions that ended there, unless a table that stopped before may
 -- read the log from there once more. Returns the number of rows.
 create function lockstep.prune(a_source text, above bigint, last bigint, through bigint) returns bigint
@@ -2267,10 +2267,10 @@ begin
             and n.delta_version > coalesce(w.delta_version, -1));
     get diagnostics met = row_count; gone := gone + met;
 
-    delete from lockstep.set_witnesses w
+    delete from lockstep.set_anchors w
     where w.source = a_source and w.batch <= last
       and exists (
-          select from lockstep.set_witnesses n
+          select from lockstep.set_anchors n
           where (n.source, n.origin) = (w.source, w.origin)
             and n.batch > w.batch and n.batch <= prune.through);
     get diagnostics met = row_count; gone := gone + met;
@@ -2405,7 +2405,7 @@ declare
 begin
     -- Never changed, and deleted by lockstep.prune and its neighbours alone.
     foreach rows_of in array array[
-        'ledger', 'overrides', 'decisions', 'capture_scopes', 'set_witnesses',
+        'ledger', 'overrides', 'decisions', 'capture_scopes', 'set_anchors',
         'database_versions', 'table_life', 'table_events', 'extents', 'segments',
         'segment_files', 'snapshots', 'snapshot_files', 'revised_files', 'upkept',
         'version_sets'
@@ -2433,7 +2433,7 @@ begin
     end loop;
     -- Recorded by the capture of their batch.
     foreach rows_of in array array[
-        'capture_scopes', 'set_witnesses', 'source_files', 'schema_statements',
+        'capture_scopes', 'set_anchors', 'source_files', 'schema_statements',
         'database_versions', 'table_versions', 'table_events', 'snapshots'
     ] loop
         execute format('create trigger %I before insert on lockstep.%I'

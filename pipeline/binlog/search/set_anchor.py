@@ -1,4 +1,4 @@
-"""Witnesses of a GTID set: transactions by which the set is recognised in another server's log.
+"""Anchors of a GTID set: transactions by which the set is recognised in another server's log.
 
 A server that was reset assigns the same GTIDs again, so a GTID alone does not identify a
 transaction. What is the same in the log of every server is the time of its first commit, to the
@@ -35,7 +35,7 @@ from pipeline.binlog.stream.ring import ANONYMOUS, Integers, place_of
 from pipeline.binlog.transactions.identity import gtid_text
 from pipeline.gtid import GtidSet
 from pipeline.ports.source import BinlogSize
-from pipeline.position import Coordinates, LogFile, SetWitness
+from pipeline.position import Coordinates, LogFile, SetAnchor
 
 _IDENTITY: Final = (columns.GTID_KIND, columns.GTID_HIGH, columns.GTID_LOW)
 
@@ -62,10 +62,10 @@ class LastTransactions:
             transaction = gtid_text(row, sources), int(row[columns.COMMITTED_AT]), at
             self._last[kind, high, low] = transaction
 
-    def witnesses(self, dumps: Dumps) -> tuple[SetWitness, ...]:
-        """Return a witness for each source, that of the last transaction first."""
+    def anchors(self, dumps: Dumps) -> tuple[SetAnchor, ...]:
+        """Return an anchor for each source, that of the last transaction first."""
         newest_first = reversed(self._last.values())
-        return tuple(_witness(dumps, gtid, committed, at) for gtid, committed, at in newest_first)
+        return tuple(_anchor(dumps, gtid, committed, at) for gtid, committed, at in newest_first)
 
 
 def _last_rows(transactions: Integers) -> Integers:
@@ -76,26 +76,26 @@ def _last_rows(transactions: Integers) -> Integers:
     return transactions[np.sort(len(transactions) - 1 - lasts)]
 
 
-def _witness(dumps: Dumps, gtid: str, committed_at: int, at: Coordinates) -> SetWitness:
-    """Return the witness for the transaction that begins at `at`."""
-    return SetWitness(gtid, committed_at, "" if committed_at else _digest(dumps, at))
+def _anchor(dumps: Dumps, gtid: str, committed_at: int, at: Coordinates) -> SetAnchor:
+    """Return the anchor for the transaction that begins at `at`."""
+    return SetAnchor(gtid, committed_at, "" if committed_at else _digest(dumps, at))
 
 
-def find_witnesses(
+def find_anchors(
     dumps: Dumps, binlogs: Sequence[BinlogSize], end: Coordinates, gtids: Collection[str]
-) -> Mapping[str, SetWitness]:
-    """Return the witnesses of those transactions that are in the log up to `end`."""
+) -> Mapping[str, SetAnchor]:
+    """Return the anchors of those transactions that are in the log up to `end`."""
     heads = FileHeads(dumps, binlogs)
     gtids_in: dict[int, set[str]] = {}
     for gtid in gtids:
         if late := heads.first(partial(_contains, GtidSet.parse(gtid))):
             gtids_in.setdefault(late - 1, set()).add(gtid)
-    witnesses: dict[str, SetWitness] = {}
+    anchors: dict[str, SetAnchor] = {}
     for number, gtids_there in gtids_in.items():
         start = Coordinates(binlogs[number].file, FIRST_OFFSET)
         later = [Coordinates(log.file, FIRST_OFFSET) for log in binlogs[number + 1 :]]
-        witnesses |= _find_in(dumps, start, later[0] if later else end, gtids_there)
-    return witnesses
+        anchors |= _find_in(dumps, start, later[0] if later else end, gtids_there)
+    return anchors
 
 
 def _contains(gtid: GtidSet, executed: GtidSet) -> bool:
@@ -104,7 +104,7 @@ def _contains(gtid: GtidSet, executed: GtidSet) -> bool:
 
 def _find_in(
     dumps: Dumps, start: Coordinates, end: Coordinates, gtids: Collection[str]
-) -> dict[str, SetWitness]:
+) -> dict[str, SetAnchor]:
     numbers = np.array([_number_of(gtid) for gtid in gtids], np.int64)
     places: dict[str, tuple[int, Coordinates]] = {}
     with closing(iter(LogScan(dumps, start, end, whole=False))) as stretches:
@@ -117,7 +117,7 @@ def _find_in(
                     places[gtid] = int(transaction[columns.COMMITTED_AT]), stretch.begin(row)
             if len(places) == len(gtids):
                 break
-    return {gtid: _witness(dumps, gtid, *place) for gtid, place in places.items()}
+    return {gtid: _anchor(dumps, gtid, *place) for gtid, place in places.items()}
 
 
 def _number_of(gtid: str) -> int:
