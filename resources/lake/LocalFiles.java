@@ -15,21 +15,18 @@ import org.apache.hadoop.fs.RawLocalFileSystem;
 import org.apache.hadoop.fs.permission.FsPermission;
 
 /**
- * This machine's files for Hadoop, which asks the system itself instead of a command.
+ * Hadoop's file system of this machine, with permissions and links by Java's own calls.
  *
- * <p>Belongs here: permissions and links by Java's own calls. Does not: anything else about files,
- * which is Hadoop's.
- *
- * <p>Without its native library, which pyspark does not bring, Hadoop starts {@code chmod} for
- * each file and folder that it makes, and {@code readlink} for each that it renames: a merge into
- * one small table starts some twenty processes.
+ * <p>Without its native library, which is not part of pyspark, Hadoop starts {@code chmod} for each
+ * file and folder that it creates, and {@code readlink} for each that it renames: a merge into one
+ * small table starts some twenty processes.
  */
 public class LocalFiles extends LocalFileSystem {
   public LocalFiles() {
     super(new Raw());
   }
 
-  /** The same for those who ask by {@link org.apache.hadoop.fs.FileContext}, as log stores do. */
+  /** The same for users of {@link org.apache.hadoop.fs.FileContext}, such as log stores. */
   public static class Context extends ChecksumFs {
     public Context(URI uri, Configuration conf) throws IOException, URISyntaxException {
       super(new RawContext(conf));

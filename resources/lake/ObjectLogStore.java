@@ -14,17 +14,14 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
 /**
- * {@link PinnedLogStore} where the lake is in an object store: a commit is one conditional write.
+ * {@link PinnedLogStore} for a lake in an object store: a commit is one conditional write.
  *
- * <p>Belongs here: the write that makes a commit's object only where there is none, and what its
- * failure means. Does not: which version may be committed, which is the superclass's.
- *
- * <p>A store may have made the object although its answer was lost; the client asks once more by
- * itself, and is told that there is one. So whatever goes wrong, the object is read: if it has
- * this commit's content, which names its transaction, the commit was made.
+ * <p>A store can have created the object although its answer was lost; the client then repeats the
+ * request by itself, and the store answers that the object exists. So after any failure the object
+ * is read: if it has this commit's content, which names its transaction, the commit was made.
  */
 public class ObjectLogStore extends PinnedLogStore {
-  /** S3A sends If-None-Match with this alone; `create(path, false)` only looks before. */
+  /** Only with this S3A sends If-None-Match; `create(path, false)` checks before it writes. */
   private static final String CONDITIONAL = "fs.option.create.conditional.overwrite";
 
   public ObjectLogStore(Configuration conf) {
@@ -50,7 +47,7 @@ public class ObjectLogStore extends PinnedLogStore {
     }
   }
 
-  /** Closing uploads what there is, so it is not closed where the content could not be taken. */
+  /** Aborts after a failure, since closing would upload the part that was written. */
   private static void upload(FSDataOutputStream object, byte[] content) throws IOException {
     try {
       object.write(content);
@@ -61,7 +58,7 @@ public class ObjectLogStore extends PinnedLogStore {
     object.close();
   }
 
-  /** An object that is made when this is closed, unless there is one. */
+  /** An object that is created when the stream is closed, unless it exists. */
   protected FSDataOutputStream create(Path path, Configuration conf) throws IOException {
     FileSystem store = path.getFileSystem(conf);
     if (store.getScheme().startsWith("s3")) {
@@ -93,7 +90,7 @@ public class ObjectLogStore extends PinnedLogStore {
     }
   }
 
-  /** An object is there whole or not at all. */
+  /** An object exists whole or not at all. */
   @Override
   public Boolean isPartialWriteVisible(Path path, Configuration conf) {
     return false;

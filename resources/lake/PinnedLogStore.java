@@ -20,26 +20,21 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 
 /**
- * Where Delta writes a table's log: a commit is made at the version that its session was pinned
- * to, on top of the commit that it was planned on, or not at all.
+ * Delta's log store for mirrors: a commit is made at the version to which its session is pinned, on
+ * top of the commit that it was planned on, or not at all ({@code resources/lake/pin.py}).
  *
- * <p>Belongs here: that a commit file is made once, whole and durable, and by nobody whose plan is
- * of yesterday. Does not: which version that is, which whoever plans the commit tells ({@code
- * resources/lake/pin.py}); all else that Delta writes (checkpoints, what it last checked), which is
- * left to the store that Delta takes by itself.
- *
- * <p>Delta's own store looks whether a commit's file exists and then renames a draft to it: a
+ * <p>Delta's own store checks that a commit's file does not exist, then renames a draft to it. A
  * process that is stopped between the two overwrites what others committed meanwhile. Here the
- * draft is linked (link(2)), which never replaces anything. And Delta answers a version that was
- * taken by trying the next one; here the next one is refused, as is a table that was made anew in
- * the same folder: its commit before is another. The draft lies in the log's own folder, so that
- * it goes with the folder.
+ * draft is linked (link(2)), which never replaces a file. If a version is taken, Delta would try the
+ * next one; here that is refused. A commit to a table that was created again in the same folder is
+ * refused too, since its previous commit differs. The draft is in the log's own folder, so that it
+ * is removed with the folder.
  *
- * <p>Object stores have neither link nor rename: {@link ObjectLogStore} makes the same promise
- * there.
+ * <p>Everything else that Delta writes, such as checkpoints, is left to its default store. Object
+ * stores have neither link nor rename: {@link ObjectLogStore} keeps the same promise there.
  */
 public class PinnedLogStore extends HDFSLogStore {
-  /** The one version that the session may commit. */
+  /** The only version that the session may commit. */
   public static final String VERSION = "spark.lockstep.commit.version";
 
   /** The SHA-256 of the commit file before it, in hex; none for version 0. */
@@ -52,7 +47,7 @@ public class PinnedLogStore extends HDFSLogStore {
     super(conf);
   }
 
-  /** A commit that its session is not pinned to. Delta tries no other version after it. */
+  /** A commit to which its session is not pinned. After this error Delta tries no other version. */
   public static class CommitRefused extends IOException {
     private static final long serialVersionUID = 1;
 
@@ -96,8 +91,8 @@ public class PinnedLogStore extends HDFSLogStore {
   }
 
   /**
-   * Make a commit's file, durable, unless there is one or the one before is not the one that the
-   * session is pinned to.
+   * Create a commit's file, durable, unless it exists, or the commit before it is not the one to
+   * which the session is pinned.
    */
   protected void put(Path path, byte[] content, long version, Configuration conf)
       throws IOException {
@@ -113,7 +108,7 @@ public class PinnedLogStore extends HDFSLogStore {
         }
         file.force(true);
       }
-      // Behind the draft: in a folder that is made anew from here on there is none to link.
+      // After the draft was written: if the folder is replaced from now on, there is no draft to link.
       refuseOtherParent(path, version, conf);
       link(draft, target);
     } finally {
@@ -124,7 +119,7 @@ public class PinnedLogStore extends HDFSLogStore {
     }
   }
 
-  /** CommitRefused unless the commit before is the one that the session is pinned to. */
+  /** Throws CommitRefused unless the commit before is the one to which the session is pinned. */
   protected void refuseOtherParent(Path path, long version, Configuration conf)
       throws IOException {
     if (version == 0) {
@@ -138,7 +133,7 @@ public class PinnedLogStore extends HDFSLogStore {
     }
   }
 
-  /** Give the draft its name; FileAlreadyExistsException where somebody was first. */
+  /** Gives the draft its name; FileAlreadyExistsException if another commit has it. */
   protected void link(java.nio.file.Path draft, java.nio.file.Path target) throws IOException {
     try {
       Files.createLink(target, draft);
@@ -147,7 +142,7 @@ public class PinnedLogStore extends HDFSLogStore {
     }
   }
 
-  /** A file of the log; null where there is none. */
+  /** Returns a file of the log; null if there is none. */
   protected byte[] content(Path path, Configuration conf) throws IOException {
     try {
       return Files.readAllBytes(Paths.get(path.toUri().getPath()));
