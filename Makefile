@@ -21,7 +21,7 @@ setup: $(READY)  ## virtual environment, pinned dependencies, Delta's jars; Java
 
 # The stamp is touched last: an interrupted set-up is taken up again. An environment that is there
 # keeps its Python: what is installed in it was built for that.
-$(READY): requirements-dev.lock pyproject.toml resources/lake/lockstep-log-store.jar
+$(READY): requirements-dev.lock pyproject.toml resources/lake/spark/lockstep-log-store.jar
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "Lockstep needs Python 3.11 or newer, which \`$(PYTHON)\` is not. Another one: make setup PYTHON=/path/to/python3.12" >&2; \
 	  exit 2; }
@@ -69,7 +69,7 @@ pages: $(READY)  ## what code makes of the documentation, made anew
 	@$(BIN)/python -m tests.pages
 
 ui: $(READY)  ## Dagster's page, on lockstep.toml or LOCKSTEP_CONFIG
-	@DAGSTER_HOME="$$($(BIN)/python -m assets.home)" $(BIN)/dagster dev -w $(WORKSPACE)
+	@DAGSTER_HOME="$$($(BIN)/python -m lockstep.assets.home)" $(BIN)/dagster dev -w $(WORKSPACE)
 
 bench: export PYTHONDONTWRITEBYTECODE :=
 bench: $(READY)  ## figures of this machine

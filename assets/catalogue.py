@@ -19,10 +19,10 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from assets.files import changing_object, read_object
-from pipeline.changes.layout import NO_PLACE
-from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableState
+from lockstep.assets.files import changing_object, read_object
+from lockstep.pipeline.mirror.layout import NO_PLACE
+from lockstep.pipeline.model.table_state import TableCondition, TableState
+from lockstep.pipeline.values.table import TableName
 
 FILE = "catalogue.json"
 

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 import dagster as dg
 
-from assets.pages import (
+from lockstep.assets.pages import (
     Metadata,
     distance_metadata,
     partial_table,
@@ -21,27 +21,27 @@ from assets.pages import (
     records,
     seconds,
 )
-from pipeline.batch import BatchState
-from pipeline.consumers import Consumer
-from pipeline.errors import StoppedBy
-from pipeline.gaps import Gap
-from pipeline.json_values import parts
-from pipeline.ports.consumers import Consumers
-from pipeline.ports.ledger import Ledger
-from pipeline.preflight import pause_from_now
-from pipeline.preflight.retention import spoken
-from pipeline.proof.proven import TableProof, open_differences
-from pipeline.runs.capturing.table_extents import partial_tables
-from pipeline.runs.context import Workplace
-from pipeline.runs.cures import stopped_tables
-from pipeline.runs.inspecting.status import log_seen
-from pipeline.segment import RowCounts
-from pipeline.standing.accounting import Account, accounts
-from pipeline.standing.facts import Headroom, Lag
-from pipeline.standing.verdict import Verdict, at_risk, late
-from pipeline.table import TableName
-from pipeline.table_state import Extent, StoppedTable
-from resources.config import Settings
+from lockstep.pipeline.check import pause_from_now
+from lockstep.pipeline.check.retention import spoken
+from lockstep.pipeline.model.batch import BatchState
+from lockstep.pipeline.model.gaps import Gap
+from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.table_state import Extent, StoppedTable
+from lockstep.pipeline.ports.consumers import Consumers
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.proof.proven import TableProof, open_differences
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.dump.table_extents import partial_tables
+from lockstep.pipeline.run.status.status import log_seen
+from lockstep.pipeline.run.stop_errors import stopped_tables
+from lockstep.pipeline.status.accounting import Account, accounts
+from lockstep.pipeline.status.facts import Headroom, Lag
+from lockstep.pipeline.status.verdict import Verdict, at_risk, late
+from lockstep.pipeline.values.consumers import Consumer
+from lockstep.pipeline.values.errors import StoppedBy
+from lockstep.pipeline.values.segment import RowCounts
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.config import Settings
 
 _WARN, _ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 

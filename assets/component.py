@@ -13,11 +13,11 @@ from dagster.components.component_scaffolding import scaffold_component
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 from pydantic import BaseModel, Field, model_validator
 
-from assets.declared import LockstepTranslator, MirroredTable
-from assets.definitions import definitions_of
-from pipeline.errors import ConfigurationError
-from resources.config.example import file_of_source
-from resources.config.load import parse_settings
+from lockstep.assets.declared import LockstepTranslator, MirroredTable
+from lockstep.assets.definitions import definitions_of
+from lockstep.pipeline.values.errors import ConfigurationError
+from lockstep.resources.config.example import file_of_source
+from lockstep.resources.config.load import parse_settings
 
 _FILE = "lockstep.toml"
 _COMPONENT = "lockstep.location.LockstepComponent"

@@ -15,16 +15,16 @@ from typing import Final
 import dagster as dg
 import pyarrow.compute as pc
 
-from assets.declared import Declaration
-from assets.files import changing_object, read_object
-from assets.table_news import Events
-from pipeline.batch import Batch
-from pipeline.changes.source_tables import source_table_path
-from pipeline.ports.ledger import content_of
-from pipeline.replay.partitions import Partitions
-from pipeline.runs.context import Workplace
-from pipeline.segment import SourceTable
-from resources.config import Settings
+from lockstep.assets.declared import Declaration
+from lockstep.assets.files import changing_object, read_object
+from lockstep.assets.table_news import Events
+from lockstep.pipeline.mirror.source_tables import source_table_path
+from lockstep.pipeline.model.batch import Batch
+from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.replay.partitions import Partitions
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.values.segment import SourceTable
+from lockstep.resources.config import Settings
 
 FILE: Final = "coverage.json"
 

@@ -18,8 +18,8 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from assets.names import RELEASED, SOURCE_TAG, WAITS_TAG, job_name, lease_tag
-from pipeline.decisions import Lease, LeaseView
+from lockstep.assets.names import RELEASED, SOURCE_TAG, WAITS_TAG, job_name, lease_tag
+from lockstep.pipeline.values.decisions import Lease, LeaseView
 
 GRACE = timedelta(minutes=10)
 """Longest time that a run may take before its first step asks for the lock."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import dagster as dg
 
-from assets.catalogue import read_catalogue
-from assets.names import SourceNames
-from pipeline.table import TableName
-from resources.config import Settings
+from lockstep.assets.catalogue import read_catalogue
+from lockstep.assets.names import SourceNames
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.config import Settings
 
 
 @dataclass(frozen=True, slots=True)

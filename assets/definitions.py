@@ -19,19 +19,13 @@ from typing import Any, Final
 
 import dagster as dg
 
-from assets.catalogue import CatalogueEntry, fingerprint, note_keys, read_catalogue
-from assets.checks import CHECKS, source_results
-from assets.coverage import Coverage, read_coverage
-from assets.declared import Declaration, LockstepTranslator
-from assets.forms import evaluated, failing
-from assets.names import (
-    JOBS,
-    SOURCE_TAG,
-    SourceNames,
-    job_name,
-    output_name,
-)
-from assets.pages import (
+from lockstep.assets.catalogue import CatalogueEntry, fingerprint, note_keys, read_catalogue
+from lockstep.assets.checks import CHECKS, source_results
+from lockstep.assets.coverage import Coverage, read_coverage
+from lockstep.assets.declared import Declaration, LockstepTranslator
+from lockstep.assets.forms import evaluated, failing
+from lockstep.assets.names import JOBS, SOURCE_TAG, SourceNames, job_name, output_name
+from lockstep.assets.pages import (
     CHECK,
     KEYS,
     Metadata,
@@ -40,7 +34,7 @@ from assets.pages import (
     keys_result,
     seconds,
 )
-from assets.runs import (
+from lockstep.assets.runs import (
     SESSIONS,
     LoggedProgress,
     OpenSite,
@@ -49,7 +43,7 @@ from assets.runs import (
     session_of,
     sessions_resource,
 )
-from assets.sensors import (
+from lockstep.assets.sensors import (
     Notify,
     attention_sensor,
     dead_run_sensor,
@@ -58,27 +52,27 @@ from assets.sensors import (
     source_schedule,
     traffic_sensor,
 )
-from assets.table_news import standings_of
-from pipeline.changes.layout import is_folder_of
-from pipeline.decisions import Lease
-from pipeline.errors import LockstepError
-from pipeline.places import AtMoment
-from pipeline.policies import LakePolicies
-from pipeline.replay.partitions import Partitions
-from pipeline.replay.spans import Span, at_or_after
-from pipeline.runs.context import Workplace
-from pipeline.runs.inspecting.repeated_keys import count_keys
-from pipeline.runs.replaying.replay import ReplayReport, replay
-from pipeline.runs.run import RunRecord
-from pipeline.runs.upkeeping.upkeep import UpkeepReport, upkeep
-from pipeline.shown import in_markdown
-from pipeline.source_plan import SourcePlan
-from pipeline.standing.tables import unseen
-from pipeline.table import TableName
-from resources.adapters import Adapters
-from resources.config import Settings, load_settings
-from resources.holders import holder
-from resources.lake.paths import LakePath
+from lockstep.assets.table_news import standings_of
+from lockstep.pipeline.mirror.layout import is_folder_of
+from lockstep.pipeline.replay.partitions import Partitions
+from lockstep.pipeline.replay.spans import Span, at_or_after
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.replay.replay import ReplayReport, replay
+from lockstep.pipeline.run.run import RunRecord
+from lockstep.pipeline.run.status.repeated_keys import count_keys
+from lockstep.pipeline.run.upkeep.upkeep import UpkeepReport, upkeep
+from lockstep.pipeline.source_plan import SourcePlan
+from lockstep.pipeline.status.tables import unseen
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import LockstepError
+from lockstep.pipeline.values.places import AtMoment
+from lockstep.pipeline.values.policies import LakePolicies
+from lockstep.pipeline.values.shown import in_markdown
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.adapters import Adapters
+from lockstep.resources.config import Settings, load_settings
+from lockstep.resources.holders import holder
+from lockstep.resources.lake.store.paths import LakePath
 
 Catalogue = Mapping[str, Sequence[CatalogueEntry]]
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from resources.file_lock import exclusive_lock
-from resources.private import make_private
+from lockstep.resources.file_lock import exclusive_lock
+from lockstep.resources.private import make_private
 
 
 def read_object(path: Path) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, get_origin, get_type_hints
 
 import dagster as dg
 
-from pipeline.errors import LockstepError, Recovery
+from lockstep.pipeline.values.errors import LockstepError, Recovery
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

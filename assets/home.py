@@ -7,8 +7,8 @@ import os
 import sys
 from pathlib import Path
 
-from resources.file_lock import exclusive_lock
-from resources.private import make_private
+from lockstep.resources.file_lock import exclusive_lock
+from lockstep.resources.private import make_private
 
 _YAML = """\
 # Written by Lockstep once; change it as you like.

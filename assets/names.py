@@ -14,8 +14,8 @@ from string import ascii_letters, digits
 
 import dagster as dg
 
-from pipeline.mirror_names import MirrorNames
-from pipeline.table import TableName
+from lockstep.pipeline.values.mirror_names import MirrorNames
+from lockstep.pipeline.values.table import TableName
 
 SOURCE_TAG = "lockstep/source"
 LEASE_TAG = "lockstep/lease"

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Final
 
-from assets.files import changing_object
-from pipeline.errors import LockstepError, Recovery
-from pipeline.preflight import pause_from_now
-from pipeline.runs.context import Unwatched
-from pipeline.runs.inspecting.status import standing_of
-from pipeline.runs.run import Site
-from pipeline.standing.verdict import State, Verdict, verdict
-from resources.config import Settings
-from resources.config.source_settings import SourceSettings
+from lockstep.assets.files import changing_object
+from lockstep.pipeline.check import pause_from_now
+from lockstep.pipeline.run.context import Unwatched
+from lockstep.pipeline.run.run import Site
+from lockstep.pipeline.run.status.status import standing_of
+from lockstep.pipeline.status.verdict import State, Verdict, verdict
+from lockstep.pipeline.values.errors import LockstepError, Recovery
+from lockstep.resources.config import Settings
+from lockstep.resources.config.source_settings import SourceSettings
 
 FILE: Final = "notified.json"
 
@@ -95,7 +95,7 @@ def _notify(
 
 def _send(settings: Settings, reference: str, title: str, body: str, note: Note) -> bool:
     """Return whether the message was sent; note why not."""
-    from resources.apprise.sending import send  # an extra, and slow to import
+    from lockstep.resources.apprise.sending import send  # an extra, and slow to import
 
     try:
         why = send(settings.notify_url(reference), reference, title, body)

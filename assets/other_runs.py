@@ -20,10 +20,10 @@ import dagster as dg
 import pyarrow as pa
 from pydantic import TypeAdapter
 
-from assets.checks import source_results
-from assets.coverage import note_coverage
-from assets.names import SourceNames
-from assets.pages import (
+from lockstep.assets.checks import source_results
+from lockstep.assets.coverage import note_coverage
+from lockstep.assets.names import SourceNames
+from lockstep.assets.pages import (
     DATA_VERSION,
     Metadata,
     distance_metadata,
@@ -32,8 +32,8 @@ from assets.pages import (
     position_metadata,
     rows_metadata,
 )
-from assets.report import page_path
-from assets.table_news import (
+from lockstep.assets.report import page_path
+from lockstep.assets.table_news import (
     Log,
     check_keys,
     ends_of,
@@ -41,20 +41,20 @@ from assets.table_news import (
     structure_news,
     written_event,
 )
-from pipeline.batch import Batch, BatchContent, TableContent
-from pipeline.decisions import AttemptOutcome, LeaseView
-from pipeline.errors import LockstepError
-from pipeline.ports.consumers import Consumers
-from pipeline.ports.ledger import RunsElsewhere, WriteElsewhere, contents_of
-from pipeline.ports.mirrors import MirrorSize
-from pipeline.runs.context import Workplace
-from pipeline.runs.inspecting.status import log_seen
-from pipeline.runs.inspecting.table_news import comments_of
-from pipeline.runs.reports import TableMerge
-from pipeline.segment import RowCounts
-from pipeline.table import TableName
-from pipeline.table_state import TableState
-from resources.config import Settings
+from lockstep.pipeline.model.batch import Batch, BatchContent, TableContent
+from lockstep.pipeline.model.table_state import TableState
+from lockstep.pipeline.ports.consumers import Consumers
+from lockstep.pipeline.ports.ledger import RunsElsewhere, WriteElsewhere, contents_of
+from lockstep.pipeline.ports.mirrors import MirrorSize
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.reports import TableMerge
+from lockstep.pipeline.run.status.status import log_seen
+from lockstep.pipeline.run.status.table_news import comments_of
+from lockstep.pipeline.values.decisions import AttemptOutcome, LeaseView
+from lockstep.pipeline.values.errors import LockstepError
+from lockstep.pipeline.values.segment import RowCounts
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.config import Settings
 
 _STRUCTURES = 200
 """Largest number of structure changes, the newest ones, that get an observation each: a first run

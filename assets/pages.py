@@ -12,24 +12,24 @@ from typing import Any
 
 import dagster as dg
 
-from assets.catalogue import CatalogueEntry
-from assets.names import SourceNames
-from pipeline.batch import Requests
-from pipeline.policies import LakePolicies
-from pipeline.ports.source import ServerFacts
-from pipeline.position import Position
-from pipeline.runs.inspecting.repeated_keys import KeyCount
-from pipeline.runs.reports import AcknowledgeReport, CaptureReport, MergeReport, TableMerge
-from pipeline.schema.column_words import written_type
-from pipeline.schema.history import SchemaStatement, SchemaVersion
-from pipeline.schema.types import sql_type
-from pipeline.segment import RowCounts
-from pipeline.shown import first_words, in_markdown
-from pipeline.standing.facts import Headroom, Lag
-from pipeline.standing.tables import TableStanding
-from pipeline.table import TableName
-from pipeline.table_state import Extent, StoppedTable, TableEvent
-from resources.lake.paths import LakePath
+from lockstep.assets.catalogue import CatalogueEntry
+from lockstep.assets.names import SourceNames
+from lockstep.pipeline.model.batch import Requests
+from lockstep.pipeline.model.table_state import Extent, StoppedTable, TableEvent
+from lockstep.pipeline.ports.source import ServerFacts
+from lockstep.pipeline.run.reports import AcknowledgeReport, CaptureReport, MergeReport, TableMerge
+from lockstep.pipeline.run.status.repeated_keys import KeyCount
+from lockstep.pipeline.schema.column_words import written_type
+from lockstep.pipeline.schema.history import SchemaStatement, SchemaVersion
+from lockstep.pipeline.schema.types import sql_type
+from lockstep.pipeline.status.facts import Headroom, Lag
+from lockstep.pipeline.status.tables import TableStanding
+from lockstep.pipeline.values.policies import LakePolicies
+from lockstep.pipeline.values.position import Position
+from lockstep.pipeline.values.segment import RowCounts
+from lockstep.pipeline.values.shown import first_words, in_markdown
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.lake.store.paths import LakePath
 
 Metadata = dict[str, Any]
 

@@ -1,7 +1,7 @@
 """The HTML page of a run or a span, one file without scripts or other resources, and the pages of a
 source's last runs, `.lockstep/pages/<source>/<run>.html`.
 
-`pipeline.runs.inspecting.span_report` gathers what the page shows. The template escapes all texts.
+`pipeline.run.status.span_report` gathers what the page shows. The template escapes all texts.
 This module does not import Dagster, because `lockstep run` uses it.
 """
 
@@ -17,17 +17,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from assets.files import replace_file
-from pipeline.batch import Batch, CapturedRows
-from pipeline.errors import SpanRefused
-from pipeline.gtid import GtidSet
-from pipeline.intent import SettledWrite
-from pipeline.runs.context import Workplace
-from pipeline.runs.inspecting.span_report import SpanReport, report_of_run
-from pipeline.segment import RowCounts
-from resources.config import Settings
-from resources.lake.paths import LakePath
-from resources.private import make_private
+from lockstep.assets.files import replace_file
+from lockstep.pipeline.model.batch import Batch, CapturedRows
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run
+from lockstep.pipeline.values.errors import SpanRefused
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.intent import SettledWrite
+from lockstep.pipeline.values.segment import RowCounts
+from lockstep.resources.config import Settings
+from lockstep.resources.lake.store.paths import LakePath
+from lockstep.resources.private import make_private
 
 LISTED: Final = 500
 """Largest number of rows of a table on the page, which also shows the number of the others."""
@@ -115,7 +115,7 @@ def _template() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("assets", "."),
+        loader=PackageLoader("lockstep.assets", "."),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

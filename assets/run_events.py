@@ -10,17 +10,17 @@ from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from pipeline.decisions import LeaseView
-from pipeline.errors import LeaseLost, LockstepError, SourceBusy
-from pipeline.runs.context import Workplace
-from pipeline.runs.inspecting.table_news import RunNews, run_news
-from pipeline.runs.run import RunRecord
-from resources.config import Settings
-from resources.lake.paths import ObjectPath
-from resources.openlineage.sending import Sending, require_client
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.run import RunRecord
+from lockstep.pipeline.run.status.table_news import RunNews, run_news
+from lockstep.pipeline.values.decisions import LeaseView
+from lockstep.pipeline.values.errors import LeaseLost, LockstepError, SourceBusy
+from lockstep.resources.config import Settings
+from lockstep.resources.lake.store.paths import ObjectPath
+from lockstep.resources.openlineage.sending import Sending, require_client
 
 if TYPE_CHECKING:
-    from resources.openlineage.events import DatasetPlace, Event
+    from lockstep.resources.openlineage.events import DatasetPlace, Event
 
 _STOPPED: Final = "The run was stopped before it acknowledged; the next run continues."
 _DEAD: Final = "The run's process is gone; the next run continues where it was."
@@ -96,7 +96,7 @@ class RunEvents:
         moment = at or datetime.now(UTC)
 
         def event() -> Event:
-            from resources.openlineage.events import run_event
+            from lockstep.resources.openlineage.events import run_event
 
             # Made by the sending thread, which notes errors: reading a secret may fail.
             return run_event(state, self._place(), run or self._run, moment, captured, news, why)
@@ -104,7 +104,7 @@ class RunEvents:
         self._sending.send(event)
 
     def _place(self) -> DatasetPlace:
-        from resources.openlineage.events import DatasetPlace
+        from lockstep.resources.openlineage.events import DatasetPlace
 
         source, lake = self._settings.source(self._record.source), self._settings.lake_path()
         return DatasetPlace(

@@ -25,12 +25,12 @@ from typing import Any, Final, Protocol
 
 import dagster as dg
 
-from assets.coverage import note_coverage
-from assets.dead_runs import let_go, own_runs, take_over
-from assets.declared import Declaration
-from assets.forms import evaluated, failing
-from assets.names import UNTIL_TAG, WAITS_TAG, SourceNames, is_own_job, job_name
-from assets.pages import (
+from lockstep.assets.coverage import note_coverage
+from lockstep.assets.dead_runs import let_go, own_runs, take_over
+from lockstep.assets.declared import Declaration
+from lockstep.assets.forms import evaluated, failing
+from lockstep.assets.names import UNTIL_TAG, WAITS_TAG, SourceNames, is_own_job, job_name
+from lockstep.assets.pages import (
     acknowledged_metadata,
     captured_metadata,
     distance_metadata,
@@ -39,19 +39,20 @@ from assets.pages import (
     merged_metadata,
     requests_metadata,
 )
-from assets.report import keep_page_of_run
-from assets.run_events import RunEvents, died_elsewhere, tell_of_dead
-from assets.table_news import check_keys, ends_of, note_tables, structure_news, written_event
-from pipeline.decisions import Lease, LeaseView
-from pipeline.errors import ConfigurationError, LockstepError
-from pipeline.places import Place, parse_end
-from pipeline.ports.ledger import content_of, contents_of
-from pipeline.preflight import pause_from_now
-from pipeline.runs.context import StepProgress
-from pipeline.runs.inspecting.status import log_seen
-from pipeline.runs.inspecting.table_news import comments_of
-from pipeline.runs.reports import MergeReport, TableMerge
-from pipeline.runs.run import (
+from lockstep.assets.report import keep_page_of_run
+from lockstep.assets.run_events import RunEvents, died_elsewhere, tell_of_dead
+from lockstep.assets.table_news import (
+    check_keys,
+    ends_of,
+    note_tables,
+    structure_news,
+    written_event,
+)
+from lockstep.pipeline.check import pause_from_now
+from lockstep.pipeline.ports.ledger import content_of, contents_of
+from lockstep.pipeline.run.context import StepProgress
+from lockstep.pipeline.run.reports import MergeReport, TableMerge
+from lockstep.pipeline.run.run import (
     RunRecord,
     RunSession,
     Site,
@@ -60,10 +61,15 @@ from pipeline.runs.run import (
     merge_step,
     require_no_stop,
 )
-from pipeline.table import TableName
-from resources.config import Settings
-from resources.full_disk import disk_full
-from resources.holders import holder
+from lockstep.pipeline.run.status.status import log_seen
+from lockstep.pipeline.run.status.table_news import comments_of
+from lockstep.pipeline.values.decisions import Lease, LeaseView
+from lockstep.pipeline.values.errors import ConfigurationError, LockstepError
+from lockstep.pipeline.values.places import Place, parse_end
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.config import Settings
+from lockstep.resources.full_disk import disk_full
+from lockstep.resources.holders import holder
 
 SESSIONS = "lockstep_sessions"
 """The name of the resource that provides the run's sessions."""
@@ -292,7 +298,7 @@ class Log(Protocol):
 
 
 class LoggedProgress:
-    """Implements `pipeline.runs.context.Progress` by a Dagster run's log: every note, and figures
+    """Implements `pipeline.run.context.Progress` by a Dagster run's log: every note, and figures
     once in ten seconds, without those of the merge, whose materializations show it."""
 
     def __init__(self, log: Log, monotonic: Callable[[], float] = time.monotonic) -> None:

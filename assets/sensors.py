@@ -1,7 +1,7 @@
 """Sensors that report troubles, dead runs, new tables and runs outside Dagster; and the schedule
 and the sensor that start runs.
 
-They load without the ledger, and ask it only if needed. `pipeline.standing.verdict` decides what a
+They load without the ledger, and ask it only if needed. `pipeline.status.verdict` decides what a
 trouble is, `notices` sends it to people, `other_runs` makes the events of runs outside Dagster.
 """
 
@@ -16,25 +16,25 @@ from urllib.parse import urlsplit
 
 import dagster as dg
 
-from assets.catalogue import fingerprint, read_catalogue
-from assets.dead_runs import own_runs, report_dead, runs_under_way
-from assets.declared import Declaration
-from assets.forms import evaluated
-from assets.names import SOURCE_TAG, job_name
-from assets.notices import judged, tell, trouble_sentence
-from assets.other_runs import OtherRuns, Reported
-from assets.run_events import tell_of_dead
-from assets.runs import OpenSite
-from pipeline.decisions import LeaseView
-from pipeline.errors import LockstepError
-from pipeline.preflight import pause_from_now
-from pipeline.runs.context import Unwatched
-from pipeline.runs.inspecting.status import log_seen
-from pipeline.standing.facts import Headroom, Lag
-from pipeline.standing.verdict import State, Verdict, at_risk
-from resources.config import Settings
-from resources.config.source_settings import SourceSettings
-from resources.config.sources import TriggerSection
+from lockstep.assets.catalogue import fingerprint, read_catalogue
+from lockstep.assets.dead_runs import own_runs, report_dead, runs_under_way
+from lockstep.assets.declared import Declaration
+from lockstep.assets.forms import evaluated
+from lockstep.assets.names import SOURCE_TAG, job_name
+from lockstep.assets.notices import judged, tell, trouble_sentence
+from lockstep.assets.other_runs import OtherRuns, Reported
+from lockstep.assets.run_events import tell_of_dead
+from lockstep.assets.runs import OpenSite
+from lockstep.pipeline.check import pause_from_now
+from lockstep.pipeline.run.context import Unwatched
+from lockstep.pipeline.run.status.status import log_seen
+from lockstep.pipeline.status.facts import Headroom, Lag
+from lockstep.pipeline.status.verdict import State, Verdict, at_risk
+from lockstep.pipeline.values.decisions import LeaseView
+from lockstep.pipeline.values.errors import LockstepError
+from lockstep.resources.config import Settings
+from lockstep.resources.config.source_settings import SourceSettings
+from lockstep.resources.config.sources import TriggerSection
 
 Look = Callable[[dg.SensorEvaluationContext], dg.RunRequest | dg.SensorResult | dg.SkipReason]
 

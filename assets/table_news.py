@@ -12,26 +12,26 @@ from typing import Any, Protocol
 
 import dagster as dg
 
-from assets.catalogue import entries_of, read_catalogue, update_catalogue
-from assets.names import SourceNames
-from assets.pages import (
+from lockstep.assets.catalogue import entries_of, read_catalogue, update_catalogue
+from lockstep.assets.names import SourceNames
+from lockstep.assets.pages import (
     check_result,
     evaluation_of,
     keys_result,
     materialization,
     structure_observation,
 )
-from pipeline.batch import TableContent
-from pipeline.errors import LockstepError
-from pipeline.position import Position
-from pipeline.runs.context import Workplace
-from pipeline.runs.inspecting.repeated_keys import count_keys
-from pipeline.runs.reports import TableMerge
-from pipeline.standing.tables import TableStanding, table_standings
-from pipeline.table import TableName
-from pipeline.table_state import TableEvent, TableEventKind
-from resources.config import Settings
-from resources.lake.paths import LakePath
+from lockstep.pipeline.model.batch import TableContent
+from lockstep.pipeline.model.table_state import TableEvent, TableEventKind
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.reports import TableMerge
+from lockstep.pipeline.run.status.repeated_keys import count_keys
+from lockstep.pipeline.status.tables import TableStanding, table_standings
+from lockstep.pipeline.values.errors import LockstepError
+from lockstep.pipeline.values.position import Position
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.config import Settings
+from lockstep.resources.lake.store.paths import LakePath
 
 
 class Log(Protocol):

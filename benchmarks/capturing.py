@@ -28,10 +28,10 @@ class Captured:
 
 def main() -> None:
     """Capture once."""
-    from pipeline.runs.capture import capture
-    from pipeline.runs.context import Unwatched
-    from resources.adapters import Adapters
-    from resources.config import load_settings
+    from lockstep.pipeline.run.capture import capture
+    from lockstep.pipeline.run.context import Unwatched
+    from lockstep.resources.adapters import Adapters
+    from lockstep.resources.config import load_settings
     from tests.twins.lake import MemoryLake
     from tests.twins.mirrors import MemoryMirrors
 

@@ -33,9 +33,9 @@ def main() -> None:
     request = json.load(sys.stdin)
     clock = perf_counter()
     from benchmarks.reader import read_all
-    from pipeline.position import Coordinates
-    from pipeline.tables import TablePatterns
-    from resources.mysql.connection import ConnectionSettings
+    from lockstep.pipeline.values.position import Coordinates
+    from lockstep.pipeline.values.tables import TablePatterns
+    from lockstep.resources.mysql.connection import ConnectionSettings
 
     imported = perf_counter() - clock
     before = highest_resident_size()

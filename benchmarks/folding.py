@@ -20,13 +20,19 @@ from rich.table import Table
 
 from benchmarks.ground import environment
 from benchmarks.resident import processor_seconds, resident_sizes
-from pipeline.changes.fold import Fold
-from pipeline.changes.layout import MARKS
-from pipeline.changes.strategy import buckets_for
-from pipeline.ports.mirror_writes import Append, Merge, MirrorTarget, PartColumn, StagedFiles
-from pipeline.runs.merging.mirror_write import SegmentPart, staged_fold
-from pipeline.segment import SegmentFile
-from resources.lake.room import LakeRoom, open_lake
+from lockstep.pipeline.mirror.fold import Fold
+from lockstep.pipeline.mirror.layout import MARKS
+from lockstep.pipeline.mirror.strategy import buckets_for
+from lockstep.pipeline.ports.mirror_writes import (
+    Append,
+    Merge,
+    MirrorTarget,
+    PartColumn,
+    StagedFiles,
+)
+from lockstep.pipeline.run.write.mirror_write import SegmentPart, staged_fold
+from lockstep.pipeline.values.segment import SegmentFile
+from lockstep.resources.lake.room import LakeRoom, open_lake
 
 FOLDER = "bench/_changes/bench/t"
 MIRROR = "bench/bench/t"

@@ -21,13 +21,13 @@ from benchmarks.floor import PLAIN
 from benchmarks.resident import highest_resident_size
 from demo.mysql_search import find_mysql
 from demo.mysqld import RunningMySql, mysql_server
-from pipeline.position import Coordinates
-from resources.lake import log_store
-from resources.lake.jars import class_path, jars_folder
-from resources.lake.java import archive_path, require_java
-from resources.lake.settings import SparkSettings
-from resources.mysql.connection import ConnectionSettings
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.resources.lake.spark import log_store
+from lockstep.resources.lake.spark.jars import class_path, jars_folder
+from lockstep.resources.lake.spark.java import archive_path, require_java
+from lockstep.resources.lake.spark.settings import SparkSettings
+from lockstep.resources.mysql.connection import ConnectionSettings
+from lockstep.resources.mysql.server import MySqlServer
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 DATABASE = "bench"
@@ -116,7 +116,7 @@ def tuned(scratch: Path) -> dict[str, str]:
     difference is Lockstep's own cost."""
     jars = (*class_path(jars_folder(sys.prefix)), log_store.log_store_jar())
     log4j = scratch / "log4j2.properties"
-    log4j.write_bytes(files("resources.lake").joinpath("log4j2.properties").read_bytes())
+    log4j.write_bytes(files("lockstep.resources.lake").joinpath("log4j2.properties").read_bytes())
     settings = SparkSettings(
         user={},
         class_path=jars,

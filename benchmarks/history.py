@@ -14,19 +14,16 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.structures import measure_structures
-from pipeline.batch import Batch, CaptureRecord
-from pipeline.decisions import Decision, Lease
-from pipeline.gtid import GtidSet
-from pipeline.ports.ledger import Ledger
-from pipeline.position import Anchor, Coordinates, LogFile, Position
-from pipeline.schema.history import (
+from lockstep.pipeline.model.batch import Batch, CaptureRecord
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.schema.history import (
     DatabaseVersion,
     History,
     Knowledge,
     SchemaVersion,
     VersionOrigin,
 )
-from pipeline.schema.model import (
+from lockstep.pipeline.schema.model import (
     ColumnSchema,
     DatabaseSchema,
     KeyPart,
@@ -34,8 +31,11 @@ from pipeline.schema.model import (
     LiteralDefault,
     TableSchema,
 )
-from pipeline.table import TableName
-from resources.postgres.ledger import open_ledger
+from lockstep.pipeline.values.decisions import Decision, Lease
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile, Position
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.postgres.ledger import open_ledger
 
 SIZES = (100, 1_000, 10_000, 100_000)
 BATCHES = 10

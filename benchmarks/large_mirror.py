@@ -23,7 +23,7 @@ from rich.table import Table
 
 from benchmarks.resident import processor_seconds, read_bytes, resident_sizes
 from benchmarks.store import object_store
-from pipeline.ports.mirror_writes import (
+from lockstep.pipeline.ports.mirror_writes import (
     Append,
     FoldedChanges,
     Merge,
@@ -31,10 +31,10 @@ from pipeline.ports.mirror_writes import (
     PartColumn,
     StagedFiles,
 )
-from resources.lake.mirror import SparkMirrors
-from resources.lake.paths import LakePath
-from resources.lake.session import SparkProcess
-from resources.lake.storage import delta_options
+from lockstep.resources.lake.mirror.mirror import SparkMirrors
+from lockstep.resources.lake.spark.session import SparkProcess
+from lockstep.resources.lake.store.paths import LakePath
+from lockstep.resources.lake.store.storage import delta_options
 
 CHANGES: Final = 1_000_000
 _FILE: Final = 1_000_000

@@ -22,14 +22,14 @@ from time import perf_counter, process_time
 from rich.console import Console
 
 from benchmarks.ground import DATABASE, Ground, ground
-from pipeline.runs.acknowledge import acknowledge
-from pipeline.runs.capture import capture
-from pipeline.runs.context import Unwatched, Workplace
-from pipeline.runs.merge import merge
-from pipeline.runs.upkeeping.changes import delete_changes, plan_changes
-from resources.adapters import Adapters
-from resources.config import load_settings
-from resources.postgres.connection import LedgerAddress, connect
+from lockstep.pipeline.run.acknowledge import acknowledge
+from lockstep.pipeline.run.capture import capture
+from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.run.merge import merge
+from lockstep.pipeline.run.upkeep.changes import delete_changes, plan_changes
+from lockstep.resources.adapters import Adapters
+from lockstep.resources.config import load_settings
+from lockstep.resources.postgres.connection import LedgerAddress, connect
 from tests.twins.lake import MemoryLake
 from tests.twins.mirrors import MemoryMirrors
 

@@ -10,7 +10,7 @@ from pymysqlreplication.event import XidEvent
 from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 
 from benchmarks.workloads import Written
-from resources.mysql.connection import ConnectionSettings
+from lockstep.resources.mysql.connection import ConnectionSettings
 
 _SERVER_ID = 4_000_000_002
 

@@ -22,13 +22,13 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.gtid import GtidSet
-from pipeline.ports.mirrors import MirrorSize
-from pipeline.position import Coordinates, LogFile, Position
-from pipeline.runs.reports import TableMerge
-from pipeline.segment import RowCounts
-from pipeline.standing.tables import TableHealth, TableStanding
-from pipeline.table import TableName
+from lockstep.pipeline.ports.mirrors import MirrorSize
+from lockstep.pipeline.run.reports import TableMerge
+from lockstep.pipeline.status.tables import TableHealth, TableStanding
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Coordinates, LogFile, Position
+from lockstep.pipeline.values.segment import RowCounts
+from lockstep.pipeline.values.table import TableName
 
 DECLARED = (500, 5_000)
 CHANGED = (10, 1_000)
@@ -47,7 +47,7 @@ _LOAD = """\
 import sys
 from time import process_time
 begun = process_time()
-from assets.definitions import defs
+from lockstep.assets.definitions import defs
 from dagster._core.remote_representation.external_data import RepositorySnap
 RepositorySnap.from_def(defs().get_repository_def())
 print(process_time() - begun)
@@ -78,7 +78,7 @@ def measure_pages(console: Console) -> None:
 
 
 def _load(tables: int) -> float:
-    from assets.catalogue import CatalogueEntry, update_catalogue
+    from lockstep.assets.catalogue import CatalogueEntry, update_catalogue
 
     with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as name:
         folder = Path(name)
@@ -104,10 +104,10 @@ def _load(tables: int) -> float:
 def _tell(tables: int) -> float:
     """Run a step that logs a materialization for each table, and as many evaluations as a run
     logs if a source is new."""
-    from assets.forms import evaluated
-    from assets.home import dagster_home
-    from assets.names import SourceNames
-    from assets.pages import check_result, evaluation_of, materialization
+    from lockstep.assets.forms import evaluated
+    from lockstep.assets.home import dagster_home
+    from lockstep.assets.names import SourceNames
+    from lockstep.assets.pages import check_result, evaluation_of, materialization
 
     names, now, lake = SourceNames("shop"), datetime.now(UTC), Path("/lake")
     place = Position(Coordinates(LogFile("binlog", 7), 4711), GtidSet(), "3e11fa47", now)

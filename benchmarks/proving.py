@@ -16,10 +16,10 @@ from rich.table import Table
 
 from benchmarks.ground import DATABASE, Ground, ground
 from benchmarks.resident import highest_resident_size, processor_seconds
-from pipeline.proof.hashes import RowHasher, RowSum
-from pipeline.table import TableName, TableStructure
-from resources.lake.scan import scan
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.proof.hashes import RowHasher, RowSum
+from lockstep.pipeline.values.table import TableName, TableStructure
+from lockstep.resources.lake.delta.scan import scan
+from lockstep.resources.mysql.server import MySqlServer
 
 _COLUMNS = (
     "id int primary key, a int, b bigint, c varchar(50), d double, e decimal(12,2), "

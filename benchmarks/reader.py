@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from pipeline.binlog.rows.parts import by_map
-from pipeline.binlog.rows.rows import TableDecoder
-from pipeline.binlog.rows.table_map import read_layouts, read_structure
-from pipeline.binlog.stream.ring import TransactionGroup
-from pipeline.binlog.transactions.buffer import TransactionBuffer
-from pipeline.binlog.transactions.log_place import Limits
-from pipeline.position import Coordinates
-from pipeline.row_images import CHANGE_TYPES
-from pipeline.schema.types import arrow_schema
-from pipeline.tables import TablePatterns
-from resources.mysql.connection import ConnectionSettings
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.binlog.rows.parts import by_map
+from lockstep.pipeline.binlog.rows.rows import TableDecoder
+from lockstep.pipeline.binlog.rows.table_map import read_layouts, read_structure
+from lockstep.pipeline.binlog.stream.ring import TransactionGroup
+from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
+from lockstep.pipeline.binlog.transactions.log_place import Limits
+from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.row_images import CHANGE_TYPES
+from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.resources.mysql.connection import ConnectionSettings
+from lockstep.resources.mysql.server import MySqlServer
 from tests.twins.spool import MemorySpool
 
 _AFTER = 2

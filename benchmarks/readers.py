@@ -16,8 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.resident import processor_seconds
-from pipeline.policies import Readers
-from pipeline.ports.mirror_writes import (
+from lockstep.pipeline.ports.mirror_writes import (
     Append,
     FoldedChanges,
     Merge,
@@ -26,8 +25,9 @@ from pipeline.ports.mirror_writes import (
     PartColumn,
     StagedFiles,
 )
-from resources.lake.mirror import SparkMirrors
-from resources.lake.session import SparkProcess
+from lockstep.pipeline.values.policies import Readers
+from lockstep.resources.lake.mirror.mirror import SparkMirrors
+from lockstep.resources.lake.spark.session import SparkProcess
 
 CHANGES = (("the newest keys", 1_000), ("scattered", 1_000), ("scattered", 100_000))
 ROUNDS = 4

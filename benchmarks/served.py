@@ -23,7 +23,7 @@ from rich.table import Table
 
 from benchmarks.ground import DATABASE, Ground, environment, ground
 from benchmarks.runs import CHANGES, COLUMNS
-from pipeline.retries import SPARK
+from lockstep.pipeline.values.retries import SPARK
 
 _RUNS: Final = int(os.environ.get("BENCH_SERVED_RUNS", "5"))
 

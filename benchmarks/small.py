@@ -1,5 +1,5 @@
 """Merges into small mirrors, as for many rows and as for few: where one overtakes the other
-(`pipeline.changes.strategy.FEW`)."""
+(`pipeline.mirror.strategy.FEW`)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.changes.strategy import NOTHING, Size
-from pipeline.ports.mirror_writes import (
+from lockstep.pipeline.mirror.strategy import NOTHING, Size
+from lockstep.pipeline.ports.mirror_writes import (
     Append,
     FoldedChanges,
     Merge,
@@ -26,8 +26,8 @@ from pipeline.ports.mirror_writes import (
     PartColumn,
     StagedFiles,
 )
-from resources.lake.mirror import SparkMirrors
-from resources.lake.session import SparkProcess
+from lockstep.resources.lake.mirror.mirror import SparkMirrors
+from lockstep.resources.lake.spark.session import SparkProcess
 
 SIZES = (100, 1_000, 10_000, 100_000)
 CHANGES = 1_000

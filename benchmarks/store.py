@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pipeline.retries import SPARK
-from resources.lake.paths import ObjectPath, object_path
+from lockstep.pipeline.values.retries import SPARK
+from lockstep.resources.lake.store.paths import ObjectPath, object_path
 
 BUCKET: Final = "bench"
 

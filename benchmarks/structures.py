@@ -18,14 +18,14 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.ground import DATABASE, Ground, ground
-from pipeline.ports.ledger import Ledger
-from pipeline.runs.capture import capture
-from pipeline.runs.context import Unwatched, Workplace
-from pipeline.table import TableName
-from resources.adapters import Adapters
-from resources.config import load_settings
-from resources.mysql.server import MySqlServer
-from resources.postgres.schemas import PostgresSchemas
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.run.capture import capture
+from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.adapters import Adapters
+from lockstep.resources.config import load_settings
+from lockstep.resources.mysql.server import MySqlServer
+from lockstep.resources.postgres.schemas import PostgresSchemas
 from tests.twins.lake import MemoryLake
 from tests.twins.mirrors import MemoryMirrors
 

@@ -47,8 +47,8 @@ def ours(task: Given) -> int:
 
 def ours_written(task: Given) -> int:
     """Write a snapshot as Parquet, as for a table that must be read again."""
-    from pipeline.row_groups import row_groups
-    from resources.lake.segments import ParquetSegments
+    from lockstep.pipeline.values.row_groups import row_groups
+    from lockstep.resources.lake.changelog.segments import ParquetSegments
 
     server, name = _server(task)
     (schema,) = server.baseline([name]).tables
@@ -64,9 +64,9 @@ def ours_written(task: Given) -> int:
 
 def socket(task: Given) -> int:
     """Receive and discard the same answer: the limit of every reader."""
-    from resources.mysql.answers import ReadingCursor
-    from resources.mysql.connection import connect
-    from resources.mysql.select import BEGIN
+    from lockstep.resources.mysql.answers import ReadingCursor
+    from lockstep.resources.mysql.connection import connect
+    from lockstep.resources.mysql.select import BEGIN
 
     with connect(_settings(task)) as connection:
         cursor = connection.cursor(ReadingCursor)
@@ -101,8 +101,8 @@ def cursor_written(task: Given) -> int:
     import pyarrow.parquet as pq
     from pymysql.cursors import SSCursor
 
-    from pipeline.schema.types import arrow_schema
-    from resources.mysql.connection import connect
+    from lockstep.pipeline.schema.types import arrow_schema
+    from lockstep.resources.mysql.connection import connect
 
     server, name = _server(task)
     schema = arrow_schema(server.structure(name))
@@ -147,14 +147,14 @@ READERS: dict[str, Callable[[Given], int]] = {
 
 
 def _settings(task: Given) -> Any:
-    from resources.mysql.connection import ConnectionSettings
+    from lockstep.resources.mysql.connection import ConnectionSettings
 
     return ConnectionSettings(task["host"], task["port"], task["user"], task["password"], tls="off")
 
 
 def _server(task: Given) -> Any:
-    from pipeline.table import TableName
-    from resources.mysql.server import MySqlServer
+    from lockstep.pipeline.values.table import TableName
+    from lockstep.resources.mysql.server import MySqlServer
 
     return MySqlServer(_settings(task)), TableName(task["database"], task["table"])
 

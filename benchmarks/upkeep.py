@@ -20,8 +20,8 @@ from time import perf_counter
 import pyarrow as pa
 from rich.console import Console
 
-from pipeline.changes.strategy import FEW
-from pipeline.ports.mirror_writes import (
+from lockstep.pipeline.mirror.strategy import FEW
+from lockstep.pipeline.ports.mirror_writes import (
     Append,
     FoldedChanges,
     Merge,
@@ -30,10 +30,10 @@ from pipeline.ports.mirror_writes import (
     PartColumn,
     StagedFiles,
 )
-from pipeline.upkeep.decide import UpkeepPolicy, decide
-from resources.lake.mirror import SparkMirrors
-from resources.lake.session import SparkProcess
-from resources.lake.upkeep import SparkUpkeep
+from lockstep.pipeline.upkeep.decide import UpkeepPolicy, decide
+from lockstep.resources.lake.mirror.mirror import SparkMirrors
+from lockstep.resources.lake.mirror.upkeep import SparkUpkeep
+from lockstep.resources.lake.spark.session import SparkProcess
 
 ROUNDS = int(os.environ.get("BENCH_UPKEEP_ROUNDS", "60"))
 TABLES = int(os.environ.get("BENCH_UPKEEP_TABLES", "2"))

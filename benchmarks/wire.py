@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.workloads import Written
-from resources.mysql.connection import ConnectionSettings, connect
+from lockstep.resources.mysql.connection import ConnectionSettings, connect
 
 _COM_BINLOG_DUMP = 0x12
 _NON_BLOCK = 0x01

@@ -22,7 +22,7 @@ from benchmarks.statements import (
     mixed_tables,
     single_procedure,
 )
-from pipeline.position import Coordinates
+from lockstep.pipeline.values.position import Coordinates
 
 CHUNK = 100_000
 """Number of rows of a transaction in the bulk workloads."""

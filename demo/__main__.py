@@ -9,7 +9,7 @@ from rich.console import Console
 
 from demo.guide import Ran, perform, prepare_folder, running_shop, write_configuration
 from demo.summary import run_line, tell
-from pipeline.errors import LockstepError
+from lockstep.pipeline.values.errors import LockstepError
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -30,7 +30,7 @@ def main() -> int:
     try:
         prepare_folder(folder)
         with running_shop(folder, say) as server:
-            from resources.config import load_settings
+            from lockstep.resources.config import load_settings
 
             config = write_configuration(folder, REPOSITORY / "lockstep.toml", server)
             told = perform(load_settings(config), server, say, show)

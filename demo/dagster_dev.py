@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.request import urlopen
 
 from demo.tcp import free_port
-from pipeline.errors import ConfigurationError
+from lockstep.pipeline.values.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from dagster_graphql import DagsterGraphQLClient

@@ -17,13 +17,13 @@ from demo import rebuilding, shop
 from demo.dagster_dev import dagster_dev, launch
 from demo.mysql_search import find_mysql
 from demo.mysqld import RunningMySql, mysql_server
-from pipeline.runs.context import Unwatched
-from pipeline.runs.inspecting.span_report import SpanReport, report_of_run
-from pipeline.runs.reports import VerifyReport
-from resources.mysql.connection import ConnectionSettings, open_connection
+from lockstep.pipeline.run.context import Unwatched
+from lockstep.pipeline.run.reports import VerifyReport
+from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run
+from lockstep.resources.mysql.connection import ConnectionSettings, open_connection
 
 if TYPE_CHECKING:
-    from resources.config import Settings
+    from lockstep.resources.config import Settings
 
 RUNS_UNDER_TRAFFIC = 3
 WORKERS = 4
@@ -145,10 +145,10 @@ def perform(
 ) -> Told:
     """Have Dagster carry out three runs while the shop writes and its tables are altered, then
     compare MySQL with the lake while it goes on writing."""
-    from assets.home import dagster_home
-    from assets.names import job_name
-    from pipeline.runs.comparing.verify_rows import verify
-    from resources.adapters import Adapters
+    from lockstep.assets.home import dagster_home
+    from lockstep.assets.names import job_name
+    from lockstep.pipeline.run.proof.verify_rows import verify
+    from lockstep.resources.adapters import Adapters
 
     connect = _connector(server)
     runs: list[Ran] = []

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from demo.mysql_search import Program
-from pipeline.errors import SetupIncomplete
-from resources.file_lock import exclusive_lock
+from lockstep.pipeline.values.errors import SetupIncomplete
+from lockstep.resources.file_lock import exclusive_lock
 
 # Options that cannot change after a data folder is initialised.
 _INITIAL = (

@@ -14,7 +14,7 @@ from typing import Self
 
 from demo.mysql_search import DockerImage
 from demo.tcp import free_port, greets
-from pipeline.errors import SetupIncomplete
+from lockstep.pipeline.values.errors import SetupIncomplete
 
 START_SECONDS = 120.0
 

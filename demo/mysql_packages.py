@@ -14,8 +14,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.errors import SetupIncomplete
-from resources.file_lock import exclusive_lock
+from lockstep.pipeline.values.errors import SetupIncomplete
+from lockstep.resources.file_lock import exclusive_lock
 
 CURE = (
     "install MySQL 8.0 or newer, so that `mysqld` is on PATH, or name a server that may be "

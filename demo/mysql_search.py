@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from demo.mysql_packages import packaged_mysqld
-from pipeline.errors import ConfigurationError
+from lockstep.pipeline.values.errors import ConfigurationError
 
 VARIABLE = "LOCKSTEP_TEST_MYSQL"
 IMAGE = "mysql:8.4"

@@ -18,7 +18,7 @@ from demo.mysql_data import account, prepare_data
 from demo.mysql_docker import DockerMySql
 from demo.mysql_search import DockerImage, GivenServer, MySql, Program, cache_folder
 from demo.tcp import free_port, greets
-from pipeline.errors import ConfigurationError, SetupIncomplete
+from lockstep.pipeline.values.errors import ConfigurationError, SetupIncomplete
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0

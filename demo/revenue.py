@@ -14,8 +14,8 @@ from pathlib import Path
 import dagster as dg
 
 import lockstep
-from assets.definitions import config_path, definitions_of
-from assets.names import SourceNames
+from lockstep.assets.definitions import config_path, definitions_of
+from lockstep.assets.names import SourceNames
 from lockstep.reading import VersionSet
 
 ACKNOWLEDGED = SourceNames("shop").acknowledged

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from demo.guide import CUSTOMERS, Ran, Told
-from pipeline.runs.inspecting.span_report import SpanReport
+from lockstep.pipeline.run.status.span_report import SpanReport
 
 
 def run_line(ran: Ran, number: int) -> str:

@@ -28,9 +28,9 @@ from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import parse
 from lockstep.log import JsonLog
+from lockstep.pipeline.model.json_values import to_json
+from lockstep.pipeline.values.errors import LockstepError, TableError
 from lockstep.streams import Streams, open_streams
-from pipeline.errors import LockstepError, TableError
-from pipeline.json_values import to_json
 
 Command = Callable[[argparse.Namespace, CommandContext], Outcome]
 
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             outcome = _interrupted(signals.last, streams, log)
         except (Exception, TableError) as error:  # noqa: BLE001 - the last line of defence
-            from resources.full_disk import disk_full
+            from lockstep.resources.full_disk import disk_full
 
             state_folder = (config.parent if config else Path.cwd()) / ".lockstep"
             full = disk_full(error, [state_folder, Path(tempfile.gettempdir())])
@@ -184,7 +184,7 @@ def write_report(
 ) -> Path:
     """Write versions, the command and the traceback, with each of `secrets` masked, and return the
     file's path. OSError if it cannot be written."""
-    from resources.private import make_private
+    from lockstep.resources.private import make_private
 
     make_private(folder)
     text = "\n".join(
@@ -215,7 +215,7 @@ def _secrets(config: Path | None) -> list[str]:
     """Return the configuration's secrets, as many of them as can be read."""
     if config is None:
         return []
-    from resources.config import load_settings
+    from lockstep.resources.config import load_settings
 
     secrets = []
     with suppress(LockstepError):

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from lockstep.grammar import table_name
-from pipeline.changes.delivered import (
+from lockstep.pipeline.mirror.delivered import (
     DeliveredTable,
     Generation,
     delivered_segments,
@@ -22,13 +22,13 @@ from pipeline.changes.delivered import (
     read_in_order,
     require_files,
 )
-from pipeline.consumers import Consumer, ConsumerStart, Delivery, DeliveryBounds
-from pipeline.gaps import Gap
-from pipeline.segment import Segment
-from resources.adapters import Adapters
-from resources.config import Settings, load_settings
-from resources.lake.frame import changes_frame
-from resources.lake.paths import LakePath
+from lockstep.pipeline.model.gaps import Gap
+from lockstep.pipeline.values.consumers import Consumer, ConsumerStart, Delivery, DeliveryBounds
+from lockstep.pipeline.values.segment import Segment
+from lockstep.resources.adapters import Adapters
+from lockstep.resources.config import Settings, load_settings
+from lockstep.resources.lake.changelog.frame import changes_frame
+from lockstep.resources.lake.store.paths import LakePath
 
 CONFIG = "lockstep.toml"
 MAX_CHANGES = 1_000_000

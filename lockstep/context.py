@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING, Any, TextIO
 from lockstep import exits
 from lockstep.grammar import UsageError
 from lockstep.log import JsonLog, LiveProgress, ProgressLines, bars_on
+from lockstep.pipeline.values.shown import shown
 from lockstep.streams import Streams
-from pipeline.shown import shown
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pipeline.errors import LockstepError
-    from pipeline.runs.context import Progress, Workplace
-    from pipeline.table import TableName
-    from resources.adapters import Adapters
-    from resources.config import Settings, SourceSettings
+    from lockstep.pipeline.run.context import Progress, Workplace
+    from lockstep.pipeline.values.errors import LockstepError
+    from lockstep.pipeline.values.table import TableName
+    from lockstep.resources.adapters import Adapters
+    from lockstep.resources.config import Settings, SourceSettings
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A command's exit code and the object that `--json` prints. `pipeline.json_values.to_json`
-    converts its values."""
+    """A command's exit code and the object that `--json` prints.
+    `pipeline.model.json_values.to_json` converts its values."""
 
     code: int
     payload: Mapping[str, Any]
@@ -65,7 +65,7 @@ class CommandContext:
 
     @cached_property
     def settings(self) -> Settings:
-        from resources.config import load_settings
+        from lockstep.resources.config import load_settings
 
         return load_settings(self.config)
 
@@ -85,7 +85,7 @@ class CommandContext:
     def source_of(self, adapters: Adapters, name: str | None, table: TableName) -> str:
         """Return the one source whose ledger has the table. `NothingMatches` if none has it,
         `UsageError` if several have."""
-        from pipeline.runs.inspecting.schema_history import unknown_table
+        from lockstep.pipeline.run.status.schema_history import unknown_table
 
         ledger = adapters.ledger()
         states = {source.name: ledger.table_states(source.name) for source in self.sources(name)}
@@ -103,7 +103,7 @@ class CommandContext:
     @contextmanager
     def adapters(self) -> Iterator[Adapters]:
         """Yield ledger, lake and servers; each is opened at its first use, all are closed."""
-        from resources.adapters import Adapters
+        from lockstep.resources.adapters import Adapters
 
         with Adapters(self.settings, on_warning=self.note) as adapters:
             yield adapters

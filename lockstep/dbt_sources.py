@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from lockstep.context import CommandContext
-from pipeline.catalog.plan import DATABASE, entry_name
-from pipeline.changes.lineage import own_comments
-from pipeline.errors import LockstepError
-from pipeline.schema.model import TableSchema
-from pipeline.schema.types import sql_type
-from pipeline.segment import SourceTable
-from pipeline.table import TableName
-from pipeline.table_state import TableState
-from resources.adapters import Adapters
+from lockstep.pipeline.catalog.plan import DATABASE, entry_name
+from lockstep.pipeline.mirror.lineage import own_comments
+from lockstep.pipeline.model.table_state import TableState
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.types import sql_type
+from lockstep.pipeline.values.errors import LockstepError
+from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.adapters import Adapters
 
 if TYPE_CHECKING:
-    from assets.names import SourceNames
+    from lockstep.assets.names import SourceNames
 
 _HEAD: Final = """\
 # Printed by `lockstep read --dbt`: mirrors of MySQL tables as sources of a dbt project.
@@ -78,7 +78,7 @@ def _sources(
 ) -> Iterator[dict[str, Any]]:
     """Yield a dbt source for each database. It is named after the database; if there are several
     sources, after source and database, because several may have a database of that name."""
-    from assets.declared import names_as_loaded
+    from lockstep.assets.declared import names_as_loaded
 
     settings, lake = context.settings, context.settings.lake_path().absolute()
     shared, mirrored = len(settings.sources) > 1, settings.source(source).mirrors()

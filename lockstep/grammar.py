@@ -14,11 +14,11 @@ from functools import cache
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from pipeline.errors import ConfigurationError
-from pipeline.table import TableName
+from lockstep.pipeline.values.errors import ConfigurationError
+from lockstep.pipeline.values.table import TableName
 
 if TYPE_CHECKING:
-    from pipeline.places import Place
+    from lockstep.pipeline.values.places import Place
 
 
 class UsageError(ConfigurationError):
@@ -427,7 +427,7 @@ def place_option(arguments: argparse.Namespace, option: str) -> Place | None:
 
 def place_argument(text: str, option: str, command: str) -> Place:
     """Return the place that the text names; `UsageError` lists the forms of a place."""
-    from pipeline.places import parse_end, parse_place
+    from lockstep.pipeline.values.places import parse_end, parse_place
 
     try:
         if option == "--until":

@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
+from lockstep.pipeline.model.json_values import to_json
 from lockstep.streams import writing
-from pipeline.json_values import to_json
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
-    from pipeline.runs.context import StepProgress
+    from lockstep.pipeline.run.context import StepProgress
 
 _FILE_SIZE: Final = 10 << 20
 _FILES: Final = 5
@@ -63,7 +63,7 @@ class JsonLog:
 
 
 class ProgressLines:
-    """Implements `pipeline.runs.context.Progress` by log lines: at most one in ten seconds for each
+    """Implements `pipeline.run.context.Progress` by log lines: at most one in ten seconds for each
     step and table."""
 
     def __init__(self, log: JsonLog, source: str, clock: Callable[[], float] = monotonic) -> None:
@@ -98,7 +98,7 @@ def bars_on(console: Console) -> Progress:
 
 
 class LiveProgress:
-    """Implements `pipeline.runs.context.Progress` by bars, and passes it on to the log."""
+    """Implements `pipeline.run.context.Progress` by bars, and passes it on to the log."""
 
     def __init__(self, bars: Progress, source: str, log_lines: ProgressLines) -> None:
         self._bars, self._source, self._log_lines = bars, source, log_lines

@@ -15,21 +15,26 @@ import pyarrow as pa
 
 from lockstep.consuming import CONFIG, open_site
 from lockstep.grammar import table_name
-from pipeline.changes.generations import SharedColumn, shared_columns
-from pipeline.errors import ConfigurationError, NothingMatches, VersionSetUnknown
-from pipeline.places import parse_place
-from pipeline.ports.ledger import Ledger
-from pipeline.position import Position
-from pipeline.runs.inspecting.version_sets import MissingVersion, ShownVersions, version_set_at
-from pipeline.table import TableName
-from resources.lake.frame import (
+from lockstep.pipeline.mirror.generations import SharedColumn, shared_columns
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.run.status.version_sets import MissingVersion, ShownVersions, version_set_at
+from lockstep.pipeline.values.errors import ConfigurationError, NothingMatches, VersionSetUnknown
+from lockstep.pipeline.values.places import parse_place
+from lockstep.pipeline.values.position import Position
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.lake.changelog.frame import (
     PublishedGeneration,
     generations_frame,
     published_generations,
     read_generations,
 )
-from resources.lake.paths import LakePath
-from resources.lake.versions import MirrorVersion, open_version, version_frame, version_rows
+from lockstep.resources.lake.delta.versions import (
+    MirrorVersion,
+    open_version,
+    version_frame,
+    version_rows,
+)
+from lockstep.resources.lake.store.paths import LakePath
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lockstep.context import CommandContext
-from pipeline.json_values import parts
-from pipeline.shown import NAMED, listed, shown
-from pipeline.table_state import STOPPED_BY, Extent, StoppedTable
+from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.table_state import STOPPED_BY, Extent, StoppedTable
+from lockstep.pipeline.values.shown import NAMED, listed, shown
 
 if TYPE_CHECKING:
-    from pipeline.changes.merging import ChangelogOrigin
-    from pipeline.replay.rows import ReplayDifference
-    from pipeline.runs.reports import RowDifference, TableDifference
+    from lockstep.pipeline.mirror.merging import ChangelogOrigin
+    from lockstep.pipeline.replay.rows import ReplayDifference
+    from lockstep.pipeline.run.reports import RowDifference, TableDifference
 
 
 def difference_lines(table: TableDifference) -> Iterator[str]:

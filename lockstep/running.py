@@ -13,6 +13,10 @@ from uuid import uuid4
 
 from lockstep import exits
 from lockstep.context import CommandContext
+from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.values.errors import LockstepError
+from lockstep.pipeline.values.segment import RowCounts
+from lockstep.pipeline.values.shown import NAMED
 from lockstep.report import (
     counted,
     difference_lines,
@@ -20,25 +24,21 @@ from lockstep.report import (
     show_stopped,
     show_table,
 )
-from pipeline.errors import LockstepError
-from pipeline.json_values import parts
-from pipeline.segment import RowCounts
-from pipeline.shown import NAMED
-from resources.holders import holder
+from lockstep.resources.holders import holder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from assets.run_events import RunEvents
-    from pipeline.decisions import Lease, LeaseView
-    from pipeline.places import Place
-    from pipeline.runs.context import Progress
-    from pipeline.runs.reports import MergeReport, TableMerge, VerifyReport
-    from pipeline.runs.run import RunRecord, Site
-    from pipeline.source_plan import RereadRows
-    from pipeline.table import TableName
-    from resources.adapters import Adapters
-    from resources.config import Settings
+    from lockstep.assets.run_events import RunEvents
+    from lockstep.pipeline.run.context import Progress
+    from lockstep.pipeline.run.reports import MergeReport, TableMerge, VerifyReport
+    from lockstep.pipeline.run.run import RunRecord, Site
+    from lockstep.pipeline.source_plan import RereadRows
+    from lockstep.pipeline.values.decisions import Lease, LeaseView
+    from lockstep.pipeline.values.places import Place
+    from lockstep.pipeline.values.table import TableName
+    from lockstep.resources.adapters import Adapters
+    from lockstep.resources.config import Settings
 
 
 def run_sources(
@@ -72,13 +72,13 @@ def run_source(
 ) -> RunRecord:
     """Carry out one run and write its page. The last OpenLineage event is sent only after the
     source's lock is released, so that a slow backend cannot delay the next run."""
-    from pipeline.runs.run import RunRecord, RunSession, run
-    from resources.full_disk import disk_full
+    from lockstep.pipeline.run.run import RunRecord, RunSession, run
+    from lockstep.resources.full_disk import disk_full
 
     record, run_id = RunRecord(source), str(uuid4())
     events: RunEvents | None = None
     if settings.file.lineage is not None:
-        from assets.run_events import RunEvents
+        from lockstep.assets.run_events import RunEvents
 
         try:
             events = RunEvents(settings, record, run_id, progress.note)
@@ -117,8 +117,8 @@ def _update_pages(
     settings: Settings, record: RunRecord, site: Site, run_id: str, progress: Progress
 ) -> None:
     """Write the list of tables that Dagster declares at its next load, and the run's page."""
-    from assets.catalogue import entries_of, update_catalogue
-    from assets.report import keep_page_of_run
+    from lockstep.assets.catalogue import entries_of, update_catalogue
+    from lockstep.assets.report import keep_page_of_run
 
     if record.captured is None:
         return

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from pipeline.errors import ConfigurationError
+from lockstep.pipeline.values.errors import ConfigurationError
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """A source as configured: its name, tables, start, end and policies.
 
 Not here: reading lockstep.toml (`resources.config`), the ports a run works through
-(`pipeline.runs.context`).
+(`pipeline.run.context`).
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pipeline.bounds import Budget
-from pipeline.changes.layout import is_folder_of
-from pipeline.mirror_names import Into, MirrorNames
-from pipeline.places import Place, Snapshot
-from pipeline.policies import LakePolicies, Readers, StartPolicies, written
-from pipeline.shape.hashes import PrivacyKey
-from pipeline.shape.rules import NO_RULES, ShapeRules
-from pipeline.shape.shaping import Shaping
-from pipeline.snapshot.condition import Condition
-from pipeline.snapshot.pace import LoadLimits, Pace
-from pipeline.table import TableName
-from pipeline.table_state import TableState
-from pipeline.tables import NamePatterns, TablePatterns
+from lockstep.pipeline.mirror.layout import is_folder_of
+from lockstep.pipeline.model.table_state import TableState
+from lockstep.pipeline.shape.hashes import PrivacyKey
+from lockstep.pipeline.shape.rules import NO_RULES, ShapeRules
+from lockstep.pipeline.shape.shaping import Shaping
+from lockstep.pipeline.snapshot.condition import Condition
+from lockstep.pipeline.snapshot.pace import LoadLimits, Pace
+from lockstep.pipeline.start.bounds import Budget
+from lockstep.pipeline.values.mirror_names import Into, MirrorNames
+from lockstep.pipeline.values.places import Place, Snapshot
+from lockstep.pipeline.values.policies import LakePolicies, Readers, StartPolicies, written
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import NamePatterns, TablePatterns
 
 if TYPE_CHECKING:
-    from pipeline.ports.source import ServerFacts
+    from lockstep.pipeline.ports.source import ServerFacts
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,20 +14,20 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pipeline.errors import LockstepError
-from pipeline.ports.catalog import Registry
-from pipeline.runs.context import Progress, Workplace
-from resources.config import Settings
-from resources.config.model import CatalogKind
+from lockstep.pipeline.ports.catalog import Registry
+from lockstep.pipeline.run.context import Progress, Workplace
+from lockstep.pipeline.values.errors import LockstepError
+from lockstep.resources.config import Settings
+from lockstep.resources.config.model import CatalogKind
 
 if TYPE_CHECKING:
-    from pipeline.ports.catalog import Catalog
-    from pipeline.ports.consumers import Consumers
-    from pipeline.ports.ledger import Ledger
-    from pipeline.ports.source import SourceServer
-    from pipeline.ports.upkeep import MirrorUpkeep
-    from resources.lake.room import LakeRoom
-    from resources.postgres.ledger import PostgresLedger
+    from lockstep.pipeline.ports.catalog import Catalog
+    from lockstep.pipeline.ports.consumers import Consumers
+    from lockstep.pipeline.ports.ledger import Ledger
+    from lockstep.pipeline.ports.source import SourceServer
+    from lockstep.pipeline.ports.upkeep import MirrorUpkeep
+    from lockstep.resources.lake.room import LakeRoom
+    from lockstep.resources.postgres.ledger import PostgresLedger
 
 
 class Adapters:
@@ -49,13 +49,13 @@ class Adapters:
     def warm(self, sources: Sequence[str]) -> None:
         """Open the ledger in the background, and start Java if runs of these sources are expected
         to write mirrors. Errors are ignored here: the first real use raises them."""
-        from resources.lake.session import settle_for
+        from lockstep.resources.lake.spark.session import settle_for
 
         with suppress(LockstepError):
             settle_for(self._settings.lake_path())
 
         def open_in_background() -> None:
-            from pipeline.runs.expect import expected_log
+            from lockstep.pipeline.run.expected_log import expected_log
 
             with suppress(LockstepError):
                 ledger = self.ledger()
@@ -80,7 +80,7 @@ class Adapters:
     def _opened_ledger(self) -> PostgresLedger:
         with self._lock:
             if self._ledger is None:
-                from resources.postgres.ledger import open_ledger
+                from lockstep.resources.postgres.ledger import open_ledger
 
                 self._ledger = open_ledger(self._settings.ledger_dsn(), self._settings.state_folder)
             return self._ledger
@@ -96,8 +96,8 @@ class Adapters:
     def server(self, source: str) -> SourceServer:
         """Return the source's MySQL with its standby and replica. This reads secrets, but connects
         to nothing."""
-        from resources.mysql.connection import ConnectionSettings
-        from resources.mysql.server import MySqlServer
+        from lockstep.resources.mysql.connection import ConnectionSettings
+        from lockstep.resources.mysql.server import MySqlServer
 
         settings = self._settings.source(source)
         primary = ConnectionSettings(
@@ -119,7 +119,7 @@ class Adapters:
         plan = settings.plan()
         if not plan.shaped:
             return MySqlServer(primary, standby=standby, read_from=replica)
-        from resources.mysql.shaped import ShapedServer
+        from lockstep.resources.mysql.shaped import ShapedServer
 
         shaping = plan.shaping(self._settings.privacy_key())
         return ShapedServer(primary, standby=standby, read_from=replica, shaping=shaping)
@@ -128,7 +128,7 @@ class Adapters:
         """Return the lake's adapters. Spark is started only by operations that need it."""
         with self._lock:
             if self._lake is None:
-                from resources.lake.room import open_lake
+                from lockstep.resources.lake.room import open_lake
 
                 self._lake = open_lake(
                     self._settings.lake_path(),
@@ -161,11 +161,11 @@ class Adapters:
         uri, name, token = self._settings.catalog_address()
         match kind:
             case CatalogKind.UNITY:
-                from resources.unity.catalog import UnityCatalog
+                from lockstep.resources.unity.catalog import UnityCatalog
 
                 return UnityCatalog(uri, name, token, locate)
             case CatalogKind.HIVE:
-                from resources.hive.catalog import HiveCatalog
+                from lockstep.resources.hive.catalog import HiveCatalog
 
                 return HiveCatalog(uri, locate)
             case CatalogKind.SPARK:

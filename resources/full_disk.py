@@ -1,5 +1,5 @@
 """Detects a full disk in the errors of any library. Errors of the lake's storage name their files
-themselves (`resources.lake.storage`)."""
+themselves (`resources.lake.store.storage`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from pipeline.errors import DiskFull
+from lockstep.pipeline.values.errors import DiskFull
 
 _NUMBERS: Final = (errno.ENOSPC, errno.EDQUOT)
 _ENOUGH: Final = 1 << 20

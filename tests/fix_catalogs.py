@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-from resources.lake.java import require_java
+from lockstep.resources.lake.spark.java import require_java
 
 UNITY = "LOCKSTEP_TEST_UNITY"
 """The address of a Unity Catalog that tests may write to."""

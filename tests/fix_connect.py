@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.retries import SPARK
-from resources.lake.remote import RemoteSpark
-from resources.lake.server import SparkServer
+from lockstep.pipeline.values.retries import SPARK
+from lockstep.resources.lake.spark.remote import RemoteSpark
+from lockstep.resources.lake.spark.server import SparkServer
 from tests.e2e.project import environment
 from tests.uncompiled import UNCOMPILED
 

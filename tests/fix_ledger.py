@@ -26,13 +26,13 @@ import pytest
 from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import make_dsn
 
-from pipeline.decisions import Lease
-from pipeline.ports.ledger import LAST_BATCH
-from pipeline.segment import Segment, SegmentFile, SourceTable
-from pipeline.table import TableName
-from resources.postgres.connection import LedgerAddress
-from resources.postgres.embedded import EmbeddedServer
-from resources.postgres.ledger import PostgresLedger, open_ledger
+from lockstep.pipeline.ports.ledger import LAST_BATCH
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.segment import Segment, SegmentFile, SourceTable
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.postgres.connection import LedgerAddress
+from lockstep.resources.postgres.embedded import EmbeddedServer
+from lockstep.resources.postgres.ledger import PostgresLedger, open_ledger
 from tests.ledger.servers import is_running
 
 _OF_SOURCE: Final = """

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from demo.mysql_search import Program, cache_folder
-from pipeline.errors import JavaMissing, SetupIncomplete
-from resources.lake.java import require_java
+from lockstep.pipeline.values.errors import JavaMissing, SetupIncomplete
+from lockstep.resources.lake.spark.java import require_java
 from tests.fix_mysql import ACCOUNT, PASSWORD, MySqlStand, killed_at_last
 from tests.mariadb.programs import mariadb_10_11, mariadb_11_4
 from tests.mariadb.server import mariadb_server

@@ -26,8 +26,8 @@ from pymysql.cursors import Cursor
 
 from demo.mysql_search import GivenServer, MySql, Program, cache_folder, find_mysql
 from demo.mysqld import ProgramMySql, RunningMySql, SomebodysMySql, mysql_server
-from pipeline.errors import JavaMissing, SetupIncomplete
-from resources.lake.java import require_java
+from lockstep.pipeline.values.errors import JavaMissing, SetupIncomplete
+from lockstep.resources.lake.spark.java import require_java
 from tests.maven import ServerJar
 from tests.old_mysql import MYSQL_5_7, MYSQL_8_0, old_mysql
 

@@ -21,7 +21,7 @@ from uuid import uuid4
 
 import pytest
 
-from resources.lake.paths import ObjectPath, object_path
+from lockstep.resources.lake.store.paths import ObjectPath, object_path
 
 BUCKET = "lake"
 FAULTY = "faulty"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.lake.session import SparkProcess
+from lockstep.resources.lake.spark.session import SparkProcess
 from tests.e2e.held_ledgers import HeldLedgers
 from tests.e2e.warm import WarmProcess
 from tests.fix_objects import ObjectStore

@@ -17,9 +17,9 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
-from pipeline.errors import SetupIncomplete
-from resources.file_lock import exclusive_lock
-from resources.lake.jars import Jar, missing_or_damaged
+from lockstep.pipeline.values.errors import SetupIncomplete
+from lockstep.resources.file_lock import exclusive_lock
+from lockstep.resources.lake.spark.jars import Jar, missing_or_damaged
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,9 @@ def _fetch(server: ServerJar, work: Path, java: Path) -> None:
     assert spec.origin is not None
     ivy = next((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))
     settings = work / "ivysettings.xml"
-    settings.write_bytes(files("resources.lake").joinpath("ivysettings.xml").read_bytes())
+    settings.write_bytes(
+        files("lockstep.resources.lake.spark").joinpath("ivysettings.xml").read_bytes()
+    )
     command = [
         *(str(java), "-cp", str(ivy), "org.apache.ivy.Main"),
         *("-settings", str(settings), "-cache", str(work / "cache")),

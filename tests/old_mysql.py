@@ -14,8 +14,8 @@ from typing import Final
 
 from demo.mysql_packages import DebianPackage, through_own_loader, unpacked
 from demo.mysql_search import Program
-from pipeline.errors import SetupIncomplete
-from resources.lake.jars import Jar
+from lockstep.pipeline.values.errors import SetupIncomplete
+from lockstep.resources.lake.spark.jars import Jar
 from tests.maven import ServerJar, archived, server_files
 
 CURE: Final = "the tests on MySQL 8.0 and 5.7 need Java, Maven Central and a mirror of Debian, once"

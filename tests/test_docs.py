@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.binlog.rows.table_map import TYPE_NAMES
-from pipeline.binlog.values.table import DECODED_BY
+from lockstep.pipeline.binlog.rows.table_map import TYPE_NAMES
+from lockstep.pipeline.binlog.values.table import DECODED_BY
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs/how-it-works.md").read_text()
@@ -190,8 +190,8 @@ def headings(page: Path) -> set[str]:
 def test_every_room_of_a_run_is_told() -> None:
     """Whoever reads how a run works has met each module and each wing of it."""
     page = (ROOT / "docs/architecture.md").read_text()
-    rooms = {room.stem for room in (ROOT / "pipeline/runs").glob("[!_]*")}
-    assert rooms - set(re.findall(r"`(\w+)`", page)) == set()
+    rooms = {room.stem for room in (ROOT / "pipeline/run").glob("[!_]*")}
+    assert rooms - set(re.findall(r"`(\w+)/?`", page)) == set()
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)

@@ -19,15 +19,19 @@ PACKAGES = ("demo", "lockstep", "assets", "resources", "pipeline")
 
 # Per contract, one file that breaks it: where it stands and what it imports.
 OFFENCES = {
-    "one-direction": ("resources/offence.py", "import assets"),
-    "inside-the-pipeline": ("pipeline/position.py", "import pipeline.runs"),
-    "inside-a-run": ("pipeline/runs/context.py", "import pipeline.runs.capture"),
-    "inside-the-log": ("pipeline/binlog/stream/rules.py", "import pipeline.binlog.rows.maps"),
+    "one-direction": ("resources/offence.py", "import lockstep.assets.names"),
+    "inside-the-pipeline": ("pipeline/values/position.py", "import lockstep.pipeline.run"),
+    "inside-a-run": ("pipeline/run/context.py", "import lockstep.pipeline.run.capture"),
+    "inside-the-log": (
+        "pipeline/binlog/stream/rules.py",
+        "import lockstep.pipeline.binlog.rows.maps",
+    ),
+    "demo-last": ("lockstep/offence.py", "import demo.shop"),
     "commands-last": ("lockstep/running.py", "import lockstep.commands.status"),
-    "no-circle": ("assets/names.py", "import assets.runs"),
-    "two-paths": ("pipeline/resultset/walk.py", "import pipeline.binlog.values"),
-    "systems-apart": ("resources/mysql/offence.py", "import resources.postgres"),
-    "configuration-apart": ("resources/config/offence.py", "import pipeline.runs"),
+    "no-circle": ("assets/names.py", "import lockstep.assets.runs"),
+    "two-paths": ("pipeline/resultset/walk.py", "import lockstep.pipeline.binlog.values"),
+    "systems-apart": ("resources/mysql/offence.py", "import lockstep.resources.postgres"),
+    "configuration-apart": ("resources/config/offence.py", "import lockstep.pipeline.run"),
     "mysql-fence": ("resources/lake/offence.py", "import pymysql"),
     "postgres-fence": ("lockstep/offence.py", "import psycopg2"),
     "lake-fence": ("assets/offence.py", "import pyspark"),
@@ -40,8 +44,9 @@ OFFENCES = {
 
 # Per contract that has a place for each module of a folder, that folder.
 LAYERED = {
+    "one-direction": "lockstep",
     "inside-the-pipeline": "pipeline",
-    "inside-a-run": "pipeline/runs",
+    "inside-a-run": "pipeline/run",
     "inside-the-log": "pipeline/binlog",
 }
 
@@ -83,7 +88,10 @@ def house(tmp_path: Path) -> Path:
     """A copy of the packages that a test may spoil."""
     for package in PACKAGES:
         shutil.copytree(
-            REPOSITORY / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__")
+            REPOSITORY / package,
+            tmp_path / package,
+            symlinks=True,
+            ignore=shutil.ignore_patterns("__pycache__"),
         )
     shutil.copy(REPOSITORY / "pyproject.toml", tmp_path)
     return tmp_path
@@ -135,7 +143,7 @@ def test_modules_say_what_belongs_in_them() -> None:
     assert mute == []
 
 
-OWN = ("assets", "benchmarks", "demo", "lockstep", "pipeline", "resources", "tests")
+OWN = ("benchmarks", "demo", "lockstep", "tests")
 
 
 def of_others(tree: ast.Module) -> set[str]:
@@ -276,7 +284,7 @@ MAY_ASK_FOR_DECISIONS = {"lockstep/commands/status.py"}
 
 # The value itself, who keeps it, and who puts it into lines.
 MAY_NAME_RECORDED_DECISIONS = {
-    "pipeline/decisions.py",
+    "pipeline/values/decisions.py",
     "pipeline/ports/ledger.py",
     "resources/postgres/decisions.py",
     "lockstep/commands/status.py",
@@ -337,10 +345,10 @@ WORDS_OF_DECISIONS = ("Decision", "RecordedDecision", "decision", "decisions")
 
 
 def test_how_a_source_stands_is_not_judged_by_decisions() -> None:
-    """Nothing of `pipeline.standing` looks at one, nor what gathers for it."""
+    """Nothing of `pipeline.status` looks at one, nor what gathers for it."""
     judges = [
-        *(REPOSITORY / "pipeline" / "standing").rglob("*.py"),
-        REPOSITORY / "pipeline" / "runs" / "inspecting" / "status.py",
+        *(REPOSITORY / "pipeline" / "status").rglob("*.py"),
+        REPOSITORY / "pipeline" / "run" / "status" / "status.py",
     ]
     assert [file.name for file in judges if names(file.read_text(), *WORDS_OF_DECISIONS)] == []
 
@@ -351,8 +359,8 @@ def test_reading_the_audit_trail_is_noticed() -> None:
     for offence in ("work.ledger.decisions('shop')", "ask = ledger.decisions"):
         assert asks_for_decisions(offence)
     for offence in (
-        "from pipeline.decisions import RecordedDecision",
-        "from pipeline import decisions as d",
+        "from lockstep.pipeline.values.decisions import RecordedDecision",
+        "from lockstep.pipeline.values import decisions as d",
         "kind = one.decision.kind",
         "def told(decision): ...",
         "last: Decision",

@@ -17,18 +17,18 @@ import dagster as dg
 import pyarrow as pa
 import pytest
 
-from assets.catalogue import CatalogueEntry, update_catalogue
-from assets.coverage import Coverage, write_coverage
-from assets.home import dagster_home
-from assets.report import keep_page, page_path
+from lockstep.assets.catalogue import CatalogueEntry, update_catalogue
+from lockstep.assets.coverage import Coverage, write_coverage
+from lockstep.assets.home import dagster_home
+from lockstep.assets.report import keep_page, page_path
 from lockstep.cli import write_report
-from pipeline.errors import LockstepError, Recovery
-from resources import file_lock
-from resources.full_disk import disk_full
-from resources.lake.spool import FileSpool
-from resources.lake.staging import Staging
-from resources.postgres.ledger import open_ledger
-from resources.private import make_private
+from lockstep.pipeline.values.errors import LockstepError, Recovery
+from lockstep.resources import file_lock
+from lockstep.resources.full_disk import disk_full
+from lockstep.resources.lake.changelog.spool import FileSpool
+from lockstep.resources.lake.store.staging import Staging
+from lockstep.resources.postgres.ledger import open_ledger
+from lockstep.resources.private import make_private
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.lake import log_store
+from lockstep.resources.lake.spark import log_store
 from tests.lake import build_log_store
 
 pytestmark = pytest.mark.acceptance
@@ -25,8 +25,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     for name in (*PACKAGES, "demo"):
         unwanted = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / name, folder / "checkout" / name, ignore=unwanted)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copytree(ROOT / name, folder / "checkout" / name, symlinks=True, ignore=unwanted)
+    for name in ("pyproject.toml", "README.md", "LICENSE", "lockstep.toml"):
         shutil.copy(ROOT / name, folder / "checkout" / name)
     build = "import sys; from setuptools.build_meta import build_wheel; build_wheel(sys.argv[1])"
     command = [sys.executable, "-W", "ignore", "-c", build, str(folder)]
@@ -43,13 +43,14 @@ def names(wheel: Path) -> set[str]:
 def test_it_has_every_file_of_the_product(wheel: Path) -> None:
     """Modules, statements, the jar and its source, and whatever else is no module of Python."""
     files = {
-        str(file.relative_to(ROOT))
+        f"{'' if package == 'lockstep' else 'lockstep/'}{file.relative_to(ROOT)}"
         for package in PACKAGES
         for file in (ROOT / package).rglob("*")
         if file.is_file() and "__pycache__" not in file.parts
     }
     assert {
-        f"resources/lake/{file.name}" for file in (log_store.JAR, *build_log_store.SOURCES)
+        f"lockstep/resources/lake/spark/{file.name}"
+        for file in (log_store.JAR, *build_log_store.SOURCES)
     } <= files
     assert files - names(wheel) == set()
 
@@ -57,7 +58,7 @@ def test_it_has_every_file_of_the_product(wheel: Path) -> None:
 def test_it_has_nothing_that_finds_or_starts_a_mysql(wheel: Path) -> None:
     """The demo and the tests come with a checkout."""
     found = {name.partition("/")[0] for name in names(wheel)}
-    assert {name for name in found if not name.endswith(".dist-info")} == set(PACKAGES)
+    assert {name for name in found if not name.endswith(".dist-info")} == {"lockstep"}
 
 
 def test_its_commands_work_without_a_checkout(wheel: Path, tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from pipeline.errors import ConfigurationError
-from pipeline.json_values import to_json
-from pipeline.runs.registering.register import CatalogReport, CatalogStep, differences, register
-from resources.holders import holder
+from lockstep.pipeline.model.json_values import to_json
+from lockstep.pipeline.run.catalog.register import CatalogReport, CatalogStep, differences, register
+from lockstep.pipeline.values.errors import ConfigurationError
+from lockstep.resources.holders import holder
 
 _WOULD: Final = {
     CatalogStep.REGISTERED: "not registered",

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.report import counted
-from pipeline.errors import (
+from lockstep.pipeline.check import Finding, KeptMirror, SourceEvidence, pause_from_now, preflight
+from lockstep.pipeline.run.context import Unwatched
+from lockstep.pipeline.run.reshaping import versions_to_check
+from lockstep.pipeline.values.errors import (
     CatalogRefused,
     CatalogUnavailable,
     ConfigurationError,
@@ -24,18 +26,16 @@ from pipeline.errors import (
     MirrorRefused,
     OperatorNeeded,
 )
-from pipeline.preflight import Finding, KeptMirror, SourceEvidence, pause_from_now, preflight
-from pipeline.runs.context import Unwatched
-from pipeline.runs.reshaping import versions_to_check
-from pipeline.shown import listed, shown
-from resources.lake.paths import LakePath, ObjectPath
+from lockstep.pipeline.values.shown import listed, shown
+from lockstep.report import counted
+from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 
 if TYPE_CHECKING:
-    from pipeline.runs.context import Workplace
-    from pipeline.table import TableName
-    from pipeline.table_state import TableState
-    from resources.adapters import Adapters
-    from resources.config import Settings, SourceSettings
+    from lockstep.pipeline.model.table_state import TableState
+    from lockstep.pipeline.run.context import Workplace
+    from lockstep.pipeline.values.table import TableName
+    from lockstep.resources.adapters import Adapters
+    from lockstep.resources.config import Settings, SourceSettings
 
 _START = "the next start"
 
@@ -148,7 +148,7 @@ def _mirrors(adapters: Adapters, states: Iterable[TableState]) -> Iterator[KeptM
 def next_start_finding(work: Workplace) -> Finding:
     """Return where the next run starts, with a warning of a gap, or why it would be refused."""
     from lockstep.commands.plan import start_line
-    from pipeline.runs.inspecting.plan import next_start
+    from lockstep.pipeline.run.status.plan import next_start
 
     try:
         start = next_start(work)
@@ -178,14 +178,14 @@ def _refusal(subject: str, error: LockstepError) -> Finding:
 
 
 def _java() -> str:
-    from resources.lake.java import require_java
+    from lockstep.resources.lake.spark.java import require_java
 
     java = require_java(os.environ)
     return f"Java {java.major}, {java.program}"
 
 
 def _jars(lake: LakePath) -> str:
-    from resources.lake.jars import DELTA, S3, class_path, jars_folder
+    from lockstep.resources.lake.spark.jars import DELTA, S3, class_path, jars_folder
 
     lists = (DELTA, S3) if isinstance(lake, ObjectPath) else (DELTA,)
     folder = jars_folder(sys.prefix)
@@ -219,7 +219,7 @@ def _lake(path: LakePath) -> str:
     """Check that the store refuses conflicting writes, or that the nearest existing folder can be
     written. Nothing is left in the lake."""
     if isinstance(path, ObjectPath):
-        from resources.lake.trial import require_conditional_writes
+        from lockstep.resources.lake.trial import require_conditional_writes
 
         require_conditional_writes(path)
         return f"{path}; its store takes conditional writes"
@@ -238,7 +238,7 @@ def _lake(path: LakePath) -> str:
 
 def _notify(settings: Settings) -> str:
     """Check that apprise understands each address, without sending anything."""
-    from resources.apprise.sending import require_address
+    from lockstep.resources.apprise.sending import require_address
 
     for reference in settings.notify:
         require_address(settings.notify_url(reference), reference)
@@ -247,7 +247,7 @@ def _notify(settings: Settings) -> str:
 
 def _lineage(settings: Settings) -> str:
     """Check the settings without asking the backend, because a run does not depend on it."""
-    from resources.openlineage.sending import open_client
+    from lockstep.resources.openlineage.sending import open_client
 
     kind = open_client(settings.lineage_transport()).transport.kind
     return f"OpenLineage events are sent by the client's transport {kind!r}"
@@ -266,9 +266,9 @@ def _ledger(adapters: Adapters, settings: Settings) -> str:
 
 def _note_tables(settings: Settings, work: Workplace) -> None:
     """Write the list of tables that Dagster declares when it next loads the definitions."""
-    from assets.catalogue import CatalogueEntry, update_catalogue
-    from pipeline.changes.layout import changelog_path, mirror_path
-    from pipeline.runs.mirror_places import collisions
+    from lockstep.assets.catalogue import CatalogueEntry, update_catalogue
+    from lockstep.pipeline.mirror.layout import changelog_path, mirror_path
+    from lockstep.pipeline.run.mirror_places import collisions
 
     source, states = work.source, work.ledger.table_states(work.source.name)
     tables = [table.name for table in work.server.tables()]
@@ -293,9 +293,9 @@ def _note_tables(settings: Settings, work: Workplace) -> None:
 def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
     """Check that ledger and lake belong together, and report mirrors and changelogs that somebody
     else changed."""
-    from pipeline.runs.agreement.claim import lake_trouble
-    from pipeline.runs.agreement.lake_logs import changed_mirrors, moved_changelogs
-    from pipeline.runs.mirror_places import former_places, pending_moves
+    from lockstep.pipeline.run.agreement.claim import lake_trouble
+    from lockstep.pipeline.run.agreement.lake_logs import changed_mirrors, moved_changelogs
+    from lockstep.pipeline.run.mirror_places import former_places, pending_moves
 
     if (error := lake_trouble(work)) is not None:
         return (_refusal("lake", error),)
@@ -323,7 +323,7 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
 
 def _move(work: Workplace, table: TableName, name: TableName) -> Finding:
     from lockstep.commands.plan import price_words
-    from pipeline.runs.wanted import estimates_of, origin_of
+    from lockstep.pipeline.run.table_plans import estimates_of, origin_of
 
     state = work.ledger.table_states(work.source.name)[table]
     origin = origin_of(work, state, files=False)

@@ -10,17 +10,17 @@ from lockstep import exits
 from lockstep.commands import check
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
+from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.values.errors import ConfigurationError
+from lockstep.resources.config.example import file_of_source, password_of
 from lockstep.streams import writing
-from pipeline.errors import ConfigurationError
-from pipeline.json_values import parts
-from resources.config.example import file_of_source, password_of
 
 Ask = Callable[[str, str], str]
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Write the file only if all of it is valid. An existing file is never replaced."""
-    from resources.config.load import parse_settings
+    from lockstep.resources.config.load import parse_settings
 
     if context.config.exists():
         raise ConfigurationError(

@@ -20,23 +20,23 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from assets.report import seconds_of
 from lockstep import exits
+from lockstep.assets.report import seconds_of
 from lockstep.commands.status import workplace_or_why
 from lockstep.context import CommandContext, Outcome
+from lockstep.pipeline.check import pause_from_now
+from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.table_state import TableCondition
+from lockstep.pipeline.proof.proven import open_differences, proven_since
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run
+from lockstep.pipeline.run.status.status import standing_of
+from lockstep.pipeline.status.facts import Standing
+from lockstep.pipeline.status.verdict import State, Verdict, verdict
+from lockstep.pipeline.values.errors import LockstepError, SpanRefused, StoppedBy
+from lockstep.resources.adapters import Adapters
+from lockstep.resources.config import SourceSettings
 from lockstep.streams import writing
-from pipeline.errors import LockstepError, SpanRefused, StoppedBy
-from pipeline.json_values import parts
-from pipeline.preflight import pause_from_now
-from pipeline.proof.proven import open_differences, proven_since
-from pipeline.runs.context import Workplace
-from pipeline.runs.inspecting.span_report import SpanReport, report_of_run
-from pipeline.runs.inspecting.status import standing_of
-from pipeline.standing.facts import Standing
-from pipeline.standing.verdict import State, Verdict, verdict
-from pipeline.table_state import TableCondition
-from resources.adapters import Adapters
-from resources.config import SourceSettings
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:

@@ -11,17 +11,17 @@ from typing import Any
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, author, reason, table_name
-from pipeline.json_values import parts
-from pipeline.runs.context import Unwatched
-from pipeline.runs.inspecting.table_commands import (
+from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.table_state import OrderKind
+from lockstep.pipeline.run.context import Unwatched
+from lockstep.pipeline.run.status.table_commands import (
     OrderRequest,
     RecordedOrder,
     give_order,
     plan_resume,
 )
-from pipeline.schema.model_json import schema_to_json
-from pipeline.table_state import OrderKind
-from resources.holders import holder
+from lockstep.pipeline.schema.model_json import schema_to_json
+from lockstep.resources.holders import holder
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:

@@ -10,20 +10,13 @@ from typing import Any, Final, assert_never
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import place_option
-from lockstep.report import counted, origin_values, show_stopped, show_table
-from pipeline.errors import LockstepError, LogStops
-from pipeline.json_values import parts
-from pipeline.places import Place
-from pipeline.runs.inspecting.plan import (
-    PlannedShape,
-    PlannedStart,
-    RunPlan,
-    make_plan,
-)
-from pipeline.runs.inspecting.plan_reading import PlannedReading
-from pipeline.runs.wanted import TablePlans
-from pipeline.standing.verdict import clock
-from pipeline.supply.plan import (
+from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.table_state import OrderKind, TableOrder
+from lockstep.pipeline.run.status.plan import PlannedShape, PlannedStart, RunPlan, make_plan
+from lockstep.pipeline.run.status.plan_reading import PlannedReading
+from lockstep.pipeline.run.table_plans import TablePlans
+from lockstep.pipeline.status.verdict import clock
+from lockstep.pipeline.supply.plan import (
     ColumnsRead,
     FromChangelog,
     FromLog,
@@ -33,9 +26,11 @@ from pipeline.supply.plan import (
     Step,
     Supply,
 )
-from pipeline.table import TableName
-from pipeline.table_state import OrderKind, TableOrder
-from resources.adapters import Adapters
+from lockstep.pipeline.values.errors import LockstepError, LogStops
+from lockstep.pipeline.values.places import Place
+from lockstep.pipeline.values.table import TableName
+from lockstep.report import counted, origin_values, show_stopped, show_table
+from lockstep.resources.adapters import Adapters
 
 _GTIDS: Final = 120
 

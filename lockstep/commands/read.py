@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_option, table_name
-from pipeline.errors import LakeUnavailable, NothingMatches, VersionSetUnknown
-from pipeline.table import TableName
-from resources.config.secrets import is_reference
-from resources.lake.paths import LakePath
-from resources.lake.settings import HADOOP_VERSION, S3A_NAMES
+from lockstep.pipeline.values.errors import LakeUnavailable, NothingMatches, VersionSetUnknown
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.config.secrets import is_reference
+from lockstep.resources.lake.spark.settings import HADOOP_VERSION, S3A_NAMES
+from lockstep.resources.lake.store.paths import LakePath
 
 if TYPE_CHECKING:
-    from pipeline.places import Place
-    from pipeline.ports.ledger import Ledger
-    from resources.config import SourceSettings
+    from lockstep.pipeline.ports.ledger import Ledger
+    from lockstep.pipeline.values.places import Place
+    from lockstep.resources.config import SourceSettings
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -146,8 +146,8 @@ def _reading(
 ) -> tuple[Collection[str], Mapping[str, str]]:
     """Return the features that a reader of the Delta table must support, and its columns' names by
     their names at the source; both empty if there is no table."""
-    from resources.lake.columns import column_names
-    from resources.lake.storage import delta_table, lake_errors
+    from lockstep.resources.lake.delta.columns import column_names
+    from lockstep.resources.lake.store.storage import delta_table, lake_errors
 
     try:
         with lake_errors(folder):
@@ -166,7 +166,7 @@ def describe_at(
 ) -> dict[str, Any]:
     """Return the mirror's version as of a place and its snippets, as JSON. `VersionSetUnknown` if
     the mirror has no version for that place."""
-    from pipeline.runs.inspecting.version_sets import version_set_at
+    from lockstep.pipeline.run.status.version_sets import version_set_at
 
     shown = version_set_at(ledger, source, place)
     for missing in shown.missing:
@@ -201,8 +201,8 @@ def describe_changes(
     ledger: Ledger, source: str, table: TableName, lake: LakePath
 ) -> dict[str, Any]:
     """Return the changelog's generations, their common columns and the snippets, as JSON."""
+    from lockstep.pipeline.mirror.layout import changelog_names
     from lockstep.reading import whole_changelog
-    from pipeline.changes.layout import changelog_names
 
     names: dict[str, str] = {}
     for version in ledger.schema_versions(source, table):

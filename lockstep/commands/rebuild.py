@@ -10,13 +10,13 @@ from typing import Any
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument, table_name
+from lockstep.pipeline.mirror.layout import rebuilt_path
+from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.rebuild.origin import RebuildOrigin, origin_at
+from lockstep.pipeline.run.rebuild.rebuild import RebuildReport, rebuild_as_of
 from lockstep.report import counted, origin_values
-from pipeline.changes.layout import rebuilt_path
-from pipeline.json_values import parts
-from pipeline.runs.context import Workplace
-from pipeline.runs.rebuilding.origin import RebuildOrigin, origin_at
-from pipeline.runs.rebuilding.rebuild import RebuildReport, rebuild_as_of
-from resources.lake.paths import LakePath, is_url
+from lockstep.resources.lake.store.paths import LakePath, is_url
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:

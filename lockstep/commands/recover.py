@@ -15,23 +15,23 @@ from typing import Any, Final
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import author, reason
-from lockstep.report import counted
-from pipeline.consumers import Consumer
-from pipeline.errors import ConfigurationError
-from pipeline.json_values import parts
-from pipeline.ports.ledger import Ledger
-from pipeline.recovery.decide import Case
-from pipeline.recovery.facts import RecoveryPlan
-from pipeline.runs.agreement.changelog_files import correct_changelogs
-from pipeline.runs.recovering.recover import (
+from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.recovery.decide import Case
+from lockstep.pipeline.recovery.facts import RecoveryPlan
+from lockstep.pipeline.run.agreement.changelog_files import correct_changelogs
+from lockstep.pipeline.run.recovery.recover import (
     RecoveryOutcome,
     UndoneRun,
     plan_recovery,
     recover,
     undone_run,
 )
-from resources.holders import holder
-from resources.postgres.embedded import move_away
+from lockstep.pipeline.values.consumers import Consumer
+from lockstep.pipeline.values.errors import ConfigurationError
+from lockstep.report import counted
+from lockstep.resources.holders import holder
+from lockstep.resources.postgres.embedded import move_away
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:

@@ -10,28 +10,28 @@ from typing import Any
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, author, reason, table_name
-from lockstep.report import counted, origin_values
-from lockstep.running import run_sources
-from pipeline.errors import NothingMatches
-from pipeline.json_values import parts
-from pipeline.runs.capturing.logged_statements import dialect_of
-from pipeline.runs.context import Unwatched, Workplace
-from pipeline.runs.inspecting.plan import loads_take
-from pipeline.runs.inspecting.table_commands import (
+from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.model.table_state import Supplier, TableCondition
+from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.run.dump.logged_statements import dialect_of
+from lockstep.pipeline.run.load.part import require_readable
+from lockstep.pipeline.run.status.plan import loads_take
+from lockstep.pipeline.run.status.table_commands import (
     OrderRequest,
     Reload,
     Reloading,
     give_reload,
     plan_reload,
 )
-from pipeline.runs.loading.part import require_readable
-from pipeline.snapshot.condition import read_condition
-from pipeline.source_plan import RereadRows
-from pipeline.table import TableName
-from pipeline.table_state import Supplier, TableCondition
-from pipeline.tables import TablePatterns
-from resources.adapters import Adapters
-from resources.holders import holder
+from lockstep.pipeline.snapshot.condition import read_condition
+from lockstep.pipeline.source_plan import RereadRows
+from lockstep.pipeline.values.errors import NothingMatches
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.report import counted, origin_values
+from lockstep.resources.adapters import Adapters
+from lockstep.resources.holders import holder
+from lockstep.running import run_sources
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:

@@ -11,15 +11,15 @@ from typing import Any, Final
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument, table_name
+from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.run.replay.heal import MirrorCorrection
+from lockstep.pipeline.run.replay.replay import ReplayReport, plan_replay, replay
+from lockstep.pipeline.run.replay.segment_comparison import SegmentResult, SegmentStanding
+from lockstep.pipeline.run.replay.waiting import wait_for_lock
+from lockstep.pipeline.values.table import TableName
 from lockstep.report import counted, row_lines
-from pipeline.json_values import parts
-from pipeline.replay.spans import Span
-from pipeline.runs.replaying.heal import MirrorCorrection
-from pipeline.runs.replaying.replay import ReplayReport, plan_replay, replay
-from pipeline.runs.replaying.segments_found import SegmentResult, SegmentStanding
-from pipeline.runs.replaying.waiting import wait_for_lock
-from pipeline.table import TableName
-from resources.holders import holder
+from lockstep.resources.holders import holder
 
 _SIDES: Final = {"the log says": "told", "the lake has": "shown"}
 _RIGHT: Final = (SegmentStanding.SAME, SegmentStanding.UNTOLD)

@@ -13,18 +13,18 @@ from lockstep.commands.status import proof_values
 from lockstep.commands.versions import version_set_values
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_argument
+from lockstep.pipeline.model.batch import Batch
+from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run, report_of_span
 from lockstep.report import counted
+from lockstep.resources.lake.store.paths import LakePath
 from lockstep.streams import writing
-from pipeline.batch import Batch
-from pipeline.json_values import parts
-from pipeline.replay.spans import Span
-from pipeline.runs.inspecting.span_report import SpanReport, report_of_run, report_of_span
-from resources.lake.paths import LakePath
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Only the ledger is asked, and only the page is written."""
-    from assets.report import keep_page, page, page_path
+    from lockstep.assets.report import keep_page, page, page_path
 
     span = _span(arguments)
     sources = context.sources(arguments.source)

@@ -7,8 +7,8 @@ from typing import Any
 
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import place_option
+from lockstep.pipeline.values.errors import LockstepError
 from lockstep.running import run_sources
-from pipeline.errors import LockstepError
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -26,7 +26,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         if ready:
             outcomes |= run_sources(ready, adapters, until, context)
         if context.settings.notify:
-            from assets.notices import notify_people
+            from lockstep.assets.notices import notify_people
 
             names = [source.name for source in sources]
             notify_people(context.settings, adapters, names, context.note)

@@ -10,19 +10,16 @@ from typing import Any
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_option, table_name
-from lockstep.report import counted, show_table
-from pipeline.errors import NothingMatches
-from pipeline.json_values import parts
-from pipeline.places import Place
-from pipeline.runs.comparing.verify_schema import SchemaVerification, verify_schema
-from pipeline.runs.context import Unwatched, Workplace
-from pipeline.runs.inspecting.schema_history import (
+from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.run.proof.verify_schema import SchemaVerification, verify_schema
+from lockstep.pipeline.run.status.schema_history import (
     ShownSchema,
     ShownVersion,
     show_schema,
     unknown_table,
 )
-from pipeline.schema.column_words import (
+from lockstep.pipeline.schema.column_words import (
     keys_of,
     more_of,
     written_default,
@@ -31,14 +28,22 @@ from pipeline.schema.column_words import (
     written_reference,
     written_type,
 )
-from pipeline.schema.history import Knowledge, SchemaStatement, SchemaVersion, VersionOrigin
-from pipeline.schema.model import TableSchema
-from pipeline.schema.model_json import schema_to_json
-from pipeline.schema.refold import Disagreement
-from pipeline.shown import first_words, listed
-from pipeline.standing.verdict import clock
-from pipeline.table import TableName
-from resources.adapters import Adapters
+from lockstep.pipeline.schema.history import (
+    Knowledge,
+    SchemaStatement,
+    SchemaVersion,
+    VersionOrigin,
+)
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.model_json import schema_to_json
+from lockstep.pipeline.schema.refold import Disagreement
+from lockstep.pipeline.status.verdict import clock
+from lockstep.pipeline.values.errors import NothingMatches
+from lockstep.pipeline.values.places import Place
+from lockstep.pipeline.values.shown import first_words, listed
+from lockstep.pipeline.values.table import TableName
+from lockstep.report import counted, show_table
+from lockstep.resources.adapters import Adapters
 
 VERIFY = "verify"
 _ORIGINS = {

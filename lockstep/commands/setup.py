@@ -13,7 +13,7 @@ from typing import Any, Final
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import make_parser
-from pipeline.errors import JavaMissing
+from lockstep.pipeline.values.errors import JavaMissing
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -22,8 +22,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 def _setup(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Check Java, fetch missing jars and compile the engine. This needs no configuration."""
-    from pipeline.binlog.arrays.compiled import cache_folder
-    from resources.mysql.rehearsal import rehearse
+    from lockstep.pipeline.binlog.arrays.compiled import cache_folder
+    from lockstep.resources.mysql.rehearsal import rehearse
 
     spark = {} if arguments.no_java else _prepare_spark(arguments, context)
     context.say("the engine (binlog decoding): compiled once, which takes half a minute")
@@ -36,9 +36,9 @@ def _setup(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _prepare_spark(arguments: argparse.Namespace, context: CommandContext) -> dict[str, Any]:
-    from resources.lake.jars import DELTA, S3, class_path, download_jars, jars_folder
-    from resources.lake.java import make_archive, require_java
-    from resources.lake.log_store import log_store_jar
+    from lockstep.resources.lake.spark.jars import DELTA, S3, class_path, download_jars, jars_folder
+    from lockstep.resources.lake.spark.java import make_archive, require_java
+    from lockstep.resources.lake.spark.log_store import log_store_jar
 
     try:
         java = require_java(os.environ)
@@ -59,7 +59,7 @@ def _prepare_spark(arguments: argparse.Namespace, context: CommandContext) -> di
 
 def _serve(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Turn this process into a Spark Connect server; with `--dry-run` only say what would start."""
-    from resources.lake.serving import become_server, require_free, server_to_start
+    from lockstep.resources.lake.spark.serving import become_server, require_free, server_to_start
 
     settings = context.settings
     conf = settings.spark_conf()

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import author, place_argument, reason
-from pipeline.decisions import Continuity
-from pipeline.errors import LockstepError
-from pipeline.json_values import parts
-from pipeline.runs.inspecting.plan import Choice, choose_start
-from resources.holders import holder
+from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.run.status.plan import Choice, choose_start
+from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.errors import LockstepError
+from lockstep.resources.holders import holder
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:

@@ -10,29 +10,29 @@ from typing import Any, Final
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
+from lockstep.pipeline.check import pause_from_now
+from lockstep.pipeline.check.retention import spoken
+from lockstep.pipeline.model.batch import Cursor
+from lockstep.pipeline.model.json_values import parts, to_json
+from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableOrder, TableState
+from lockstep.pipeline.proof.proven import TableProof, open_differences, proven_since
+from lockstep.pipeline.run.catalog.gather import CatalogStanding
+from lockstep.pipeline.run.catalog.gather import stand as registered
+from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.run.status.status import standing_of
+from lockstep.pipeline.run.table_plans import only_server_supplies
+from lockstep.pipeline.source_plan import settings_in_words
+from lockstep.pipeline.status.facts import Headroom, Standing, why_not_by_gtid
+from lockstep.pipeline.status.verdict import State, Verdict, clock, verdict
+from lockstep.pipeline.values.consumers import Consumer
+from lockstep.pipeline.values.decisions import RecordedDecision
+from lockstep.pipeline.values.errors import LockstepError, Recovery
+from lockstep.pipeline.values.mirror_names import MirrorNames
+from lockstep.pipeline.values.retries import a_tenth
+from lockstep.pipeline.values.shown import listed
+from lockstep.pipeline.values.table import TableName
 from lockstep.report import counted, lines, partial_lines
-from pipeline.batch import Cursor
-from pipeline.consumers import Consumer
-from pipeline.decisions import RecordedDecision
-from pipeline.errors import LockstepError, Recovery
-from pipeline.json_values import parts, to_json
-from pipeline.mirror_names import MirrorNames
-from pipeline.preflight import pause_from_now
-from pipeline.preflight.retention import spoken
-from pipeline.proof.proven import TableProof, open_differences, proven_since
-from pipeline.retries import a_tenth
-from pipeline.runs.context import Unwatched, Workplace
-from pipeline.runs.inspecting.status import standing_of
-from pipeline.runs.registering.gather import CatalogStanding
-from pipeline.runs.registering.gather import stand as registered
-from pipeline.runs.wanted import only_server_supplies
-from pipeline.shown import listed
-from pipeline.source_plan import settings_in_words
-from pipeline.standing.facts import Headroom, Standing, why_not_by_gtid
-from pipeline.standing.verdict import State, Verdict, clock, verdict
-from pipeline.table import TableName
-from pipeline.table_state import OrderKind, TableCondition, TableOrder, TableState
-from resources.adapters import Adapters
+from lockstep.resources.adapters import Adapters
 
 _BATCHES: Final = 20
 _GTIDS: Final = 100

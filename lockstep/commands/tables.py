@@ -8,12 +8,12 @@ from typing import Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
+from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.source import SourceServer
+from lockstep.pipeline.run.dump.table_extents import partial_tables
+from lockstep.pipeline.values.tables import TablePatterns
 from lockstep.report import show_table
-from pipeline.json_values import parts
-from pipeline.ports.ledger import Ledger
-from pipeline.ports.source import SourceServer
-from pipeline.runs.capturing.table_extents import partial_tables
-from pipeline.tables import TablePatterns
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:

@@ -6,20 +6,20 @@ import argparse
 from collections.abc import Iterator
 from typing import Any, Final
 
-from assets.report import size
 from lockstep import exits
+from lockstep.assets.report import size
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import table_name
+from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.run.upkeep.changes import plan_changes
+from lockstep.pipeline.run.upkeep.gather import TableUpkeep, plan_upkeep
+from lockstep.pipeline.run.upkeep.upkeep import UpkeepReport, plan_former, thin_logs, upkeep
+from lockstep.pipeline.upkeep.changes import ChangesPlan
+from lockstep.pipeline.upkeep.decide import FileTotal, StepKind
+from lockstep.pipeline.values.table import TableName
 from lockstep.report import counted
-from pipeline.json_values import parts
-from pipeline.runs.upkeeping.changes import plan_changes
-from pipeline.runs.upkeeping.gather import TableUpkeep, plan_upkeep
-from pipeline.runs.upkeeping.upkeep import UpkeepReport, plan_former, thin_logs, upkeep
-from pipeline.table import TableName
-from pipeline.upkeep.changes import ChangesPlan
-from pipeline.upkeep.decide import FileTotal, StepKind
-from resources.adapters import Adapters
-from resources.holders import holder
+from lockstep.resources.adapters import Adapters
+from lockstep.resources.holders import holder
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:

@@ -13,19 +13,19 @@ from lockstep import exits
 from lockstep.commands.reload import read_again
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, table_name
+from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.dump.table_extents import now_whole, record_whole
+from lockstep.pipeline.run.proof.verify_outcome import orders_to_read, record_proofs, repair
+from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.run.proof.verify_sample import verify_sample
+from lockstep.pipeline.run.reports import TableDifference, VerifyReport
+from lockstep.pipeline.values.errors import SourceBusy
+from lockstep.pipeline.values.table import TableName
 from lockstep.report import counted, difference_lines, show_stopped, show_table
-from pipeline.errors import SourceBusy
-from pipeline.json_values import parts
-from pipeline.runs.capturing.table_extents import now_whole, record_whole
-from pipeline.runs.comparing.verify_outcome import orders_to_read, record_proofs, repair
-from pipeline.runs.comparing.verify_rows import verify
-from pipeline.runs.comparing.verify_sample import verify_sample
-from pipeline.runs.context import Workplace
-from pipeline.runs.reports import TableDifference, VerifyReport
-from pipeline.table import TableName
-from resources.adapters import Adapters
-from resources.config import SourceSettings
-from resources.holders import holder
+from lockstep.resources.adapters import Adapters
+from lockstep.resources.config import SourceSettings
+from lockstep.resources.holders import holder
 
 _GTIDS: Final = 200
 """Largest number of characters of a GTID set that are printed."""

@@ -9,11 +9,11 @@ from typing import Any, Final
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, place_option
+from lockstep.pipeline.model.json_values import parts
+from lockstep.pipeline.run.status.version_sets import ShownVersions, newest_sets, version_set_at
+from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.report import lines, show_table
-from pipeline.gtid import GtidSet
-from pipeline.json_values import parts
-from pipeline.runs.inspecting.version_sets import ShownVersions, newest_sets, version_set_at
-from resources.lake.paths import LakePath
+from lockstep.resources.lake.store.paths import LakePath
 
 LISTED: Final = 20
 _ABOUT: Final = "batch.id as batch, batch.dagster_run as run, position"

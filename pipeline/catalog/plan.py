@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from pipeline.catalog.values import Entry, EntryName, Registered, place
-from pipeline.table import TableName
+from lockstep.pipeline.catalog.values import Entry, EntryName, Registered, place
+from lockstep.pipeline.values.table import TableName
 
 DATABASE, SOURCE = "{database}", "{source}"
 

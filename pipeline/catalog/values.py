@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pipeline.table import TableName
+from lockstep.pipeline.values.table import TableName
 
 SOURCE_MARK: Final = "lockstep.source"
 TABLE_MARK: Final = "lockstep.table"

@@ -8,9 +8,9 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from pipeline.lake_commit import LogAbove
-from pipeline.ports.held import RequireHeld, no_check
-from pipeline.segment import SegmentFile
+from lockstep.pipeline.model.lake_commit import LogAbove
+from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.values.segment import SegmentFile
 
 
 @dataclass(frozen=True, slots=True)

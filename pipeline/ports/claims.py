@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from pipeline.claim import Claim, Unclaimed
-from pipeline.schema.model import TableSchema
+from lockstep.pipeline.model.claim import Claim, Unclaimed
+from lockstep.pipeline.schema.model import TableSchema
 
 
 class Claims(Protocol):

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from pipeline.position import Coordinates
-from pipeline.proof.hashes import Hashes, RowSum
-from pipeline.table import TableStructure
+from lockstep.pipeline.proof.hashes import Hashes, RowSum
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableStructure
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pipeline.consumers import Consumer, ConsumerStart, Delivery, DeliveryBounds
+from lockstep.pipeline.values.consumers import Consumer, ConsumerStart, Delivery, DeliveryBounds
 
 
 class Consumers(Protocol):

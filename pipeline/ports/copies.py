@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from pipeline.ports.mirrors import Mirrors
+from lockstep.pipeline.ports.mirrors import Mirrors
 
 
 class Copies(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from pipeline.errors import LeaseLost, LedgerUnavailable
+from lockstep.pipeline.values.errors import LeaseLost, LedgerUnavailable
 
 RequireHeld = Callable[[], None]
 """Raise `LeaseLost` unless the writer still holds the source. A port calls it after it has planned

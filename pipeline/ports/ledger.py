@@ -10,7 +10,8 @@ from enum import StrEnum
 from typing import Final, Protocol, TypeAlias
 from uuid import UUID
 
-from pipeline.batch import (
+from lockstep.pipeline.catalog.values import Registered, Registrations
+from lockstep.pipeline.model.batch import (
     Batch,
     BatchContent,
     BatchKind,
@@ -21,9 +22,37 @@ from pipeline.batch import (
     Requests,
     TableContent,
 )
-from pipeline.catalog.values import Registered, Registrations
-from pipeline.claim import BatchSpan
-from pipeline.decisions import (
+from lockstep.pipeline.model.claim import BatchSpan
+from lockstep.pipeline.model.gaps import Gap
+from lockstep.pipeline.model.life.events import MirrorEvent
+from lockstep.pipeline.model.load import ChunkRows, Load, LoadBegin
+from lockstep.pipeline.model.table_state import (
+    Extent,
+    OrderKind,
+    StoppedTable,
+    Supplier,
+    TableOrder,
+    TableState,
+)
+from lockstep.pipeline.proof.proven import Compared, TableProof
+from lockstep.pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.snapshot.bounds import Range
+from lockstep.pipeline.upkeep.changes import (
+    ChangeFile,
+    DeletionNotes,
+    Forgettable,
+    ForgottenStep,
+    Prunable,
+    Pruned,
+)
+from lockstep.pipeline.upkeep.clearing import (
+    ClearedFile,
+    ClearedLedgerRows,
+    Tightening,
+    UnclearedValues,
+)
+from lockstep.pipeline.values.decisions import (
     Attempt,
     Continuity,
     Decision,
@@ -33,34 +62,23 @@ from pipeline.decisions import (
     RecordedDecision,
     Unproven,
 )
-from pipeline.gaps import Gap
-from pipeline.intent import (
+from lockstep.pipeline.values.intent import (
     Intent,
     MirrorVersion,
     NewestWrites,
     SettledWrite,
     VersionSet,
 )
-from pipeline.life.events import MirrorEvent
-from pipeline.load import ChunkRows, Load, LoadBegin
-from pipeline.position import Coordinates, LogFile, Position, ServerPeriod, SetAnchor
-from pipeline.proof.proven import Compared, TableProof
-from pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
-from pipeline.schema.model import TableSchema
-from pipeline.segment import RevisedSegment, Revision, Revisions
-from pipeline.snapshot.bounds import Range
-from pipeline.table import TableName
-from pipeline.table_state import Extent, OrderKind, StoppedTable, Supplier, TableOrder, TableState
-from pipeline.tables import CaptureScope
-from pipeline.upkeep.changes import (
-    ChangeFile,
-    DeletionNotes,
-    Forgettable,
-    ForgottenStep,
-    Prunable,
-    Pruned,
+from lockstep.pipeline.values.position import (
+    Coordinates,
+    LogFile,
+    Position,
+    ServerPeriod,
+    SetAnchor,
 )
-from pipeline.upkeep.clearing import ClearedFile, ClearedLedgerRows, Tightening, UnclearedValues
+from lockstep.pipeline.values.segment import RevisedSegment, Revision, Revisions
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import CaptureScope
 
 LAST_BATCH: Final = (1 << 63) - 1
 LAST_PLACE: Final = Coordinates(LogFile("", (1 << 31) - 1), (1 << 63) - 1)

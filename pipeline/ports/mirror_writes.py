@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pipeline.policies import Deletes, LakePolicies, Readers, Truncates, keeps_rows
-from pipeline.stamps import Stamp
+from lockstep.pipeline.values.policies import Deletes, LakePolicies, Readers, Truncates, keeps_rows
+from lockstep.pipeline.values.stamps import Stamp
 
 _DEFAULTS = LakePolicies()
 

@@ -9,12 +9,12 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from pipeline.keeping import Retention
-from pipeline.lake_commit import LakeCommit, LogAbove
-from pipeline.policies import Readers
-from pipeline.ports.held import RequireHeld, no_check
-from pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
-from pipeline.proof.sampling import ValueRange
+from lockstep.pipeline.model.lake_commit import LakeCommit, LogAbove
+from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
+from lockstep.pipeline.proof.sampling import ValueRange
+from lockstep.pipeline.values.keeping import Retention
+from lockstep.pipeline.values.policies import Readers
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from pipeline.ports.held import RequireHeld, no_check
-from pipeline.segment import SegmentFile
+from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.values.segment import SegmentFile
 
 
 class SegmentWriter(Protocol):

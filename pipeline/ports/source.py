@@ -12,17 +12,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.batch import Xid
-from pipeline.gtid import GtidSet
-from pipeline.ports.compared import ComparedServer
-from pipeline.position import Coordinates, LogFile, ServerProcess
-from pipeline.schema.model import DatabaseSchema, TableSchema
-from pipeline.snapshot.bounds import Bound, Range
-from pipeline.snapshot.condition import Condition
-from pipeline.snapshot.giving_way import PIECE_SECONDS
-from pipeline.snapshot.pace import SourceLoad
-from pipeline.survey import Survey
-from pipeline.table import TableName, TableStructure
+from lockstep.pipeline.model.batch import Xid
+from lockstep.pipeline.ports.compared import ComparedServer
+from lockstep.pipeline.schema.model import DatabaseSchema, TableSchema
+from lockstep.pipeline.snapshot.bounds import Bound, Range
+from lockstep.pipeline.snapshot.condition import Condition
+from lockstep.pipeline.snapshot.giving_way import PIECE_SECONDS
+from lockstep.pipeline.snapshot.pace import SourceLoad
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Coordinates, LogFile, ServerProcess
+from lockstep.pipeline.values.survey import Survey
+from lockstep.pipeline.values.table import TableName, TableStructure
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pipeline.batch import WaitingFile
+from lockstep.pipeline.model.batch import WaitingFile
 
 
 class EventFile(Protocol):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from pipeline.lake_commit import LakeCommit
-from pipeline.upkeep.decide import FileTotal, MirrorFiles, UpkeepStep
+from lockstep.pipeline.model.lake_commit import LakeCommit
+from lockstep.pipeline.upkeep.decide import FileTotal, MirrorFiles, UpkeepStep
 
 
 class MirrorUpkeep(Protocol):

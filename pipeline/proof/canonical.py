@@ -24,9 +24,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.errors import TableError
-from pipeline.schema.types import MAX_DECIMAL_DIGITS, TEXT_TYPES
-from pipeline.table import Column
+from lockstep.pipeline.schema.types import MAX_DECIMAL_DIGITS, TEXT_TYPES
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import Column
 
 MARIADB: Final = "mariadb"
 

@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.proof.canonical import canonical
-from pipeline.schema.types import arrow_schema
-from pipeline.table import TableStructure
+from lockstep.pipeline.proof.canonical import canonical
+from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.values.table import TableStructure
 
 Hashes = npt.NDArray[np.uint64]
 """One hash for each row."""

@@ -13,8 +13,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.position import Coordinates
-from pipeline.proof.hashes import MODULUS, Hashes, RowSum
+from lockstep.pipeline.proof.hashes import MODULUS, Hashes, RowSum
+from lockstep.pipeline.values.position import Coordinates
 
 Counts = npt.NDArray[np.int64]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from pipeline.position import Coordinates
-from pipeline.table import TableName
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
 
 
 class Proof(StrEnum):

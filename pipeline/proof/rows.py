@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.proof.hashes import Hashes
+from lockstep.pipeline.proof.hashes import Hashes
 
 PAIR: Final = np.dtype([("key", np.uint64), ("row", np.uint64)])
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.table import TableStructure
+from lockstep.pipeline.values.table import TableStructure
 
 STRETCH: Final = 20
 """Number of rows in a stretch."""

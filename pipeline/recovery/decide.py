@@ -1,7 +1,7 @@
 """Decides whether a ledger follows its lake or the lake its ledger, and at the end of which batch a
 ledger that is made from a lake continues. Pure.
 
-Not here: finding the batch's end in a log, structures (`pipeline.runs.recovering.recover`).
+Not here: finding the batch's end in a log, structures (`pipeline.run.recovery.recover`).
 
 A mirror shows exactly the end of batch N if it has a version whose last batch is N or earlier, and
 no batch after that one and up to N concerns the table. A batch concerns it if the table's changelog
@@ -17,8 +17,8 @@ names a batch to go back to, N is the newest of these up to that one.
 
 If a run was undone, or another ledger continued from an earlier batch, the lake went back to that
 batch. What it still shows of later batches is void; the folder's claim says which they are
-(`pipeline.claim`). If the claim may be incomplete, N is a batch that `_transactions` has, because
-void ones are not listed there.
+(`pipeline.model.claim`). If the claim may be incomplete, N is a batch that `_transactions` has,
+because void ones are not listed there.
 
 | commits of | |
 |---|---|
@@ -34,7 +34,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
-from pipeline.recovery.facts import (
+from lockstep.pipeline.recovery.facts import (
     Adopted,
     BatchRecord,
     LakeFacts,

@@ -9,12 +9,12 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final
 
-from pipeline.claim import BatchSpan
-from pipeline.foreign_commits import foreign
-from pipeline.gtid import GtidSet
-from pipeline.lake_commit import LakeCommit, WriteKind
-from pipeline.position import Anchor, Coordinates
-from pipeline.table import TableName
+from lockstep.pipeline.model.claim import BatchSpan
+from lockstep.pipeline.model.foreign_commits import foreign
+from lockstep.pipeline.model.lake_commit import LakeCommit, WriteKind
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Anchor, Coordinates
+from lockstep.pipeline.values.table import TableName
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.changes.fold import Hashes, key_hashes
-from pipeline.changes.layout import DELETED_AT
-from pipeline.changes.mapping import is_present
+from lockstep.pipeline.mirror.fold import Hashes, key_hashes
+from lockstep.pipeline.mirror.layout import DELETED_AT
+from lockstep.pipeline.mirror.mapping import is_present
 
 DIFFERENT, MISSING, SURPLUS = "different", "not in the mirror", "only in the mirror"
 

@@ -17,7 +17,7 @@ A place of the past has these transactions before it:
 
 | a place | transactions |
 |---|---|
-| a moment | all before the place of the moment's end (`pipeline.division`) |
+| a moment | all before the place of the moment's end (`pipeline.values.division`) |
 | a place of a log | all that end there or earlier |
 | a moment in a file | all of earlier files, and those of the file as for a moment |
 | a set of GTIDs | all up to the last of the set |
@@ -36,12 +36,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.batch import Batch, BatchTimes
-from pipeline.binlog.stream.framing import FIRST_OFFSET
-from pipeline.division import Divider, divide, divide_after, microseconds
-from pipeline.errors import PastRefused, SpanRefused
-from pipeline.gtid import GtidSet
-from pipeline.places import (
+from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
+from lockstep.pipeline.model.batch import Batch, BatchTimes
+from lockstep.pipeline.upkeep.changes import KEY
+from lockstep.pipeline.values.division import Divider, divide, divide_after, microseconds
+from lockstep.pipeline.values.errors import PastRefused, SpanRefused
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.places import (
     AfterGtids,
     AtCoordinates,
     AtMoment,
@@ -53,8 +54,7 @@ from pipeline.places import (
     Snapshot,
     moment_text,
 )
-from pipeline.position import Coordinates, LogFile, Position
-from pipeline.upkeep.changes import KEY
+from lockstep.pipeline.values.position import Coordinates, LogFile, Position
 
 _SHOWN = "`lockstep status --json` shows the last batches; `lockstep versions --list` their places"
 
@@ -292,7 +292,7 @@ Flags = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 
 COLUMNS = ("_file", "end_offset", "_gtid", "_committed_at", "last_sequence")
-"""The columns of `_transactions` (`pipeline.changes.source_tables`) that are needed here."""
+"""The columns of `_transactions` (`pipeline.mirror.source_tables`) that are needed here."""
 
 _LIST = "`lockstep versions --list` shows the ends of the newest batches"
 

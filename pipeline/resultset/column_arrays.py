@@ -25,8 +25,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from pipeline.binlog.arrays.address_access import widened
-from pipeline.binlog.arrays.array_access import (
+from lockstep.pipeline.binlog.arrays.address_access import widened
+from lockstep.pipeline.binlog.arrays.array_access import (
     Bytes,
     b32,
     copy,
@@ -39,14 +39,14 @@ from pipeline.binlog.arrays.array_access import (
     u16,
     u32,
 )
-from pipeline.binlog.arrays.cells import NULL, Places, room
-from pipeline.binlog.arrays.compiled import kernel, part
-from pipeline.errors import TableError
-from pipeline.ports.source import Received
-from pipeline.resultset.packets import Ending, ResultRows, malformed_answer
-from pipeline.resultset.walk import ColumnValues, Definition, walk
-from pipeline.schema.types import arrow_type
-from pipeline.table import Column
+from lockstep.pipeline.binlog.arrays.cells import NULL, Places, room
+from lockstep.pipeline.binlog.arrays.compiled import kernel, part
+from lockstep.pipeline.ports.source import Received
+from lockstep.pipeline.resultset.packets import Ending, ResultRows, malformed_answer
+from lockstep.pipeline.resultset.walk import ColumnValues, Definition, walk
+from lockstep.pipeline.schema.types import arrow_type
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import Column
 
 # -- bytes with a length -------------------------------------------------------------
 

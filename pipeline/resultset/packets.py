@@ -16,9 +16,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.binlog.arrays.array_access import Bytes, copy, u8, u32
-from pipeline.binlog.arrays.compiled import kernel
-from pipeline.errors import SourceUnavailable
+from lockstep.pipeline.binlog.arrays.array_access import Bytes, copy, u8, u32
+from lockstep.pipeline.binlog.arrays.compiled import kernel
+from lockstep.pipeline.values.errors import SourceUnavailable
 
 Integers = npt.NDArray[np.int64]
 

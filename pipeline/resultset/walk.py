@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.binlog.arrays.array_access import Bytes, i64, u8, u16, u24
-from pipeline.binlog.arrays.cells import NULL, Places, validity
-from pipeline.binlog.arrays.compiled import kernel
-from pipeline.resultset.packets import Integers
+from lockstep.pipeline.binlog.arrays.array_access import Bytes, i64, u8, u16, u24
+from lockstep.pipeline.binlog.arrays.cells import NULL, Places, validity
+from lockstep.pipeline.binlog.arrays.compiled import kernel
+from lockstep.pipeline.resultset.packets import Integers
 
 
 @dataclass(frozen=True, slots=True)

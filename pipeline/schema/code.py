@@ -11,19 +11,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from pipeline.schema.context import StatementContext
-from pipeline.schema.evolving.effects import Dropped, Effect, Renamed
-from pipeline.schema.model import DatabaseCode, RowCode, ServerSchema, Trigger, View
-from pipeline.schema.statements.read import skip_attributes
-from pipeline.schema.statements.reader import CannotRead, StatementReader
-from pipeline.schema.statements.row_changes import (
+from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.schema.evolving.effects import Dropped, Effect, Renamed
+from lockstep.pipeline.schema.model import DatabaseCode, RowCode, ServerSchema, Trigger, View
+from lockstep.pipeline.schema.statements.read import skip_attributes
+from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader
+from lockstep.pipeline.schema.statements.row_changes import (
     DELETE,
     INSERT,
     UPDATE,
     read_body,
     read_or_reason,
 )
-from pipeline.table import TableName
+from lockstep.pipeline.values.table import TableName
 
 _EVENTS = (INSERT, UPDATE, DELETE)
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from pipeline.errors import TableError
+from lockstep.pipeline.values.errors import TableError
 
 _REFUSED: Final = " ,;{}()\n\t="
 """Characters that column names in a Delta table without column mapping may not have (Delta's

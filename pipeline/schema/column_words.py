@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.schema.model import (
+from lockstep.pipeline.schema.model import (
     ColumnSchema,
     ExpressionDefault,
     ForeignKey,

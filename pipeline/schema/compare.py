@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any, Final, assert_never
 
-from pipeline.schema.evolving.effects import (
+from lockstep.pipeline.schema.evolving.effects import (
     Changed,
     Created,
     DatabaseEffect,
@@ -25,7 +25,7 @@ from pipeline.schema.evolving.effects import (
     UnknownTable,
     UnloggedChange,
 )
-from pipeline.schema.model import (
+from lockstep.pipeline.schema.model import (
     ColumnSchema,
     Default,
     ExpressionDefault,

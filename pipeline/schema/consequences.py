@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from pipeline.policies import LakePolicies, OnRewrite
-from pipeline.schema.context import STRICT, zone_of
-from pipeline.schema.fills import StatementMoment
-from pipeline.schema.logged import FollowedStatement, LoggedStatement
-from pipeline.schema.model import TableSchema
-from pipeline.schema.table_effects import (
+from lockstep.pipeline.schema.context import STRICT, zone_of
+from lockstep.pipeline.schema.fills import StatementMoment
+from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.table_effects import (
     TableEffect,
     columns_changed,
     differs_per_row,
@@ -28,7 +27,8 @@ from pipeline.schema.table_effects import (
     values_changed,
     versioned,
 )
-from pipeline.table import TableName
+from lockstep.pipeline.values.policies import LakePolicies, OnRewrite
+from lockstep.pipeline.values.table import TableName
 
 
 class Action(StrEnum):

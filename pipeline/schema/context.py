@@ -14,9 +14,9 @@ from datetime import UTC, timedelta, timezone, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pipeline.errors import DamagedEvent, UnsupportedEvent
-from pipeline.schema.collations import charset_of, collation_name
-from pipeline.schema.hidden_columns import places_known
+from lockstep.pipeline.schema.collations import charset_of, collation_name
+from lockstep.pipeline.schema.hidden_columns import places_known
+from lockstep.pipeline.values.errors import DamagedEvent, UnsupportedEvent
 
 REAL_AS_FLOAT: Final = 1
 ANSI_QUOTES: Final = 1 << 2

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
 
-from pipeline.schema.context import StatementContext
-from pipeline.schema.evolving.alter import altered
-from pipeline.schema.evolving.column_changes import Charset, chosen, of_collation
-from pipeline.schema.evolving.create import (
+from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.schema.evolving.alter import altered
+from lockstep.pipeline.schema.evolving.column_changes import Charset, chosen, of_collation
+from lockstep.pipeline.schema.evolving.create import (
     created,
     created_like,
     inherited_charset,
@@ -23,7 +23,7 @@ from pipeline.schema.evolving.create import (
     stored_name,
     with_children,
 )
-from pipeline.schema.evolving.effects import (
+from lockstep.pipeline.schema.evolving.effects import (
     CannotFollow,
     Changed,
     Created,
@@ -37,14 +37,14 @@ from pipeline.schema.evolving.effects import (
     UnknownTable,
     UnloggedChange,
 )
-from pipeline.schema.model import (
+from lockstep.pipeline.schema.model import (
     DatabaseCode,
     DatabaseSchema,
     ForeignKey,
     ServerSchema,
     TableSchema,
 )
-from pipeline.schema.statements.changes import (
+from lockstep.pipeline.schema.statements.changes import (
     AlterDatabase,
     AlterTable,
     CreateDatabase,
@@ -60,7 +60,7 @@ from pipeline.schema.statements.changes import (
     SchemaChange,
     TruncateTable,
 )
-from pipeline.table import TableName
+from lockstep.pipeline.values.table import TableName
 
 Step = tuple[ServerSchema, list[Effect]]
 """The schema after a change, and the effects of it."""

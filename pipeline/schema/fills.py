@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pipeline.schema.model import (
+from lockstep.pipeline.schema.model import (
     BLOBS,
     CHARACTER_STRINGS,
     INTEGER_BITS,

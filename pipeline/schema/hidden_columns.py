@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from pipeline.schema.model import HiddenColumn, KeySchema, TableSchema
+from lockstep.pipeline.schema.model import HiddenColumn, KeySchema, TableSchema
 
 FIRST, LAST_PLACED, FIRST_WITHOUT = 80013, 80015, 90704
 """The first version with functional indexes, the last version in which the places of their columns

@@ -18,18 +18,18 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
-from pipeline.position import Coordinates
-from pipeline.schema.model import DatabaseSchema, TableSchema
-from pipeline.schema.model_json import schema_fingerprint, schema_from_json, schema_to_json
-from pipeline.schema.rows import row_structure
-from pipeline.schema.treatments import (
+from lockstep.pipeline.schema.model import DatabaseSchema, TableSchema
+from lockstep.pipeline.schema.model_json import schema_fingerprint, schema_from_json, schema_to_json
+from lockstep.pipeline.schema.rows import row_structure
+from lockstep.pipeline.schema.treatments import (
     Fate,
     Treatment,
     read_treatment,
     shown_in_words,
     treatment_words,
 )
-from pipeline.table import TableName, TableStructure
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName, TableStructure
 
 
 class Knowledge(StrEnum):
@@ -119,7 +119,7 @@ class SchemaVersion:
     the name that it had in the version before, None for a new column; None as a whole if the table
     did not keep its rows. `statement`: an index into the statements recorded with it; once stored,
     the ledger's id. `generation`: the part of the changelog that its rows go to
-    (`pipeline.changes.generations`). `batch`: 0 until stored. `shown_as`: how the lake shows the
+    (`pipeline.mirror.generations`). `batch`: 0 until stored. `shown_as`: how the lake shows the
     table; None if it shows all of it as it is. Only the log's decoder may read `schema`; everything
     after it reads `shown`.
     """

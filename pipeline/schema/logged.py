@@ -6,19 +6,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from pipeline.position import Coordinates
-from pipeline.schema.compare import sentence
-from pipeline.schema.context import StatementContext
-from pipeline.schema.evolving.effects import (
+from lockstep.pipeline.schema.compare import sentence
+from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.schema.evolving.effects import (
     Changed,
     Effect,
     NotFollowed,
     Renamed,
     UnknownTable,
 )
-from pipeline.schema.history import SchemaStatement
-from pipeline.schema.statements.changes import NotUnderstood, StatementKind
-from pipeline.table import TableName
+from lockstep.pipeline.schema.history import SchemaStatement
+from lockstep.pipeline.schema.statements.changes import NotUnderstood, StatementKind
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from pipeline.table import TableName
+from lockstep.pipeline.values.table import TableName
 
 INTEGER_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 TEXTS: Final = ("tinytext", "text", "mediumtext", "longtext")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from pipeline.schema.model import (
+from lockstep.pipeline.schema.model import (
     ColumnSchema,
     Default,
     ExpressionDefault,
@@ -21,7 +21,7 @@ from pipeline.schema.model import (
     TableSchema,
     WrittenDefault,
 )
-from pipeline.table import TableName
+from lockstep.pipeline.values.table import TableName
 
 _DEFAULTS: Final[dict[str, type[Default]]] = {
     "value": LiteralDefault,

@@ -14,8 +14,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
-from pipeline.schema.collations import SINGLE_BYTE, UTF8, WIDE
-from pipeline.schema.model import (
+from lockstep.pipeline.schema.collations import SINGLE_BYTE, UTF8, WIDE
+from lockstep.pipeline.schema.model import (
     CHARACTER_STRINGS,
     INTEGER_BITS,
     ColumnSchema,

@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from pipeline.engines import is_merge, is_part
-from pipeline.schema.model import (
+from lockstep.pipeline.schema.model import (
     DatabaseCode,
     ExpressionDefault,
     RowCode,
     ServerSchema,
     TableSchema,
 )
-from pipeline.schema.statements.row_changes import DELETE, INSERT, UPDATE
-from pipeline.table import TableName
+from lockstep.pipeline.schema.statements.row_changes import DELETE, INSERT, UPDATE
+from lockstep.pipeline.values.engines import is_merge, is_part
+from lockstep.pipeline.values.table import TableName
 
 _VIRTUAL: Final = frozenset({"information_schema", "performance_schema"})
 _CHANGING_ACTIONS: Final = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})

@@ -14,20 +14,20 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final
 
-from pipeline.position import Coordinates
-from pipeline.schema.compare import aligned, differences
-from pipeline.schema.context import ServerDialect, StatementContext
-from pipeline.schema.history import (
+from lockstep.pipeline.schema.compare import aligned, differences
+from lockstep.pipeline.schema.context import ServerDialect, StatementContext
+from lockstep.pipeline.schema.history import (
     REDACTED_TEXT,
     DatabaseVersion,
     Knowledge,
     SchemaStatement,
     SchemaVersion,
 )
-from pipeline.schema.logged import LoggedStatement
-from pipeline.schema.model_json import schema_fingerprint
-from pipeline.schema.tracker import SchemaTracker, StructuresInMemory
-from pipeline.table import TableName
+from lockstep.pipeline.schema.logged import LoggedStatement
+from lockstep.pipeline.schema.model_json import schema_fingerprint
+from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
 
 _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

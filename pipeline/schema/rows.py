@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from pipeline.schema.collations import widest
-from pipeline.schema.model import (
+from lockstep.pipeline.schema.collations import widest
+from lockstep.pipeline.schema.model import (
     BLOBS,
     GEOMETRIES,
     TEXTS,
@@ -25,7 +25,7 @@ from pipeline.schema.model import (
     KeySchema,
     TableSchema,
 )
-from pipeline.table import Column, TableStructure
+from lockstep.pipeline.values.table import Column, TableStructure
 
 _TYPES: Final = {
     **dict.fromkeys(TEXTS, "text"),
@@ -136,7 +136,7 @@ def _column(column: ColumnSchema) -> Column:
 
 
 def _length(column: ColumnSchema, kind: str) -> int | None:
-    """Return the length as `pipeline.table.Column.length` defines it."""
+    """Return the length as `pipeline.values.table.Column.length` defines it."""
     if kind == "bit" or kind in _TEMPORAL or column.type in _BYTES:
         return column.length
     if column.type in _CHARACTERS:

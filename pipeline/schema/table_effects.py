@@ -15,11 +15,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from pipeline.engines import why_refused
-from pipeline.errors import TableError
-from pipeline.schema.collations import SINGLE_BYTE, UTF8, WIDE
-from pipeline.schema.context import StatementContext
-from pipeline.schema.evolving.effects import (
+from lockstep.pipeline.schema.collations import SINGLE_BYTE, UTF8, WIDE
+from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.schema.evolving.effects import (
     Changed,
     Created,
     Dropped,
@@ -30,8 +28,8 @@ from pipeline.schema.evolving.effects import (
     UnknownTable,
     UnloggedChange,
 )
-from pipeline.schema.fills import StatementMoment, fill_of
-from pipeline.schema.model import (
+from lockstep.pipeline.schema.fills import StatementMoment, fill_of
+from lockstep.pipeline.schema.model import (
     BLOBS,
     CHARACTER_STRINGS,
     GEOMETRIES,
@@ -41,12 +39,14 @@ from pipeline.schema.model import (
     ExpressionDefault,
     TableSchema,
 )
-from pipeline.schema.rows import row_structure
-from pipeline.schema.statements.reader import CannotRead, StatementReader
-from pipeline.schema.tracker import ColumnsFrom
-from pipeline.schema.treatments import LEFT_OUT, ROWS_BY
-from pipeline.schema.types import arrow_type
-from pipeline.table import Column, TableName
+from lockstep.pipeline.schema.rows import row_structure
+from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader
+from lockstep.pipeline.schema.tracker import ColumnsFrom
+from lockstep.pipeline.schema.treatments import LEFT_OUT, ROWS_BY
+from lockstep.pipeline.schema.types import arrow_type
+from lockstep.pipeline.values.engines import why_refused
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import Column, TableName
 
 
 @dataclass(frozen=True, slots=True)

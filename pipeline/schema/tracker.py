@@ -1,6 +1,6 @@
 """The structures of one source while a run reads its log.
 
-`pipeline.runs.capturing.initial_schemas` finds the first structures. Until the first statement that
+`pipeline.run.dump.initial_schemas` finds the first structures. Until the first statement that
 changes a structure, structures are loaded table by table; that statement loads all of them. So a
 run without such a statement only loads the tables whose rows it reads.
 """
@@ -11,18 +11,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from pipeline.errors import TableError
-from pipeline.position import Coordinates
-from pipeline.schema.code import (
+from lockstep.pipeline.schema.code import (
     after_effects,
     after_unknown,
     may_change_code,
     renamed_views,
     with_code,
 )
-from pipeline.schema.evolve import evolve, forget
-from pipeline.schema.evolving.effects import Renamed
-from pipeline.schema.history import (
+from lockstep.pipeline.schema.evolve import evolve, forget
+from lockstep.pipeline.schema.evolving.effects import Renamed
+from lockstep.pipeline.schema.history import (
     DatabaseVersion,
     History,
     Knowledge,
@@ -31,16 +29,16 @@ from pipeline.schema.history import (
     ShownAs,
     VersionOrigin,
 )
-from pipeline.schema.logged import (
+from lockstep.pipeline.schema.logged import (
     FollowedStatement,
     LoggedStatement,
     origins,
     reasons,
     recorded_statement,
 )
-from pipeline.schema.model import ServerSchema, TableSchema
-from pipeline.schema.rows import schema_of
-from pipeline.schema.statements.changes import (
+from lockstep.pipeline.schema.model import ServerSchema, TableSchema
+from lockstep.pipeline.schema.rows import schema_of
+from lockstep.pipeline.schema.statements.changes import (
     CreateLike,
     Irrelevant,
     NotUnderstood,
@@ -49,8 +47,10 @@ from pipeline.schema.statements.changes import (
     needed_by,
     touched_by,
 )
-from pipeline.schema.statements.read import read_change
-from pipeline.table import TableName, TableStructure
+from lockstep.pipeline.schema.statements.read import read_change
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName, TableStructure
 
 
 @dataclass(frozen=True, slots=True)

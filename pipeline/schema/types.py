@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pipeline.errors import TableError
-from pipeline.schema.column_names import refuse_twins
-from pipeline.table import Column, TableStructure
+from lockstep.pipeline.schema.column_names import refuse_twins
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import Column, TableStructure
 
 _INTEGERS: dict[tuple[str, bool], pa.DataType] = {
     ("tinyint", False): pa.int8(),

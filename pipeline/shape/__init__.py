@@ -2,6 +2,6 @@
 only the rows that a condition takes.
 
 The rules of a table as lockstep.toml has them, the shape to which they resolve for a structure, and
-the one function that shapes rows belong here. `pipeline.runs` calls it, and decides what happens to
+the one function that shapes rows belong here. `pipeline.run` calls it, and decides what happens to
 a table whose rules change.
 """

@@ -32,9 +32,9 @@ from typing import Final, assert_never
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.schema.types import TEXT_TYPES, arrow_type
-from pipeline.shape.microseconds import microseconds, microseconds_of
-from pipeline.table import Column
+from lockstep.pipeline.schema.types import TEXT_TYPES, arrow_type
+from lockstep.pipeline.shape.microseconds import microseconds, microseconds_of
+from lockstep.pipeline.values.table import Column
 
 
 class ConditionUnusable(ValueError):

@@ -11,7 +11,7 @@ from typing import Final
 
 from sqlglot import ParseError, TokenError, exp, parse
 
-from pipeline.shape.condition import (
+from lockstep.pipeline.shape.condition import (
     And,
     Compares,
     Condition,

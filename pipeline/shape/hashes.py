@@ -32,10 +32,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.errors import TableError
-from pipeline.proof import canonical as texts
-from pipeline.schema.types import TEXT_TYPES
-from pipeline.table import Column
+from lockstep.pipeline.proof import canonical as texts
+from lockstep.pipeline.schema.types import TEXT_TYPES
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import Column
 
 _DERIVED_BYTES: Final = 32
 

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from pipeline.schema.context import StatementContext
-from pipeline.schema.statements.reader import CannotRead, Token, tokens
+from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.schema.statements.reader import CannotRead, Token, tokens
 
 REDACTED: Final = "'***'"
 """Replaces each value."""

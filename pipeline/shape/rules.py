@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Final
 
-from pipeline.schema.treatments import Conversion, Hash, Mask
-from pipeline.shape.condition import Condition
+from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask
+from lockstep.pipeline.shape.condition import Condition
 
 
 @dataclass(frozen=True, slots=True)

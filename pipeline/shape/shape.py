@@ -20,13 +20,26 @@ from dataclasses import dataclass, replace
 from fnmatch import translate
 from typing import Final, NoReturn, assert_never
 
-from pipeline.errors import TableError
-from pipeline.schema.treatments import Conversion, Fate, Hash, Mask, Treatment, hides_values
-from pipeline.schema.types import TEXT_TYPES
-from pipeline.shape.condition import And, Condition, ConditionUnusable, Evaluated, evaluator
-from pipeline.shape.hashes import DIGITS
-from pipeline.shape.rules import ShapeRules
-from pipeline.table import Column, TableStructure
+from lockstep.pipeline.schema.treatments import (
+    Conversion,
+    Fate,
+    Hash,
+    Mask,
+    Treatment,
+    hides_values,
+)
+from lockstep.pipeline.schema.types import TEXT_TYPES
+from lockstep.pipeline.shape.condition import (
+    And,
+    Condition,
+    ConditionUnusable,
+    Evaluated,
+    evaluator,
+)
+from lockstep.pipeline.shape.hashes import DIGITS
+from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import Column, TableStructure
 
 
 @dataclass(frozen=True, slots=True)

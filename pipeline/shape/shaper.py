@@ -24,16 +24,23 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.errors import TableError
-from pipeline.proof import canonical as texts
-from pipeline.row_images import CHANGE_TYPES, RowImages, pack_bits, unpack_bits
-from pipeline.schema.treatments import Conversion, Fate, Hash, Mask, Treatment, hides_values
-from pipeline.schema.types import arrow_schema
-from pipeline.segment import ChangeType
-from pipeline.shape.hashes import PrivacyKey, canonical_texts
-from pipeline.shape.microseconds import microseconds
-from pipeline.shape.shape import Shape, evaluator_of
-from pipeline.table import Column
+from lockstep.pipeline.proof import canonical as texts
+from lockstep.pipeline.schema.treatments import (
+    Conversion,
+    Fate,
+    Hash,
+    Mask,
+    Treatment,
+    hides_values,
+)
+from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.shape.hashes import PrivacyKey, canonical_texts
+from lockstep.pipeline.shape.microseconds import microseconds
+from lockstep.pipeline.shape.shape import Shape, evaluator_of
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.row_images import CHANGE_TYPES, RowImages, pack_bits, unpack_bits
+from lockstep.pipeline.values.segment import ChangeType
+from lockstep.pipeline.values.table import Column
 
 _INSERT: Final = CHANGE_TYPES.index(ChangeType.INSERT)
 _BEFORE: Final = CHANGE_TYPES.index(ChangeType.UPDATE_PREIMAGE)

@@ -14,12 +14,11 @@ from typing import Final
 
 import pyarrow as pa
 
-from pipeline.errors import ConfigurationError, Need, StoppedBy, TableError
-from pipeline.schema.evolving.effects import Changed, Created, Dropped, Effect, Renamed
-from pipeline.schema.fills import fill_of
-from pipeline.schema.history import REDACTED_TEXT, SchemaStatement, SchemaVersion, ShownAs
-from pipeline.schema.logged import FollowedStatement, LoggedStatement, recorded_statement
-from pipeline.schema.model import (
+from lockstep.pipeline.schema.evolving.effects import Changed, Created, Dropped, Effect, Renamed
+from lockstep.pipeline.schema.fills import fill_of
+from lockstep.pipeline.schema.history import REDACTED_TEXT, SchemaStatement, SchemaVersion, ShownAs
+from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement, recorded_statement
+from lockstep.pipeline.schema.model import (
     ColumnSchema,
     ExpressionDefault,
     KeyPart,
@@ -28,8 +27,8 @@ from pipeline.schema.model import (
     TableSchema,
     WrittenDefault,
 )
-from pipeline.schema.rows import key_columns, row_structure, schema_of
-from pipeline.schema.treatments import (
+from lockstep.pipeline.schema.rows import key_columns, row_structure, schema_of
+from lockstep.pipeline.schema.treatments import (
     ROWS_BY,
     Fate,
     Hash,
@@ -39,12 +38,12 @@ from pipeline.schema.treatments import (
     shape_in_words,
     treatment_words,
 )
-from pipeline.schema.types import arrow_type
-from pipeline.shape.condition import Condition
-from pipeline.shape.hashes import PrivacyKey
-from pipeline.shape.redaction import redacted as redacted_text
-from pipeline.shape.rules import ShapeRules
-from pipeline.shape.shape import (
+from lockstep.pipeline.schema.types import arrow_type
+from lockstep.pipeline.shape.condition import Condition
+from lockstep.pipeline.shape.hashes import PrivacyKey
+from lockstep.pipeline.shape.redaction import redacted as redacted_text
+from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.shape.shape import (
     Shape,
     ShapeChange,
     is_possible,
@@ -56,9 +55,10 @@ from pipeline.shape.shape import (
     stricter,
     stricter_shape,
 )
-from pipeline.shape.shaper import Shaper
-from pipeline.table import Column, TableName, TableStructure
-from pipeline.tables import is_helper
+from lockstep.pipeline.shape.shaper import Shaper
+from lockstep.pipeline.values.errors import ConfigurationError, Need, StoppedBy, TableError
+from lockstep.pipeline.values.table import Column, TableName, TableStructure
+from lockstep.pipeline.values.tables import is_helper
 
 _REDACTED: Final = "***"
 """Replaces the values of hidden columns in a structure."""
@@ -539,7 +539,7 @@ def _shape_of_version(schema: TableSchema, shown_as: ShownAs) -> Shape:
 
 def _condition(text: str) -> Condition:
     # It imports sqlglot, which takes 0.2 seconds: only where there is a condition.
-    from pipeline.shape.condition_text import read_condition
+    from lockstep.pipeline.shape.condition_text import read_condition
 
     return read_condition(text)
 

@@ -20,9 +20,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pipeline.errors import TableError
-from pipeline.schema.model import ColumnSchema, TableSchema
-from pipeline.snapshot.keys import FORMS, chunk_key
+from lockstep.pipeline.schema.model import ColumnSchema, TableSchema
+from lockstep.pipeline.snapshot.keys import FORMS, chunk_key
+from lockstep.pipeline.values.errors import TableError
 
 _SEALED: Final = r"sealed'[0-9a-f]+'"
 _ANY: Final = re.compile(

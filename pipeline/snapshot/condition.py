@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from pipeline.errors import ConditionRefused
-from pipeline.schema.context import ServerDialect, StatementContext
-from pipeline.schema.statements.reader import CannotRead, Token, tokens
+from lockstep.pipeline.schema.context import ServerDialect, StatementContext
+from lockstep.pipeline.schema.statements.reader import CannotRead, Token, tokens
+from lockstep.pipeline.values.errors import ConditionRefused
 
 HINT: Final = (
     "give a condition as after WHERE, on the table's own columns: "

@@ -15,8 +15,8 @@ from decimal import Decimal
 from itertools import takewhile
 from typing import Any, Final
 
-from pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
-from pipeline.schema.rows import merge_index
+from lockstep.pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
+from lockstep.pipeline.schema.rows import merge_index
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from datetime import timedelta
 from math import ceil, inf
 from typing import Final
 
-from pipeline.snapshot.giving_way import PIECE_SECONDS
-from pipeline.snapshot.progress import duration
+from lockstep.pipeline.snapshot.giving_way import PIECE_SECONDS
+from lockstep.pipeline.snapshot.progress import duration
 
 ROWS_PER_SECOND: Final = 50_000
 """Assumed speed of one connection before it was measured. With narrow rows it can be 62,000."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from pipeline.table import TableName
+from lockstep.pipeline.values.table import TableName
 
 _MINUTE: Final = 60
 _HOUR: Final = 3600

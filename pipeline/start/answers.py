@@ -1,17 +1,28 @@
 """The start rules as code: each takes the question and returns a start, an error, or None.
 
 Their order, and the cursor that each one needs, are in the table of `rules`. Not here: finding a
-place on the server (`pipeline.runs.find_place`).
+place on the server (`pipeline.run.find_place`).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from pipeline.batch import Cursor
-from pipeline.binlog.stream.framing import FIRST_OFFSET
-from pipeline.decisions import Continuity
-from pipeline.errors import (
+from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
+from lockstep.pipeline.model.batch import Cursor
+from lockstep.pipeline.snapshot.log_room import one_week
+from lockstep.pipeline.start.question import (
+    AnchorReading,
+    Answer,
+    Question,
+    ReachedPlace,
+    SetReading,
+    Since,
+    Start,
+    StartRule,
+)
+from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.errors import (
     HistoryRewritten,
     HistoryUnproven,
     LockstepError,
@@ -23,8 +34,8 @@ from pipeline.errors import (
     StartNotChosen,
     StartUnreachable,
 )
-from pipeline.gtid import GtidSet
-from pipeline.places import (
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.places import (
     AfterGtids,
     AtCoordinates,
     AtMoment,
@@ -34,19 +45,8 @@ from pipeline.places import (
     Snapshot,
     moment_text,
 )
-from pipeline.policies import OnPositionLost, OnSourceChanged
-from pipeline.position import Coordinates, LogFile
-from pipeline.snapshot.log_room import one_week
-from pipeline.start.question import (
-    AnchorReading,
-    Answer,
-    Question,
-    ReachedPlace,
-    SetReading,
-    Since,
-    Start,
-    StartRule,
-)
+from lockstep.pipeline.values.policies import OnPositionLost, OnSourceChanged
+from lockstep.pipeline.values.position import Coordinates, LogFile
 
 _START_AT_EARLIEST: Final = "`lockstep start-at earliest --reason …`"
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from pipeline.batch import Cursor
-from pipeline.decisions import Continuity, Override
-from pipeline.errors import LockstepError
-from pipeline.gtid import GtidSet
-from pipeline.places import Place
-from pipeline.policies import StartPolicies
-from pipeline.ports.source import ServerFacts
-from pipeline.position import Coordinates, LogFile
+from lockstep.pipeline.model.batch import Cursor
+from lockstep.pipeline.ports.source import ServerFacts
+from lockstep.pipeline.values.decisions import Continuity, Override
+from lockstep.pipeline.values.errors import LockstepError
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.places import Place
+from lockstep.pipeline.values.policies import StartPolicies
+from lockstep.pipeline.values.position import Coordinates, LogFile
 
 
 class AnchorReading(StrEnum):

@@ -10,11 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from pipeline.decisions import AttemptOutcome, Decision
-from pipeline.json_values import to_json
-from pipeline.position import Anchor, Coordinates, SetAnchor
-from pipeline.start import answers
-from pipeline.start.question import (
+from lockstep.pipeline.model.json_values import to_json
+from lockstep.pipeline.start import answers
+from lockstep.pipeline.start.question import (
     AnchorReading,
     Answer,
     Question,
@@ -23,7 +21,9 @@ from pipeline.start.question import (
     Start,
     StartRule,
 )
-from pipeline.tables import TablePatterns
+from lockstep.pipeline.values.decisions import AttemptOutcome, Decision
+from lockstep.pipeline.values.position import Anchor, Coordinates, SetAnchor
+from lockstep.pipeline.values.tables import TablePatterns
 
 _REUSED: Final = "of another server, or of this one and its file is gone; may be resumed by GTID"
 _UNPROVEN: Final = f"{_REUSED}; its set holds all that is purged, and all of it is executed"
@@ -50,7 +50,7 @@ are checked by the rule itself."""
 @dataclass(frozen=True, slots=True)
 class Row:
     """One rule in words: the cursor, the other facts, the decision. `decide` is the rule as code;
-    a rule without it is carried out before the facts are gathered (`pipeline.runs.repair`)."""
+    a rule without it is carried out before the facts are gathered (`pipeline.run.repair`)."""
 
     rule: StartRule
     cursor: str

@@ -21,9 +21,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from pipeline.position import Coordinates
-from pipeline.schema.consequences import Action, Consequence
-from pipeline.schema.logged import LoggedStatement
+from lockstep.pipeline.schema.consequences import Action, Consequence
+from lockstep.pipeline.schema.logged import LoggedStatement
+from lockstep.pipeline.values.position import Coordinates
 
 _FOLLOWED: Final = (Action.NOTHING, Action.FOLLOW, Action.EMPTY)
 """Consequences of a statement after which a table's rows and structure are still known."""

@@ -26,15 +26,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol
 
-from pipeline.batch import Batch
-from pipeline.changes.merging import ChangelogOrigin
-from pipeline.errors import Need
-from pipeline.load import Load
-from pipeline.policies import LakePolicies
-from pipeline.position import Anchor, Coordinates, Position
-from pipeline.supply.past import Past
-from pipeline.table import TableName
-from pipeline.table_state import Supplier
+from lockstep.pipeline.mirror.merging import ChangelogOrigin
+from lockstep.pipeline.model.batch import Batch
+from lockstep.pipeline.model.load import Load
+from lockstep.pipeline.model.table_state import Supplier
+from lockstep.pipeline.supply.past import Past
+from lockstep.pipeline.values.errors import Need
+from lockstep.pipeline.values.policies import LakePolicies
+from lockstep.pipeline.values.position import Anchor, Coordinates, Position
+from lockstep.pipeline.values.table import TableName
 
 
 class Standing(StrEnum):

@@ -21,11 +21,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from pipeline.places import moment_text
-from pipeline.position import Position
-from pipeline.segment import SourceTable
-from pipeline.table import TableName
-from pipeline.upkeep.decide import FileTotal
+from lockstep.pipeline.upkeep.decide import FileTotal
+from lockstep.pipeline.values.places import moment_text
+from lockstep.pipeline.values.position import Position
+from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.table import TableName
 
 KEY: Final = "`keep_changes`"
 

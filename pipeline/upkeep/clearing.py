@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from pipeline.schema.history import SchemaStatement, SchemaVersion
-from pipeline.schema.model import TableSchema
-from pipeline.segment import SegmentFile, SourceTable
-from pipeline.table import TableName
+from lockstep.pipeline.schema.history import SchemaStatement, SchemaVersion
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.values.segment import SegmentFile, SourceTable
+from lockstep.pipeline.values.table import TableName
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Decides the steps of a mirror's upkeep, each with its reason. Pure.
 
-Not here: whether the mirror may be written to now (`pipeline.runs.upkeeping`), Spark
+Not here: whether the mirror may be written to now (`pipeline.run.upkeep`), Spark
 (`resources.lake`).
 
 | step | when |

@@ -8,7 +8,7 @@ import threading
 from importlib.util import find_spec
 from typing import Final
 
-from pipeline.errors import ConfigurationError, SetupIncomplete
+from lockstep.pipeline.values.errors import ConfigurationError, SetupIncomplete
 
 PATIENCE: Final = 15.0
 """Longest time that sending a message may take, in seconds."""

@@ -50,7 +50,9 @@ def file_of_source(
         source["exclude"] = list(exclude)
     if schedule:
         source["schedule"] = schedule
-    example = files("resources.config").joinpath("example.toml").read_text(encoding="utf-8")
+    example = (
+        files("lockstep.resources.config").joinpath("example.toml").read_text(encoding="utf-8")
+    )
     return filled(example, {"lake": {"path": lake}, "ledger": {"dsn": ledger}, "sources": source})
 
 

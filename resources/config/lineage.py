@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
-from resources.config.secrets import is_reference, is_sensitive, resolve
-from resources.config.values import Section, Text
+from lockstep.resources.config.secrets import is_reference, is_sensitive, resolve
+from lockstep.resources.config.values import Section, Text
 
 _AUTHORIZES: Final = re.compile(r"authorization|cookie", re.IGNORECASE)
 _ABOUT_A_SECRET: Final = re.compile(r"(endpoint|path|fields?|buffer|type)$", re.IGNORECASE)

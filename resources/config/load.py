@@ -12,10 +12,10 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from pipeline.errors import ConfigurationError, LockstepError, NotYet
-from resources.config.lineage import LineageSection
-from resources.config.locate import KeyPath, key_lines, line_of
-from resources.config.model import (
+from lockstep.pipeline.values.errors import ConfigurationError, LockstepError, NotYet
+from lockstep.resources.config.lineage import LineageSection
+from lockstep.resources.config.locate import KeyPath, key_lines, line_of
+from lockstep.resources.config.model import (
     CatalogSection,
     DagsterSection,
     File,
@@ -24,8 +24,8 @@ from resources.config.model import (
     PrivacySection,
     UpkeepSection,
 )
-from resources.config.settings import Settings
-from resources.config.sources import (
+from lockstep.resources.config.settings import Settings
+from lockstep.resources.config.sources import (
     BoundsSection,
     ReplaySection,
     SnapshotSection,
@@ -34,7 +34,7 @@ from resources.config.sources import (
     TableSection,
     TriggerSection,
 )
-from resources.config.values import KeyMistake, NotBuiltYet
+from lockstep.resources.config.values import KeyMistake, NotBuiltYet
 
 
 def load_settings(path: Path) -> Settings:

@@ -16,15 +16,15 @@ from pydantic import (
     model_validator,
 )
 
-from pipeline.catalog.plan import DATABASE
-from pipeline.keeping import KEEP
-from pipeline.replay.partitions import Partitions
-from pipeline.survey import is_loopback
-from pipeline.upkeep.decide import UpkeepPolicy
-from resources.config.lineage import LineageSection
-from resources.config.secrets import has_password, is_reference
-from resources.config.sources import SourceSection
-from resources.config.values import (
+from lockstep.pipeline.catalog.plan import DATABASE
+from lockstep.pipeline.replay.partitions import Partitions
+from lockstep.pipeline.upkeep.decide import UpkeepPolicy
+from lockstep.pipeline.values.keeping import KEEP
+from lockstep.pipeline.values.survey import is_loopback
+from lockstep.resources.config.lineage import LineageSection
+from lockstep.resources.config.secrets import has_password, is_reference
+from lockstep.resources.config.sources import SourceSection
+from lockstep.resources.config.values import (
     KeyMistake,
     Section,
     Text,

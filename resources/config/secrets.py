@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from pipeline.errors import SecretMissing
+from lockstep.pipeline.values.errors import SecretMissing
 
 _REFERENCE = re.compile(r"(?P<kind>env|file):(?P<target>.+)", re.DOTALL)
 _SENSITIVE = re.compile(r"secret|password|passwd|token|key", re.IGNORECASE)

@@ -11,15 +11,15 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from pipeline.errors import ConfigurationError
-from pipeline.shape.hashes import PrivacyKey
-from pipeline.upkeep.decide import UpkeepPolicy
-from resources.config.lineage import resolved_transport
-from resources.config.model import File, page_address
-from resources.config.secrets import is_sensitive, resolve
-from resources.config.source_settings import SourceSettings, parse_reference
-from resources.lake.paths import LakePath, lake_path
-from resources.lake.settings import is_local
+from lockstep.pipeline.shape.hashes import PrivacyKey
+from lockstep.pipeline.upkeep.decide import UpkeepPolicy
+from lockstep.pipeline.values.errors import ConfigurationError
+from lockstep.resources.config.lineage import resolved_transport
+from lockstep.resources.config.model import File, page_address
+from lockstep.resources.config.secrets import is_sensitive, resolve
+from lockstep.resources.config.source_settings import SourceSettings, parse_reference
+from lockstep.resources.lake.spark.settings import is_local
+from lockstep.resources.lake.store.paths import LakePath, lake_path
 
 SHORTEST_KEY: Final = 16
 """Smallest allowed number of bytes of a key: a shorter one can be guessed."""

@@ -8,17 +8,22 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from pipeline.bounds import Budget
-from pipeline.errors import ConfigurationError
-from pipeline.mirror_names import Into, MirrorNames
-from pipeline.places import Place
-from pipeline.policies import LakePolicies, StartPolicies
-from pipeline.snapshot.pace import LoadLimits, Pace
-from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan, TableSettings
-from pipeline.tables import NamePatterns, TablePatterns
-from resources.config.secrets import Secret, resolve
-from resources.config.sources import SourceSection
-from resources.config.values import host_and_port, refuse_plain_text, start_place, table_pattern
+from lockstep.pipeline.snapshot.pace import LoadLimits, Pace
+from lockstep.pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan, TableSettings
+from lockstep.pipeline.start.bounds import Budget
+from lockstep.pipeline.values.errors import ConfigurationError
+from lockstep.pipeline.values.mirror_names import Into, MirrorNames
+from lockstep.pipeline.values.places import Place
+from lockstep.pipeline.values.policies import LakePolicies, StartPolicies
+from lockstep.pipeline.values.tables import NamePatterns, TablePatterns
+from lockstep.resources.config.secrets import Secret, resolve
+from lockstep.resources.config.sources import SourceSection
+from lockstep.resources.config.values import (
+    host_and_port,
+    refuse_plain_text,
+    start_place,
+    table_pattern,
+)
 
 Value = TypeVar("Value")
 

@@ -15,7 +15,11 @@ from pydantic import (
     model_validator,
 )
 
-from pipeline.policies import (
+from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask, read_mask
+from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.snapshot.pace import LoadLimits
+from lockstep.pipeline.source_plan import SnapshotPlan
+from lockstep.pipeline.values.policies import (
     MOST_CLUSTERING_COLUMNS,
     Deletes,
     DroppedColumns,
@@ -29,12 +33,8 @@ from pipeline.policies import (
     StartPolicies,
     Truncates,
 )
-from pipeline.schema.treatments import Conversion, Hash, Mask, read_mask
-from pipeline.shape.rules import ShapeRules
-from pipeline.snapshot.pace import LoadLimits
-from pipeline.source_plan import SnapshotPlan
-from resources.config.secrets import is_reference
-from resources.config.values import (
+from lockstep.resources.config.secrets import is_reference
+from lockstep.resources.config.values import (
     NotBuiltYet,
     Pattern,
     Section,
@@ -219,7 +219,7 @@ class TableSection(Section):
         if self.rows is None:
             return rules
         # Importing sqlglot takes a fifth of a second, so it is imported only for a condition.
-        from pipeline.shape.condition_text import read_condition
+        from lockstep.pipeline.shape.condition_text import read_condition
 
         return replace(rules, rows=read_condition(self.rows))
 
@@ -227,7 +227,7 @@ class TableSection(Section):
     @classmethod
     def _condition(cls, rows: str | None) -> str | None:
         if rows is not None:
-            from pipeline.shape.condition_text import read_condition
+            from lockstep.pipeline.shape.condition_text import read_condition
 
             read_condition(rows)
         return rows

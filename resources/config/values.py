@@ -8,10 +8,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 
-from pipeline.mirror_names import Into
-from pipeline.places import OfRun, Place, parse_place
-from pipeline.survey import is_loopback
-from resources.config.secrets import is_reference, is_sensitive
+from lockstep.pipeline.values.mirror_names import Into
+from lockstep.pipeline.values.places import OfRun, Place, parse_place
+from lockstep.pipeline.values.survey import is_loopback
+from lockstep.resources.config.secrets import is_reference, is_sensitive
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from pipeline.catalog.values import (
+from lockstep.pipeline.catalog.values import (
     CONTENT_MARK,
     SOURCE_MARK,
     CatalogEntry,
@@ -25,7 +25,12 @@ from pipeline.catalog.values import (
     EntryColumn,
     EntryName,
 )
-from pipeline.errors import CatalogRefused, CatalogUnavailable, LockstepError, SetupIncomplete
+from lockstep.pipeline.values.errors import (
+    CatalogRefused,
+    CatalogUnavailable,
+    LockstepError,
+    SetupIncomplete,
+)
 
 if TYPE_CHECKING:
     from pymetastore.hive_metastore.ThriftHiveMetastore import Client

@@ -1,7 +1,7 @@
 """A start of Spark that creates the class-data archive; `java.make_archive` runs it.
 
-`python -m resources.lake.rehearsal SCRATCH ARCHIVE` creates, appends to and merges into a small
-mirror, which loads the classes that every run needs; Java dumps them when it ends.
+`python -m lockstep.resources.lake.rehearsal SCRATCH ARCHIVE` creates, appends to and merges into a
+small mirror, which loads the classes that every run needs; Java dumps them when it ends.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipeline.changes.strategy import FEW, NOTHING
-from pipeline.ports.mirror_writes import (
+from lockstep.pipeline.mirror.strategy import FEW, NOTHING
+from lockstep.pipeline.ports.mirror_writes import (
     Append,
     FoldedChanges,
     Merge,
@@ -20,9 +20,9 @@ from pipeline.ports.mirror_writes import (
     PartColumn,
     StagedFiles,
 )
-from resources.lake.launch import JAVA
-from resources.lake.mirror import SparkMirrors
-from resources.lake.session import SparkProcess
+from lockstep.resources.lake.mirror.mirror import SparkMirrors
+from lockstep.resources.lake.spark.launch import JAVA
+from lockstep.resources.lake.spark.session import SparkProcess
 
 _COLUMNS = pa.schema(
     [

@@ -8,22 +8,22 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
-from pipeline.batch import Requests
-from pipeline.keeping import KEEP
-from resources.lake.changelog import DeltaChangelog
-from resources.lake.claims import FileClaims
-from resources.lake.copies import FolderCopies
-from resources.lake.mirror import SparkMirrors
-from resources.lake.paths import LakePath, ObjectPath
-from resources.lake.remote import RemoteSpark
-from resources.lake.segments import ParquetSegments
-from resources.lake.server import server_of
-from resources.lake.session import SparkProcess
-from resources.lake.spark import Spark
-from resources.lake.spark_catalog import SparkCatalog
-from resources.lake.spool import FileSpool
-from resources.lake.trial import require_kept
-from resources.lake.upkeep import SparkUpkeep
+from lockstep.pipeline.model.batch import Requests
+from lockstep.pipeline.values.keeping import KEEP
+from lockstep.resources.lake.changelog.changelog import DeltaChangelog
+from lockstep.resources.lake.changelog.claims import FileClaims
+from lockstep.resources.lake.changelog.segments import ParquetSegments
+from lockstep.resources.lake.changelog.spool import FileSpool
+from lockstep.resources.lake.mirror.copies import FolderCopies
+from lockstep.resources.lake.mirror.mirror import SparkMirrors
+from lockstep.resources.lake.mirror.upkeep import SparkUpkeep
+from lockstep.resources.lake.spark.remote import RemoteSpark
+from lockstep.resources.lake.spark.server import server_of
+from lockstep.resources.lake.spark.session import SparkProcess
+from lockstep.resources.lake.spark.spark import Spark
+from lockstep.resources.lake.spark_catalog import SparkCatalog
+from lockstep.resources.lake.store.paths import LakePath, ObjectPath
+from lockstep.resources.lake.trial import require_kept
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from pipeline.catalog.values import CatalogEntry, Entry, EntryName
-from pipeline.errors import CatalogRefused, CatalogUnavailable
-from resources.lake.spark import Spark, one_session
-from resources.lake.statement import quoted
-from resources.lake.storage import first_line
+from lockstep.pipeline.catalog.values import CatalogEntry, Entry, EntryName
+from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable
+from lockstep.resources.lake.delta.statement import quoted
+from lockstep.resources.lake.spark.spark import Spark, one_session
+from lockstep.resources.lake.store.storage import first_line
 
 _NAME: Final = re.compile(r"[a-z0-9_]{1,128}")
 _NONE: Final = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "DELTA_TABLE_NOT_FOUND")

@@ -14,10 +14,9 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from pipeline.changes.strategy import NOTHING
-from pipeline.errors import ConfigurationError, LockstepError, TableError
-from pipeline.ports.held import no_check
-from pipeline.ports.mirror_writes import (
+from lockstep.pipeline.mirror.strategy import NOTHING
+from lockstep.pipeline.ports.held import no_check
+from lockstep.pipeline.ports.mirror_writes import (
     Append,
     FoldedChanges,
     Merge,
@@ -26,15 +25,16 @@ from pipeline.ports.mirror_writes import (
     PartColumn,
     StagedFiles,
 )
-from resources.lake.delta_log import newest_version
-from resources.lake.java_errors import spark_errors
-from resources.lake.mirror import SparkMirrors
-from resources.lake.paths import LakePath, ObjectPath
-from resources.lake.pin import Head, head_of
-from resources.lake.spark import APP_ID, TXN_VERSION, Spark, stamped
-from resources.lake.staging import Staging
-from resources.lake.storage import lake_errors, remove_folder, remove_table
-from resources.lake.writing import commit
+from lockstep.pipeline.values.errors import ConfigurationError, LockstepError, TableError
+from lockstep.resources.lake.delta.delta_log import newest_version
+from lockstep.resources.lake.delta.pin import Head, head_of
+from lockstep.resources.lake.mirror.mirror import SparkMirrors
+from lockstep.resources.lake.mirror.writing import commit
+from lockstep.resources.lake.spark.java_errors import spark_errors
+from lockstep.resources.lake.spark.spark import APP_ID, TXN_VERSION, Spark, stamped
+from lockstep.resources.lake.store.paths import LakePath, ObjectPath
+from lockstep.resources.lake.store.staging import Staging
+from lockstep.resources.lake.store.storage import lake_errors, remove_folder, remove_table
 
 _SCHEMA: Final = pa.schema([("id", pa.int64())])
 _PAGE: Final = "see docs/deploy.md#where-spark-runs for what a server needs"

@@ -19,9 +19,9 @@ import pymysql
 from pymysql.cursors import Cursor, SSCursor
 from pymysql.protocol import FieldDescriptorPacket
 
-from pipeline.ports.source import Received
-from pipeline.resultset.walk import Definition
-from resources.mysql.receiving import ANSWER, Receiver
+from lockstep.pipeline.ports.source import Received
+from lockstep.pipeline.resultset.walk import Definition
+from lockstep.resources.mysql.receiving import ANSWER, Receiver
 
 _PREPARE, _EXECUTE, _CLOSE = 0x16, 0x17, 0x19
 _PREPARED: Final = struct.Struct("<xIHH")

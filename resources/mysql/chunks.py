@@ -13,12 +13,10 @@ import pyarrow as pa
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.errors import ConditionRefused
-from pipeline.ports.source import ConditionSnapshot, TableSnapshot
-from pipeline.schema.model import TableSchema
-from pipeline.schema.rows import row_structure
-from pipeline.server_errors import Meaning, explanation, meaning_of, names_of
-from pipeline.snapshot.bounds import (
+from lockstep.pipeline.ports.source import ConditionSnapshot, TableSnapshot
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.rows import row_structure
+from lockstep.pipeline.snapshot.bounds import (
     Bound,
     Range,
     asked,
@@ -28,17 +26,19 @@ from pipeline.snapshot.bounds import (
     quoted,
     where,
 )
-from pipeline.snapshot.condition import HINT, Condition
-from pipeline.snapshot.giving_way import PIECE_SECONDS, patience
-from pipeline.snapshot.keys import chunk_index, chunk_key, only_on_mysql
-from pipeline.table import TableName, TableStructure
-from resources.mysql.answers import ReadingCursor
-from resources.mysql.connection import ConnectionSettings, connect, number_of, text_of
-from resources.mysql.dialect import read_dialect
-from resources.mysql.reader import explained, moved, reading, take
-from resources.mysql.scopes import ask, scopes_of
-from resources.mysql.select import quoted_table, select_rows
-from resources.mysql.watcher import Watched, watched
+from lockstep.pipeline.snapshot.condition import HINT, Condition
+from lockstep.pipeline.snapshot.giving_way import PIECE_SECONDS, patience
+from lockstep.pipeline.snapshot.keys import chunk_index, chunk_key, only_on_mysql
+from lockstep.pipeline.values.errors import ConditionRefused
+from lockstep.pipeline.values.server_errors import Meaning, explanation, meaning_of, names_of
+from lockstep.pipeline.values.table import TableName, TableStructure
+from lockstep.resources.mysql.answers import ReadingCursor
+from lockstep.resources.mysql.connection import ConnectionSettings, connect, number_of, text_of
+from lockstep.resources.mysql.dialect import read_dialect
+from lockstep.resources.mysql.reader import explained, moved, reading, take
+from lockstep.resources.mysql.scopes import ask, scopes_of
+from lockstep.resources.mysql.select import quoted_table, select_rows
+from lockstep.resources.mysql.watcher import Watched, watched
 
 _ESTIMATES: Final = """
 select table_schema, table_name, {what} from information_schema.tables

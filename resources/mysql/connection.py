@@ -26,8 +26,8 @@ import pymysql
 from pymysql.constants import SERVER_STATUS
 from pymysql.cursors import Cursor
 
-from pipeline.binlog.stream.dump_refusals import DUMP_REFUSED, refusal
-from pipeline.errors import (
+from lockstep.pipeline.binlog.stream.dump_refusals import DUMP_REFUSED, refusal
+from lockstep.pipeline.values.errors import (
     AccessDenied,
     HostUnknown,
     LockstepError,
@@ -37,7 +37,7 @@ from pipeline.errors import (
     SourceUnavailable,
     TlsRefused,
 )
-from pipeline.server_errors import Meaning, explanation, meaning_of
+from lockstep.pipeline.values.server_errors import Meaning, explanation, meaning_of
 
 _NO_BINLOG = 1381
 _TLS_REQUIRED = 3159
@@ -85,7 +85,7 @@ class ConnectionSettings:
 
 @contextmanager
 def connect(settings: ConnectionSettings, **options: Any) -> Iterator[pymysql.Connection[Cursor]]:
-    """Yield a connection and close it at the end; errors are raised as `pipeline.errors`."""
+    """Yield a connection and close it at the end; errors are raised as `pipeline.values.errors`."""
     with translated(settings):
         connection = open_connection(settings, **options)
         try:
@@ -181,7 +181,8 @@ def _context(authorities: str | None, _changed: int, *, verified: bool) -> ssl.S
 
 @contextmanager
 def translated(settings: ConnectionSettings) -> Iterator[None]:
-    """Raise errors of the driver and socket as `pipeline.errors`, with the original as cause."""
+    """Raise errors of the driver and socket as `pipeline.values.errors`, with the original as
+    cause."""
     try:
         yield
     except LockstepError:

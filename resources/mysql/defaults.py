@@ -15,10 +15,10 @@ from typing import Any, Final
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.schema.model import ColumnSchema, LiteralDefault, TableSchema, WrittenDefault
-from pipeline.schema.plain import plain_text
-from pipeline.table import TableName
-from resources.mysql.select import quoted, quoted_table
+from lockstep.pipeline.schema.model import ColumnSchema, LiteralDefault, TableSchema, WrittenDefault
+from lockstep.pipeline.schema.plain import plain_text
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.select import quoted, quoted_table
 
 _SESSION: Final = "set session lock_wait_timeout = 1"
 _ENGINES: Final = frozenset({"innodb", "myisam", "aria", "rocksdb"})

@@ -15,12 +15,12 @@ from typing import Any, Final
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.binlog.stream.gtid_sets import encode_gtid_set
-from pipeline.gtid import GtidSet
-from pipeline.ports.source import Received
-from pipeline.position import Coordinates
-from resources.mysql.connection import ConnectionSettings, open_connection, translated
-from resources.mysql.receiving import Receiver
+from lockstep.pipeline.binlog.stream.gtid_sets import encode_gtid_set
+from lockstep.pipeline.ports.source import Received
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.resources.mysql.connection import ConnectionSettings, open_connection, translated
+from lockstep.resources.mysql.receiving import Receiver
 
 _COM_BINLOG_DUMP: Final = 0x12
 _COM_BINLOG_DUMP_GTID: Final = 0x1E

@@ -8,12 +8,12 @@ from contextlib import suppress
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.errors import LockstepError, TableError
-from pipeline.grants import grant_statement, place, read_grants, shown_whole
-from pipeline.server_errors import Meaning, meaning_of
-from pipeline.table import TableName
-from resources.mysql.connection import ConnectionSettings, connect, number_of
-from resources.mysql.select import quoted_table
+from lockstep.pipeline.values.errors import LockstepError, TableError
+from lockstep.pipeline.values.grants import grant_statement, place, read_grants, shown_whole
+from lockstep.pipeline.values.server_errors import Meaning, meaning_of
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.connection import ConnectionSettings, connect, number_of
+from lockstep.resources.mysql.select import quoted_table
 
 
 def hidden_in_part(cursor: Cursor, tables: Sequence[TableName]) -> Iterator[TableName]:

@@ -17,18 +17,30 @@ import pyarrow as pa
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.batch import Xid
-from pipeline.errors import StructureMoved, TableBusy, TableError
-from pipeline.ports.source import TableSnapshot
-from pipeline.retries import COMMITTED, COMMITTED_SOON, QUIET, QUIET_WITHOUT_LOCK, Retry
-from pipeline.schema.model import ColumnSchema, TableSchema
-from pipeline.schema.rows import key_columns, row_structure
-from pipeline.schema.types import arrow_schema
-from pipeline.server_errors import LIMITS, Meaning, explanation, meaning_of, names_of
-from pipeline.snapshot.giving_way import Patience
-from pipeline.table import TableName, TableStructure
-from resources.mysql.answers import ReadingCursor
-from resources.mysql.connection import (
+from lockstep.pipeline.model.batch import Xid
+from lockstep.pipeline.ports.source import TableSnapshot
+from lockstep.pipeline.schema.model import ColumnSchema, TableSchema
+from lockstep.pipeline.schema.rows import key_columns, row_structure
+from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.snapshot.giving_way import Patience
+from lockstep.pipeline.values.errors import StructureMoved, TableBusy, TableError
+from lockstep.pipeline.values.retries import (
+    COMMITTED,
+    COMMITTED_SOON,
+    QUIET,
+    QUIET_WITHOUT_LOCK,
+    Retry,
+)
+from lockstep.pipeline.values.server_errors import (
+    LIMITS,
+    Meaning,
+    explanation,
+    meaning_of,
+    names_of,
+)
+from lockstep.pipeline.values.table import TableName, TableStructure
+from lockstep.resources.mysql.answers import ReadingCursor
+from lockstep.resources.mysql.connection import (
     ConnectionSettings,
     connect,
     number_of,
@@ -37,13 +49,13 @@ from resources.mysql.connection import (
     translated,
     wait_long,
 )
-from resources.mysql.defaults import with_values
-from resources.mysql.dialect import Dialect, read_dialect
-from resources.mysql.privileges import may_not_be_read
-from resources.mysql.schemas import read_schemas
-from resources.mysql.select import BEGIN, keep_warnings, quoted_table, select_rows
-from resources.mysql.watcher import watched
-from resources.mysql.watermarks import (
+from lockstep.resources.mysql.defaults import with_values
+from lockstep.resources.mysql.dialect import Dialect, read_dialect
+from lockstep.resources.mysql.privileges import may_not_be_read
+from lockstep.resources.mysql.schemas import read_schemas
+from lockstep.resources.mysql.select import BEGIN, keep_warnings, quoted_table, select_rows
+from lockstep.resources.mysql.watcher import watched
+from lockstep.resources.mysql.watermarks import (
     Watermark,
     has_snapshots,
     high_mark,

@@ -21,9 +21,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.binlog.stream.intake import HEADROOM
-from pipeline.errors import SourceUnavailable
-from pipeline.ports.source import Received
+from lockstep.pipeline.binlog.stream.intake import HEADROOM
+from lockstep.pipeline.ports.source import Received
+from lockstep.pipeline.values.errors import SourceUnavailable
 
 BUFFER_BYTES: Final = 1 << 20
 BUFFERS: Final = 6

@@ -13,19 +13,19 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.binlog.rows.parts import by_map
-from pipeline.binlog.rows.rows import TableDecoder
-from pipeline.binlog.rows.table_map import read_layouts
-from pipeline.binlog.stream.framing import CHECKSUM_BYTES, FIRST_OFFSET, HEADER, EventType
-from pipeline.binlog.stream.intake import HEADROOM
-from pipeline.binlog.transactions.buffer import TransactionBuffer
-from pipeline.binlog.transactions.spill import RefusingSpool
-from pipeline.ports.source import Received
-from pipeline.position import Coordinates, LogFile
-from pipeline.resultset.column_arrays import ResultBatches
-from pipeline.resultset.walk import Definition
-from pipeline.schema.types import arrow_schema
-from pipeline.table import Column, TableName, TableStructure
+from lockstep.pipeline.binlog.rows.parts import by_map
+from lockstep.pipeline.binlog.rows.rows import TableDecoder
+from lockstep.pipeline.binlog.rows.table_map import read_layouts
+from lockstep.pipeline.binlog.stream.framing import CHECKSUM_BYTES, FIRST_OFFSET, HEADER, EventType
+from lockstep.pipeline.binlog.stream.intake import HEADROOM
+from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
+from lockstep.pipeline.binlog.transactions.spill import RefusingSpool
+from lockstep.pipeline.ports.source import Received
+from lockstep.pipeline.resultset.column_arrays import ResultBatches
+from lockstep.pipeline.resultset.walk import Definition
+from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.pipeline.values.table import Column, TableName, TableStructure
 
 _TEXT = Column("", "varchar", charset="utf8mb4")
 _COLUMNS: Final[tuple[tuple[Column, int, bytes], ...]] = (

@@ -17,21 +17,21 @@ from typing import Final
 
 from pymysql.cursors import Cursor, DictCursor
 
-from pipeline.errors import LockstepError, ServerSettings, TableBusy
-from pipeline.ports.source import TableSnapshot
-from pipeline.position import Coordinates
-from pipeline.retries import COMMITTED, REPLICA
-from pipeline.schema.model import TableSchema
-from pipeline.snapshot.bounds import Bound, Range
-from pipeline.snapshot.pace import SourceLoad
-from pipeline.survey import ReadReplica
-from pipeline.table import TableName
-from resources.mysql.chunks import next_bound, open_chunk
-from resources.mysql.connection import ConnectionSettings, connect
-from resources.mysql.dialect import read_dialect
-from resources.mysql.reader import explained
-from resources.mysql.server_pressure import source_load
-from resources.mysql.watermarks import Watermark, high_mark, low_mark, read_value
+from lockstep.pipeline.ports.source import TableSnapshot
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.snapshot.bounds import Bound, Range
+from lockstep.pipeline.snapshot.pace import SourceLoad
+from lockstep.pipeline.values.errors import LockstepError, ServerSettings, TableBusy
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.retries import COMMITTED, REPLICA
+from lockstep.pipeline.values.survey import ReadReplica
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.chunks import next_bound, open_chunk
+from lockstep.resources.mysql.connection import ConnectionSettings, connect
+from lockstep.resources.mysql.dialect import read_dialect
+from lockstep.resources.mysql.reader import explained
+from lockstep.resources.mysql.server_pressure import source_load
+from lockstep.resources.mysql.watermarks import Watermark, high_mark, low_mark, read_value
 
 _FILTERS: Final = re.compile(r"Replicate_(Do|Ignore|Wild|Rewrite)_\w+")
 _WAITS: Final = 1

@@ -14,24 +14,30 @@ import numpy as np
 import pyarrow as pa
 from pymysql.cursors import Cursor
 
-from pipeline.errors import StructureMoved, TableError
-from pipeline.ports.compared import ComparedRows, ReadMarks, SourceHashes, SourceSample, SourceSum
-from pipeline.proof.canonical import expression
-from pipeline.proof.hashes import BYTES, MODULUS, RowSum
-from pipeline.proof.sampling import STRETCH
-from pipeline.schema.rows import row_structure
-from pipeline.schema.types import arrow_schema
-from pipeline.server_errors import names_of, require_harmless
-from pipeline.snapshot.giving_way import Patience
-from pipeline.table import TableStructure
-from resources.mysql.answers import ReadingCursor
-from resources.mysql.connection import ConnectionSettings, connect
-from resources.mysql.dialect import Dialect, read_dialect
-from resources.mysql.reader import explained, reading
-from resources.mysql.schemas import read_schemas
-from resources.mysql.select import BEGIN, quoted, quoted_table, read_warnings, select_rows
-from resources.mysql.watcher import watched
-from resources.mysql.watermarks import (
+from lockstep.pipeline.ports.compared import (
+    ComparedRows,
+    ReadMarks,
+    SourceHashes,
+    SourceSample,
+    SourceSum,
+)
+from lockstep.pipeline.proof.canonical import expression
+from lockstep.pipeline.proof.hashes import BYTES, MODULUS, RowSum
+from lockstep.pipeline.proof.sampling import STRETCH
+from lockstep.pipeline.schema.rows import row_structure
+from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.snapshot.giving_way import Patience
+from lockstep.pipeline.values.errors import StructureMoved, TableError
+from lockstep.pipeline.values.server_errors import names_of, require_harmless
+from lockstep.pipeline.values.table import TableStructure
+from lockstep.resources.mysql.answers import ReadingCursor
+from lockstep.resources.mysql.connection import ConnectionSettings, connect
+from lockstep.resources.mysql.dialect import Dialect, read_dialect
+from lockstep.resources.mysql.reader import explained, reading
+from lockstep.resources.mysql.schemas import read_schemas
+from lockstep.resources.mysql.select import BEGIN, quoted, quoted_table, read_warnings, select_rows
+from lockstep.resources.mysql.watcher import watched
+from lockstep.resources.mysql.watermarks import (
     has_snapshots,
     high_mark,
     low_mark,

@@ -28,11 +28,10 @@ from typing import Any, Final
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.grants import covers, read_grants
-from pipeline.schema.code import read_code, read_view
-from pipeline.schema.context import SQL_MODES, ServerDialect, StatementContext
-from pipeline.schema.hidden_columns import places_known, shown_places
-from pipeline.schema.model import (
+from lockstep.pipeline.schema.code import read_code, read_view
+from lockstep.pipeline.schema.context import SQL_MODES, ServerDialect, StatementContext
+from lockstep.pipeline.schema.hidden_columns import places_known, shown_places
+from lockstep.pipeline.schema.model import (
     ColumnSchema,
     DatabaseCode,
     DatabaseSchema,
@@ -48,15 +47,16 @@ from pipeline.schema.model import (
     Trigger,
     View,
 )
-from pipeline.schema.plain import with_plain_default
-from pipeline.server_errors import Meaning, meaning_of
-from pipeline.table import TableName
-from pipeline.tables import SYSTEM_DATABASES
-from resources.mysql.connection import number_of
-from resources.mysql.dialect import Dialect, read_dialect
-from resources.mysql.privileges import hidden_in_part
-from resources.mysql.scopes import Scope, ask, scopes_of
-from resources.mysql.select import quoted_table
+from lockstep.pipeline.schema.plain import with_plain_default
+from lockstep.pipeline.values.grants import covers, read_grants
+from lockstep.pipeline.values.server_errors import Meaning, meaning_of
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import SYSTEM_DATABASES
+from lockstep.resources.mysql.connection import number_of
+from lockstep.resources.mysql.dialect import Dialect, read_dialect
+from lockstep.resources.mysql.privileges import hidden_in_part
+from lockstep.resources.mysql.scopes import Scope, ask, scopes_of
+from lockstep.resources.mysql.select import quoted_table
 
 _DATABASES: Final = """
 select schema_name, default_character_set_name, default_collation_name

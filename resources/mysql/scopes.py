@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from pymysql.cursors import Cursor
 
-from pipeline.table import TableName
-from pipeline.tables import SYSTEM_DATABASES
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import SYSTEM_DATABASES
 
 AT_ONCE: Final = 200
 """Most tables that one query names."""

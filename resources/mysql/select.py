@@ -15,21 +15,21 @@ import pyarrow as pa
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.binlog.text.charsets import Decoder, text_decoder
-from pipeline.binlog.text.twins import (
+from lockstep.pipeline.binlog.text.ambiguous_text import (
     ambiguous_key,
     is_canonical,
     is_canonical_number,
     is_unambiguous,
     may_be_ambiguous,
 )
-from pipeline.errors import StructureMoved, TableError
-from pipeline.resultset.column_arrays import ResultBatches, mismatched_column
-from pipeline.resultset.packets import ErrorPacket
-from pipeline.schema.types import TEXT_TYPES, arrow_schema
-from pipeline.server_errors import KEPT, SourceWarning, names_of, require_harmless
-from pipeline.table import Column, TableName, TableStructure
-from resources.mysql.answers import Answer, ReadingCursor
+from lockstep.pipeline.binlog.text.charsets import Decoder, text_decoder
+from lockstep.pipeline.resultset.column_arrays import ResultBatches, mismatched_column
+from lockstep.pipeline.resultset.packets import ErrorPacket
+from lockstep.pipeline.schema.types import TEXT_TYPES, arrow_schema
+from lockstep.pipeline.values.errors import StructureMoved, TableError
+from lockstep.pipeline.values.server_errors import KEPT, SourceWarning, names_of, require_harmless
+from lockstep.pipeline.values.table import Column, TableName, TableStructure
+from lockstep.resources.mysql.answers import Answer, ReadingCursor
 
 _HASH: Final = re.compile(r"DB_ROW_HASH_\d+")
 """Names of hidden columns of MariaDB."""

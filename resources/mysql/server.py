@@ -22,12 +22,10 @@ import pyarrow as pa
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.batch import Xid
-from pipeline.binlog.stream.framing import FIRST_OFFSET
-from pipeline.errors import HostUnknown, NothingMatches, ServerSettings, SourceUnavailable
-from pipeline.gtid import GtidSet
-from pipeline.ports.compared import ComparedRows, SourceHashes, SourceSample, SourceSum
-from pipeline.ports.source import (
+from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
+from lockstep.pipeline.model.batch import Xid
+from lockstep.pipeline.ports.compared import ComparedRows, SourceHashes, SourceSample, SourceSum
+from lockstep.pipeline.ports.source import (
     Baseline,
     BinlogSize,
     ConditionSnapshot,
@@ -36,32 +34,39 @@ from pipeline.ports.source import (
     ServerFacts,
     TableSnapshot,
 )
-from pipeline.position import Coordinates, LogFile, ServerProcess
-from pipeline.schema.model import TableSchema
-from pipeline.schema.rows import row_structure
-from pipeline.snapshot.bounds import Bound, Range
-from pipeline.snapshot.condition import Condition
-from pipeline.snapshot.giving_way import PIECE_SECONDS
-from pipeline.snapshot.pace import SourceLoad
-from pipeline.survey import Survey
-from pipeline.table import TableName, TableStructure
-from resources.mysql.chunks import (
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.rows import row_structure
+from lockstep.pipeline.snapshot.bounds import Bound, Range
+from lockstep.pipeline.snapshot.condition import Condition
+from lockstep.pipeline.snapshot.giving_way import PIECE_SECONDS
+from lockstep.pipeline.snapshot.pace import SourceLoad
+from lockstep.pipeline.values.errors import (
+    HostUnknown,
+    NothingMatches,
+    ServerSettings,
+    SourceUnavailable,
+)
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Coordinates, LogFile, ServerProcess
+from lockstep.pipeline.values.survey import Survey
+from lockstep.pipeline.values.table import TableName, TableStructure
+from lockstep.resources.mysql.chunks import (
     estimated,
     estimated_where,
     next_bound,
     open_chunk,
     open_condition,
 )
-from resources.mysql.connection import (
+from lockstep.resources.mysql.connection import (
     ConnectionSettings,
     connect,
     number_of,
     open_connection,
     translated,
 )
-from resources.mysql.defaults import with_values
-from resources.mysql.dialect import read_dialect
-from resources.mysql.dump import (
+from lockstep.resources.mysql.defaults import with_values
+from lockstep.resources.mysql.dialect import read_dialect
+from lockstep.resources.mysql.dump import (
     MAX_OFFSET,
     MySqlDump,
     after_set,
@@ -69,16 +74,21 @@ from resources.mysql.dump import (
     by_wide_offset,
     own_server_id,
 )
-from resources.mysql.privileges import may_not_be_read
-from resources.mysql.reader import explained, has_no_row, open_snapshot, reading
-from resources.mysql.replica import Replica
-from resources.mysql.row_hashes import open_hashes, read_rows, read_sample, read_sum
-from resources.mysql.schemas import ReadTables, read_databases, read_schemas, read_whole_tables
-from resources.mysql.scopes import ask, scopes_of
-from resources.mysql.select import BEGIN, quoted_table, select_rows
-from resources.mysql.server_pressure import source_load
-from resources.mysql.survey import take_survey
-from resources.mysql.watermarks import (
+from lockstep.resources.mysql.privileges import may_not_be_read
+from lockstep.resources.mysql.reader import explained, has_no_row, open_snapshot, reading
+from lockstep.resources.mysql.replica import Replica
+from lockstep.resources.mysql.row_hashes import open_hashes, read_rows, read_sample, read_sum
+from lockstep.resources.mysql.schemas import (
+    ReadTables,
+    read_databases,
+    read_schemas,
+    read_whole_tables,
+)
+from lockstep.resources.mysql.scopes import ask, scopes_of
+from lockstep.resources.mysql.select import BEGIN, quoted_table, select_rows
+from lockstep.resources.mysql.server_pressure import source_load
+from lockstep.resources.mysql.survey import take_survey
+from lockstep.resources.mysql.watermarks import (
     high_mark,
     low_mark,
     prepared_transactions,
@@ -107,7 +117,7 @@ class Questions:
     @contextmanager
     def cursor(self) -> Iterator[Cursor]:
         """Yield a cursor for queries that do not change the session. If one fails, the session is
-        closed; errors are raised as `pipeline.errors`."""
+        closed; errors are raised as `pipeline.values.errors`."""
         settings = self._settings()
         with translated(settings):
             connection = self._reusable() or open_connection(settings)

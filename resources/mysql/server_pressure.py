@@ -8,7 +8,7 @@ from typing import Final
 import pymysql
 from pymysql.cursors import Cursor, DictCursor
 
-from pipeline.snapshot.pace import SourceLoad
+from lockstep.pipeline.snapshot.pace import SourceLoad
 
 _REPLICA: Final = ("show replica status", "show all slaves status", "show slave status")
 """For MySQL since 8.0.22, for MariaDB with several sources, for older servers."""

@@ -3,7 +3,7 @@
 Batches of rows are shaped, structures lose the values of hidden columns, and the `structure` of a
 table with a shape is the one in the lake. Sums and hashes of such tables are computed here, since
 MySQL knows nothing of shapes. The log's decoder shapes the log
-(`pipeline.runs.capturing.image_decoder`).
+(`pipeline.run.dump.image_decoder`).
 
 The ledger keeps the bounds of a table's chunks. If the table's key is hashed, or rows are left out,
 a bound may be a value that must stay hidden: it is encrypted with AES-256-GCM by a key derived from
@@ -23,26 +23,37 @@ import pyarrow as pa
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from pipeline.errors import StructureMoved, TableError
-from pipeline.ports.compared import ComparedRows, ReadMarks, SourceHashes, SourceSample, SourceSum
-from pipeline.ports.source import Baseline, ConditionSnapshot, CurrentSchemas, TableSnapshot
-from pipeline.position import Coordinates
-from pipeline.proof.hashes import RowHasher, RowSum
-from pipeline.schema.model import TableSchema
-from pipeline.schema.rows import merge_key, row_key, row_structure
-from pipeline.shape.hashes import PrivacyKey
-from pipeline.shape.shaper import Shaper
-from pipeline.shape.shaping import Shaping
-from pipeline.snapshot.bounds import Bound, Range
-from pipeline.snapshot.condition import Condition
-from pipeline.snapshot.giving_way import PIECE_SECONDS
-from pipeline.table import TableName, TableStructure
-from resources.mysql.connection import ConnectionSettings
-from resources.mysql.defaults import with_values
-from resources.mysql.reader import moved
-from resources.mysql.schemas import read_schemas, read_whole_tables
-from resources.mysql.server import MySqlServer
-from resources.mysql.watermarks import read_value
+from lockstep.pipeline.ports.compared import (
+    ComparedRows,
+    ReadMarks,
+    SourceHashes,
+    SourceSample,
+    SourceSum,
+)
+from lockstep.pipeline.ports.source import (
+    Baseline,
+    ConditionSnapshot,
+    CurrentSchemas,
+    TableSnapshot,
+)
+from lockstep.pipeline.proof.hashes import RowHasher, RowSum
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.rows import merge_key, row_key, row_structure
+from lockstep.pipeline.shape.hashes import PrivacyKey
+from lockstep.pipeline.shape.shaper import Shaper
+from lockstep.pipeline.shape.shaping import Shaping
+from lockstep.pipeline.snapshot.bounds import Bound, Range
+from lockstep.pipeline.snapshot.condition import Condition
+from lockstep.pipeline.snapshot.giving_way import PIECE_SECONDS
+from lockstep.pipeline.values.errors import StructureMoved, TableError
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName, TableStructure
+from lockstep.resources.mysql.connection import ConnectionSettings
+from lockstep.resources.mysql.defaults import with_values
+from lockstep.resources.mysql.reader import moved
+from lockstep.resources.mysql.schemas import read_schemas, read_whole_tables
+from lockstep.resources.mysql.server import MySqlServer
+from lockstep.resources.mysql.watermarks import read_value
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.survey import (
+from lockstep.pipeline.values.survey import (
     Answering,
     Channel,
     LogFilters,
@@ -25,10 +25,10 @@ from pipeline.survey import (
     SurveyedTable,
     is_loopback,
 )
-from pipeline.table import TableName
-from pipeline.tables import SYSTEM_DATABASES
-from resources.mysql.connection import ConnectionSettings, connect
-from resources.mysql.dump import SERVER_IDS
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import SYSTEM_DATABASES
+from lockstep.resources.mysql.connection import ConnectionSettings, connect
+from lockstep.resources.mysql.dump import SERVER_IDS
 
 _TABLES: Final = """
 select table_schema, table_name, table_type, coalesce(engine, '') as engine,

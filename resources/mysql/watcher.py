@@ -27,11 +27,11 @@ import pyarrow as pa
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.errors import LockstepError, SourceUnavailable, TableBusy
-from pipeline.server_errors import Meaning, meaning_of
-from pipeline.snapshot.giving_way import Patience, cure, leaves
-from pipeline.table import TableName
-from resources.mysql.connection import ConnectionSettings, connect, cut, number_of
+from lockstep.pipeline.snapshot.giving_way import Patience, cure, leaves
+from lockstep.pipeline.values.errors import LockstepError, SourceUnavailable, TableBusy
+from lockstep.pipeline.values.server_errors import Meaning, meaning_of
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.connection import ConnectionSettings, connect, cut, number_of
 
 _INTERVAL: Final = 0.5
 """Seconds between two checks."""

@@ -18,13 +18,13 @@ from typing import Final
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.batch import Xid
-from pipeline.binlog.stream.framing import FIRST_OFFSET
-from pipeline.errors import ServerSettings
-from pipeline.position import Coordinates, LogFile
-from pipeline.retries import COMMITTED, Retry
-from pipeline.table import TableName
-from resources.mysql.dialect import Dialect
+from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
+from lockstep.pipeline.model.batch import Xid
+from lockstep.pipeline.values.errors import ServerSettings
+from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.pipeline.values.retries import COMMITTED, Retry
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.dialect import Dialect
 
 _OWNER: Final = re.compile(r"#\d+")
 """The thread that owns a GTID, which gtid_owned appends to it."""

@@ -33,11 +33,11 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.naming.dataset import MySQL
 
-from pipeline.runs.inspecting.table_news import RunNews, TableNews
-from pipeline.runs.reports import CaptureReport
-from pipeline.schema.column_words import written_type
-from pipeline.schema.types import sql_type
-from pipeline.table import TableName
+from lockstep.pipeline.run.reports import CaptureReport
+from lockstep.pipeline.run.status.table_news import RunNews, TableNews
+from lockstep.pipeline.schema.column_words import written_type
+from lockstep.pipeline.schema.types import sql_type
+from lockstep.pipeline.values.table import TableName
 
 Event: TypeAlias = RunEvent
 

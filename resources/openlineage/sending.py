@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
-from pipeline.errors import ConfigurationError, LockstepError, SetupIncomplete
+from lockstep.pipeline.values.errors import ConfigurationError, LockstepError, SetupIncomplete
 
 if TYPE_CHECKING:
     from openlineage.client import OpenLineageClient

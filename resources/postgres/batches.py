@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import count
 from typing import Any
 
-from pipeline.batch import (
+from lockstep.pipeline.model.batch import (
     Batch,
     BatchContent,
     BatchKind,
@@ -21,11 +21,12 @@ from pipeline.batch import (
     WaitingFile,
     Xid,
 )
-from pipeline.decisions import Continuity, Lease
-from pipeline.intent import SettledWrite
-from pipeline.life.rules import capture_events
-from pipeline.ports.ledger import LAST_BATCH, Elsewhere, SpanMarks
-from pipeline.position import (
+from lockstep.pipeline.model.life.rules import capture_events
+from lockstep.pipeline.model.table_state import SnapshotPart, TableEvent, TableEventKind
+from lockstep.pipeline.ports.ledger import LAST_BATCH, Elsewhere, SpanMarks
+from lockstep.pipeline.values.decisions import Continuity, Lease
+from lockstep.pipeline.values.intent import SettledWrite
+from lockstep.pipeline.values.position import (
     Anchor,
     Coordinates,
     Position,
@@ -33,13 +34,12 @@ from pipeline.position import (
     ServerProcess,
     SetAnchor,
 )
-from pipeline.segment import RowCounts, Segment, SourcePart, SourceTable
-from pipeline.table import TableName
-from pipeline.table_state import SnapshotPart, TableEvent, TableEventKind
-from pipeline.tables import CaptureScope, TablePatterns
-from resources.postgres import life_events, tables
-from resources.postgres.life_events import forget
-from resources.postgres.rows import (
+from lockstep.pipeline.values.segment import RowCounts, Segment, SourcePart, SourceTable
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import CaptureScope, TablePatterns
+from lockstep.resources.postgres import life_events, tables
+from lockstep.resources.postgres.life_events import forget
+from lockstep.resources.postgres.rows import (
     Row,
     columns_of,
     coordinates,
@@ -52,10 +52,10 @@ from resources.postgres.rows import (
     table,
     value_of,
 )
-from resources.postgres.schemas import record_history
-from resources.postgres.session import Step, Subject, Value
-from resources.postgres.tables import carry_out, record_loads
-from resources.postgres.writes import settled_write
+from lockstep.resources.postgres.schemas import record_history
+from lockstep.resources.postgres.session import Step, Subject, Value
+from lockstep.resources.postgres.tables import carry_out, record_loads
+from lockstep.resources.postgres.writes import settled_write
 
 _MOVED = ("batches", "unfinished", "live_batches", "cursors", "gaps")
 """Kept statements whose rows change when a batch is merged or acknowledged."""

@@ -11,7 +11,7 @@ import psycopg2
 from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import parse_dsn
 
-from pipeline.errors import (
+from lockstep.pipeline.values.errors import (
     AccessDenied,
     ConfigurationError,
     HostUnknown,
@@ -21,7 +21,7 @@ from pipeline.errors import (
     PrivilegeMissing,
     TlsRefused,
 )
-from resources.postgres.refusals import refusal
+from lockstep.resources.postgres.refusals import refusal
 
 OLDEST_SERVER = 130000
 _IDLE_TOO_LONG = "25P03"

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pipeline.consumers import (
+from lockstep.pipeline.values.consumers import (
     Consumer,
     ConsumerStart,
     Delivery,
     DeliveryBounds,
     chosen_batches,
 )
-from pipeline.table import TableName
-from resources.postgres.refusals import refusal, unknown_consumer
-from resources.postgres.rows import Row, position
-from resources.postgres.session import Step, Subject
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.postgres.refusals import refusal, unknown_consumer
+from lockstep.resources.postgres.rows import Row, position
+from lockstep.resources.postgres.session import Step, Subject
 
 
 class PostgresConsumers(Subject):

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from datetime import datetime
 
-from pipeline.decisions import (
+from lockstep.pipeline.model.gaps import CLOSING, ClosingEvent, Gap, found_equal, with_closed
+from lockstep.pipeline.model.table_state import TableEventKind
+from lockstep.pipeline.proof.proven import TableProof
+from lockstep.pipeline.values.decisions import (
     Attempt,
     AttemptOutcome,
     Continuity,
@@ -15,13 +18,10 @@ from pipeline.decisions import (
     RecordedDecision,
     Unproven,
 )
-from pipeline.errors import Recovery
-from pipeline.gaps import CLOSING, ClosingEvent, Gap, found_equal, with_closed
-from pipeline.position import Coordinates
-from pipeline.proof.proven import TableProof
-from pipeline.table import TableName
-from pipeline.table_state import TableEventKind
-from resources.postgres.rows import (
+from lockstep.pipeline.values.errors import Recovery
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.postgres.rows import (
     Row,
     columns_of,
     coordinates,
@@ -30,8 +30,8 @@ from resources.postgres.rows import (
     table,
     value_of,
 )
-from resources.postgres.session import Subject
-from resources.postgres.tables import table_proof
+from lockstep.resources.postgres.session import Subject
+from lockstep.resources.postgres.tables import table_proof
 
 _PLAIN = ("kind", "rule", "reason", "author", "follows", "continuity", "override", "hint")
 """Columns with the names and values of the decision's fields."""

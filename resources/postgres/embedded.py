@@ -30,18 +30,18 @@ from typing import IO, Final
 
 import psycopg2
 
-from pipeline.errors import (
+from lockstep.pipeline.values.errors import (
     ConfigurationError,
     DiskFull,
     LedgerUnavailable,
     LockstepError,
     SetupIncomplete,
 )
-from pipeline.retries import EMBEDDED_LEDGER
-from resources.file_lock import exclusive_lock, open_lock, wait_for_lock
-from resources.full_disk import disk_full
-from resources.postgres.become import FOLDER
-from resources.private import make_private
+from lockstep.pipeline.values.retries import EMBEDDED_LEDGER
+from lockstep.resources.file_lock import exclusive_lock, open_lock, wait_for_lock
+from lockstep.resources.full_disk import disk_full
+from lockstep.resources.postgres.become import FOLDER
+from lockstep.resources.private import make_private
 
 _COPIES: Final = Path("/var/cache/lockstep")
 """Folder in which root keeps copies of the programs for accounts that may not reach the originals.

@@ -7,13 +7,10 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 
-from pipeline.decisions import Lease
-from pipeline.schema.history import shown_as_to_json
-from pipeline.schema.model import TableSchema
-from pipeline.schema.model_json import schema_from_json, schema_to_json
-from pipeline.segment import SourceTable
-from pipeline.table import TableName
-from pipeline.upkeep.changes import (
+from lockstep.pipeline.schema.history import shown_as_to_json
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.model_json import schema_from_json, schema_to_json
+from lockstep.pipeline.upkeep.changes import (
     ChangeFile,
     DeletedChanges,
     DeletionNotes,
@@ -23,7 +20,7 @@ from pipeline.upkeep.changes import (
     Prunable,
     Pruned,
 )
-from pipeline.upkeep.clearing import (
+from lockstep.pipeline.upkeep.clearing import (
     GONE,
     ClearedFile,
     ClearedLedgerRows,
@@ -31,8 +28,11 @@ from pipeline.upkeep.clearing import (
     UnclearedValues,
     holder_sentence,
 )
-from resources.postgres.rows import Row, of_table, position, table
-from resources.postgres.session import Subject
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.postgres.rows import Row, of_table, position, table
+from lockstep.resources.postgres.session import Subject
 
 
 class PostgresForgotten(Subject):

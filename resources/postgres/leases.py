@@ -10,18 +10,18 @@ from uuid import UUID
 import psycopg2
 from psycopg2.extensions import connection as Connection
 
-from pipeline.decisions import Lease, LeaseView
-from pipeline.errors import SourceBusy
-from pipeline.ports.held import lease_lost_first
-from pipeline.ports.ledger import RunsElsewhere, WriteElsewhere
-from pipeline.retries import LOCK
-from pipeline.table import TableName
-from resources.holders import is_gone
-from resources.postgres.connection import connect, is_lost, translated
-from resources.postgres.migrate import LOCK_NAMESPACE
-from resources.postgres.queries import query
-from resources.postgres.session import Subject
-from resources.postgres.writes import settled_write
+from lockstep.pipeline.ports.held import lease_lost_first
+from lockstep.pipeline.ports.ledger import RunsElsewhere, WriteElsewhere
+from lockstep.pipeline.values.decisions import Lease, LeaseView
+from lockstep.pipeline.values.errors import SourceBusy
+from lockstep.pipeline.values.retries import LOCK
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.holders import is_gone
+from lockstep.resources.postgres.connection import connect, is_lost, translated
+from lockstep.resources.postgres.migrate import LOCK_NAMESPACE
+from lockstep.resources.postgres.queries import query
+from lockstep.resources.postgres.session import Subject
+from lockstep.resources.postgres.writes import settled_write
 
 BEAT_SECONDS = 5.0
 SILENT_SECONDS = 60.0

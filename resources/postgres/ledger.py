@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from resources.postgres.batches import PostgresBatches
-from resources.postgres.connection import LedgerAddress, connect
-from resources.postgres.consumers import PostgresConsumers
-from resources.postgres.decisions import PostgresDecisions
-from resources.postgres.embedded import EmbeddedServer
-from resources.postgres.forgotten import PostgresForgotten
-from resources.postgres.leases import PostgresLeases
-from resources.postgres.migrate import migrate
-from resources.postgres.schemas import PostgresSchemas
-from resources.postgres.session import Session
-from resources.postgres.tables import PostgresTables
-from resources.postgres.writes import PostgresWrites
+from lockstep.resources.postgres.batches import PostgresBatches
+from lockstep.resources.postgres.connection import LedgerAddress, connect
+from lockstep.resources.postgres.consumers import PostgresConsumers
+from lockstep.resources.postgres.decisions import PostgresDecisions
+from lockstep.resources.postgres.embedded import EmbeddedServer
+from lockstep.resources.postgres.forgotten import PostgresForgotten
+from lockstep.resources.postgres.leases import PostgresLeases
+from lockstep.resources.postgres.migrate import migrate
+from lockstep.resources.postgres.schemas import PostgresSchemas
+from lockstep.resources.postgres.session import Session
+from lockstep.resources.postgres.tables import PostgresTables
+from lockstep.resources.postgres.writes import PostgresWrites
 
 
 def open_ledger(dsn: str, folder: Path) -> PostgresLedger:

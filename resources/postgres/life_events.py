@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, Final
 
-from pipeline.batch import BatchKind
-from pipeline.decisions import Lease
-from pipeline.errors import Need, StoppedBy
-from pipeline.life import events
-from pipeline.life.rules import ALWAYS_KEPT, NotAllowed, Told, replayed, step
-from pipeline.table import TableName
-from pipeline.table_state import Stopped, TableCondition, TableState
-from resources.postgres.refusals import refusal
-from resources.postgres.rows import (
+from lockstep.pipeline.model.batch import BatchKind
+from lockstep.pipeline.model.life import events
+from lockstep.pipeline.model.life.rules import ALWAYS_KEPT, NotAllowed, Told, replayed, step
+from lockstep.pipeline.model.table_state import Stopped, TableCondition, TableState
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import Need, StoppedBy
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.postgres.refusals import refusal
+from lockstep.resources.postgres.rows import (
     Row,
     coordinates,
     of_coordinates,
@@ -24,7 +24,7 @@ from resources.postgres.rows import (
     table,
     value_of,
 )
-from resources.postgres.session import Step
+from lockstep.resources.postgres.session import Step
 
 NAMES: Final[dict[type[events.Event], str]] = {
     events.Followed: "followed",

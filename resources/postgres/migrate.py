@@ -14,8 +14,8 @@ from importlib.resources import files
 from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 
-from pipeline.errors import LedgerNewer, LedgerRefused
-from resources.postgres.connection import LedgerAddress, translated
+from lockstep.pipeline.values.errors import LedgerNewer, LedgerRefused
+from lockstep.resources.postgres.connection import LedgerAddress, translated
 
 LOCK_NAMESPACE = 0x4C4B5354  # "LKST": the first half of each advisory lock that Lockstep takes
 _MIGRATION_LOCK = 0
@@ -46,7 +46,7 @@ class Migration:
 @cache
 def migrations() -> tuple[Migration, ...]:
     """Return all migrations of this version, ascending."""
-    folder = files("resources.postgres").joinpath("migrations")
+    folder = files("lockstep.resources.postgres").joinpath("migrations")
     found = [entry for entry in folder.iterdir() if entry.name.endswith(".sql")]
     return tuple(
         Migration(int(entry.name[:4]), entry.name[5:-4], entry.read_text(encoding="utf-8"))

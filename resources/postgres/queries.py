@@ -13,7 +13,7 @@ _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 def queries() -> dict[str, str]:
     """Return each statement by its name. `ValueError` for a name that occurs twice."""
     statements: dict[str, str] = {}
-    for file in files("resources.postgres").iterdir():
+    for file in files("lockstep.resources.postgres").iterdir():
         if not file.name.endswith(".sql"):
             continue
         _, *parts = _NAME.split(file.read_text(encoding="utf-8"))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from pipeline.errors import ConsumerRefused, ConsumerUnknown, LedgerRefused
-from pipeline.table import TableName
+from lockstep.pipeline.values.errors import ConsumerRefused, ConsumerUnknown, LedgerRefused
+from lockstep.pipeline.values.table import TableName
 
 _HINT = "Look at the batches with `lockstep status`, then run `lockstep run` again."
 _ORDER_HINT = "`lockstep status` shows which tables are stopped, and what to do."

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from pipeline.gtid import GtidSet
-from pipeline.position import Coordinates, LogFile, Position
-from pipeline.segment import SegmentFile
-from pipeline.table import TableName
-from pipeline.table_state import Stopped
+from lockstep.pipeline.model.table_state import Stopped
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Coordinates, LogFile, Position
+from lockstep.pipeline.values.segment import SegmentFile
+from lockstep.pipeline.values.table import TableName
 
 Row = Mapping[str, Any]
 

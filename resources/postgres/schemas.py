@@ -6,10 +6,9 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from pipeline.ports.ledger import LAST_BATCH, LAST_PLACE
-from pipeline.position import Coordinates
-from pipeline.schema.code import code_from_json, code_to_json
-from pipeline.schema.history import (
+from lockstep.pipeline.ports.ledger import LAST_BATCH, LAST_PLACE
+from lockstep.pipeline.schema.code import code_from_json, code_to_json
+from lockstep.pipeline.schema.history import (
     DatabaseVersion,
     History,
     Knowledge,
@@ -19,11 +18,12 @@ from pipeline.schema.history import (
     shown_as_from_json,
     shown_as_to_json,
 )
-from pipeline.schema.model import DatabaseSchema
-from pipeline.schema.model_json import schema_from_json, schema_to_json
-from pipeline.table import TableName
-from resources.postgres.refusals import refusal, unknown_statement, unknown_version
-from resources.postgres.rows import (
+from lockstep.pipeline.schema.model import DatabaseSchema
+from lockstep.pipeline.schema.model_json import schema_from_json, schema_to_json
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.postgres.refusals import refusal, unknown_statement, unknown_version
+from lockstep.resources.postgres.rows import (
     Row,
     coordinates,
     of_coordinates,
@@ -32,7 +32,7 @@ from resources.postgres.rows import (
     table,
     value_of,
 )
-from resources.postgres.session import Step, Subject
+from lockstep.resources.postgres.session import Step, Subject
 
 
 class PostgresSchemas(Subject):

@@ -13,13 +13,13 @@ from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 from psycopg2.extras import execute_values
 
-from pipeline.decisions import Lease
-from pipeline.errors import LeaseLost
-from pipeline.retries import LEDGER_CONNECTION
-from resources.postgres.connection import LedgerAddress, connect, is_lost, translated
-from resources.postgres.queries import query
-from resources.postgres.refusals import refusal
-from resources.postgres.rows import Row
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import LeaseLost
+from lockstep.pipeline.values.retries import LEDGER_CONNECTION
+from lockstep.resources.postgres.connection import LedgerAddress, connect, is_lost, translated
+from lockstep.resources.postgres.queries import query
+from lockstep.resources.postgres.refusals import refusal
+from lockstep.resources.postgres.rows import Row
 
 Value = TypeVar("Value")
 

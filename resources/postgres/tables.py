@@ -8,20 +8,12 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from pipeline.batch import CaptureRecord
-from pipeline.decisions import Lease
-from pipeline.errors import StoppedBy
-from pipeline.json_values import to_json
-from pipeline.life.events import MirrorEvent, Reloaded, TableStopped
-from pipeline.life.rules import quarantine_event
-from pipeline.load import Chunk, ChunkRows, FollowedFrom, Load, LoadBegin
-from pipeline.position import Coordinates
-from pipeline.proof.proven import Compared, Proof, Proven, TableProof
-from pipeline.schema.model import TableSchema
-from pipeline.schema.model_json import schema_from_json, schema_to_json
-from pipeline.snapshot.bounds import Bound, Range
-from pipeline.table import TableName
-from pipeline.table_state import (
+from lockstep.pipeline.model.batch import CaptureRecord
+from lockstep.pipeline.model.json_values import to_json
+from lockstep.pipeline.model.life.events import MirrorEvent, Reloaded, TableStopped
+from lockstep.pipeline.model.life.rules import quarantine_event
+from lockstep.pipeline.model.load import Chunk, ChunkRows, FollowedFrom, Load, LoadBegin
+from lockstep.pipeline.model.table_state import (
     Extent,
     OrderKind,
     StoppedTable,
@@ -31,9 +23,17 @@ from pipeline.table_state import (
     paused,
     reloading,
 )
-from resources.postgres.life_events import captures_end, record, state
-from resources.postgres.refusals import refusal
-from resources.postgres.rows import (
+from lockstep.pipeline.proof.proven import Compared, Proof, Proven, TableProof
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.model_json import schema_from_json, schema_to_json
+from lockstep.pipeline.snapshot.bounds import Bound, Range
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import StoppedBy
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.postgres.life_events import captures_end, record, state
+from lockstep.resources.postgres.refusals import refusal
+from lockstep.resources.postgres.rows import (
     Row,
     coordinates,
     files_of,
@@ -44,7 +44,7 @@ from resources.postgres.rows import (
     table,
     value_of,
 )
-from resources.postgres.session import Step, Subject
+from lockstep.resources.postgres.session import Step, Subject
 
 
 class PostgresTables(Subject):

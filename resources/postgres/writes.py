@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from pipeline.catalog.values import EntryName, Registered, Registrations
-from pipeline.claim import BatchSpan
-from pipeline.decisions import Lease
-from pipeline.intent import (
+from lockstep.pipeline.catalog.values import EntryName, Registered, Registrations
+from lockstep.pipeline.model.claim import BatchSpan
+from lockstep.pipeline.model.life.events import MirrorWritten
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.intent import (
     Intent,
     MirrorVersion,
     Missing,
@@ -19,13 +20,20 @@ from pipeline.intent import (
     VersionSet,
     VersionSetEntry,
 )
-from pipeline.life.events import MirrorWritten
-from pipeline.segment import RevisedSegment, Revision, Revisions
-from pipeline.table import TableName
-from resources.postgres.life_events import record
-from resources.postgres.rows import Row, columns_of, files_of, of_files, of_table, table, value_of
-from resources.postgres.session import Subject
-from resources.postgres.tables import count_behind
+from lockstep.pipeline.values.segment import RevisedSegment, Revision, Revisions
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.postgres.life_events import record
+from lockstep.resources.postgres.rows import (
+    Row,
+    columns_of,
+    files_of,
+    of_files,
+    of_table,
+    table,
+    value_of,
+)
+from lockstep.resources.postgres.session import Subject
+from lockstep.resources.postgres.tables import count_behind
 
 GONE = "dropped"
 """The value of `missing` for a table that was dropped at the source: nothing is missing."""

@@ -15,7 +15,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import SplitResult, quote, urlsplit
 
-from pipeline.catalog.values import (
+from lockstep.pipeline.catalog.values import (
     CONTENT_MARK,
     SOURCE_MARK,
     CatalogEntry,
@@ -23,7 +23,7 @@ from pipeline.catalog.values import (
     EntryColumn,
     EntryName,
 )
-from pipeline.errors import CatalogRefused, CatalogUnavailable, ConfigurationError
+from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable, ConfigurationError
 
 _NAME: Final = re.compile(r"[a-z0-9_@-]{1,255}")
 

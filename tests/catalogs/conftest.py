@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from resources.lake.session import SparkProcess
+from lockstep.resources.lake.spark.session import SparkProcess
 from tests.catalogs.spark_sql import known
 from tests.e2e.project import environment
 from tests.e2e.warm import TIMEOUT, WarmProcess

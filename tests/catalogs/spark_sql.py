@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sys
 
-from resources.lake.session import SparkProcess
+from lockstep.resources.lake.spark.session import SparkProcess
 
 
 def known(metastore: str) -> dict[str, str]:

@@ -7,9 +7,9 @@ from uuid import uuid4
 
 import pytest
 
-from pipeline.catalog.values import CatalogEntry, EntryName
-from resources.lake.remote import RemoteSpark
-from resources.lake.spark_catalog import SparkCatalog
+from lockstep.pipeline.catalog.values import CatalogEntry, EntryName
+from lockstep.resources.lake.spark.remote import RemoteSpark
+from lockstep.resources.lake.spark_catalog import SparkCatalog
 from tests.catalogs.test_contract import (
     test_an_entry_is_made_changed_renamed_and_dropped as test_an_entry,
 )

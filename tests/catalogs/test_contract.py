@@ -15,14 +15,14 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from pipeline.catalog.values import CatalogEntry, Entry, EntryColumn, EntryName, place
-from pipeline.errors import CatalogRefused, CatalogUnavailable, ConfigurationError
-from pipeline.ports.catalog import Catalog
-from pipeline.schema.types import sql_type
-from pipeline.table import TableName
-from resources.hive.catalog import HiveCatalog
-from resources.lake.spark_catalog import SparkCatalog
-from resources.unity.catalog import Rest, UnityCatalog
+from lockstep.pipeline.catalog.values import CatalogEntry, Entry, EntryColumn, EntryName, place
+from lockstep.pipeline.ports.catalog import Catalog
+from lockstep.pipeline.schema.types import sql_type
+from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable, ConfigurationError
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.hive.catalog import HiveCatalog
+from lockstep.resources.lake.spark_catalog import SparkCatalog
+from lockstep.resources.unity.catalog import Rest, UnityCatalog
 from tests.catalogs.conftest import Asked
 from tests.twins.catalog import MemoryCatalog
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from pipeline.changes.fold import Fold
-from pipeline.changes.layout import MARKS
-from pipeline.ports.mirrors import Mirrors
-from pipeline.runs.merging.mirror_write import SegmentPart, Staged, staged_fold
-from pipeline.segment import SegmentFile
+from lockstep.pipeline.mirror.fold import Fold
+from lockstep.pipeline.mirror.layout import MARKS
+from lockstep.pipeline.ports.mirrors import Mirrors
+from lockstep.pipeline.run.write.mirror_write import SegmentPart, Staged, staged_fold
+from lockstep.pipeline.values.segment import SegmentFile
 from tests.twins.lake import MemoryLake
 from tests.twins.segments import MemorySegments
 from tests.twins.spool import MemorySpool

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pipeline.changes.clustering import clustered_by
-from pipeline.changes.evolution import steps
-from pipeline.changes.fold import Fold
-from pipeline.changes.lineage import ColumnLineage, lineage
-from pipeline.policies import LakePolicies
-from pipeline.ports.mirror_writes import Merge, MirrorStep, MirrorTarget
-from pipeline.ports.mirrors import Mirrors
+from lockstep.pipeline.mirror.clustering import clustered_by
+from lockstep.pipeline.mirror.evolution import steps
+from lockstep.pipeline.mirror.fold import Fold
+from lockstep.pipeline.mirror.lineage import ColumnLineage, lineage
+from lockstep.pipeline.ports.mirror_writes import Merge, MirrorStep, MirrorTarget
+from lockstep.pipeline.ports.mirrors import Mirrors
+from lockstep.pipeline.values.policies import LakePolicies
 from tests.changes.folding_made import staged_images
 from tests.changes.server import Row, Server
 

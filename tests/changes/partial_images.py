@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.ports.mirror_writes import PartColumn, StagedFiles
-from pipeline.row_images import pack_bits
+from lockstep.pipeline.ports.mirror_writes import PartColumn, StagedFiles
+from lockstep.pipeline.values.row_images import pack_bits
 
 SCHEMA: Final = pa.schema(
     [("id", pa.int32()), ("a", pa.int32()), ("text", pa.string()), ("c", pa.int32())]

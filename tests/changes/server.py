@@ -15,10 +15,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.changes.layout import changelog_schema
-from pipeline.schema.history import SchemaVersion
-from pipeline.schema.model import ColumnSchema, LiteralDefault
-from pipeline.schema.rows import row_structure
+from lockstep.pipeline.mirror.layout import changelog_schema
+from lockstep.pipeline.schema.history import SchemaVersion
+from lockstep.pipeline.schema.model import ColumnSchema, LiteralDefault
+from lockstep.pipeline.schema.rows import row_structure
 from tests.changes.tables_made import ID, a_column, a_table, a_version
 
 Row = dict[str, Any]

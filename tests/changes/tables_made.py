@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.position import Coordinates, LogFile
-from pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
-from pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
-from pipeline.table import TableName
+from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
+from lockstep.pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
+from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.pipeline.values.table import TableName
 
 TABLE = TableName("shop", "people")
 PLACE = Coordinates(LogFile("binlog", 1), 4)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.changes.coalescing import LOST, MOVED, OTHER_KEY, coalesced
-from pipeline.changes.fold import Fold
-from pipeline.errors import Need, StoppedBy, TableError
-from pipeline.ports.mirror_writes import Merge, MirrorTarget, PartColumn, StagedFiles
+from lockstep.pipeline.mirror.coalescing import LOST, MOVED, OTHER_KEY, coalesced
+from lockstep.pipeline.mirror.fold import Fold
+from lockstep.pipeline.ports.mirror_writes import Merge, MirrorTarget, PartColumn, StagedFiles
+from lockstep.pipeline.values.errors import Need, StoppedBy, TableError
 from tests.changes.folding_made import staged_images
 from tests.changes.partial_images import (
     NAMES,

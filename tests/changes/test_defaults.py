@@ -8,10 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline.errors import TableError, ValueLeftOut
-from pipeline.row_images import RowImages, pack_bits, unpack_bits
-from pipeline.runs.capturing.image_decoder import with_defaults
-from pipeline.schema.model import (
+from lockstep.pipeline.run.dump.image_decoder import with_defaults
+from lockstep.pipeline.schema.model import (
     ColumnSchema,
     ExpressionDefault,
     KeyPart,
@@ -20,6 +18,8 @@ from pipeline.schema.model import (
     TableSchema,
     WrittenDefault,
 )
+from lockstep.pipeline.values.errors import TableError, ValueLeftOut
+from lockstep.pipeline.values.row_images import RowImages, pack_bits, unpack_bits
 from tests.changes.tables_made import ID, a_column, a_table
 
 SCHEMA = pa.schema([("id", pa.int32()), ("a", pa.int32()), ("b", pa.string())])

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.changes.coalescing import coalesced
-from pipeline.changes.fold import Fold
-from pipeline.changes.mapping import folded
-from pipeline.errors import LakeUnavailable, TableError
-from pipeline.ports.mirror_writes import PartColumn, StagedFiles
-from pipeline.runs.merging.mirror_write import TOGETHER
+from lockstep.pipeline.mirror.coalescing import coalesced
+from lockstep.pipeline.mirror.fold import Fold
+from lockstep.pipeline.mirror.mapping import folded
+from lockstep.pipeline.ports.mirror_writes import PartColumn, StagedFiles
+from lockstep.pipeline.run.write.mirror_write import TOGETHER
+from lockstep.pipeline.values.errors import LakeUnavailable, TableError
 from tests.changes.folding_made import staged_images
 from tests.changes.partial_images import PART, SCHEMA, Workload, images_table
 from tests.twins.lake import MemoryLake
@@ -108,7 +108,7 @@ def test_what_changes_a_row_that_was_gone_is_told_by_its_key_or_begins_one() -> 
 
 def test_rows_that_belong_together_may_be_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Partial images of one key cannot be folded apart; nothing is staged."""
-    monkeypatch.setattr("pipeline.runs.merging.mirror_write.MOST_IMAGES", 3)
+    monkeypatch.setattr("lockstep.pipeline.run.write.mirror_write.MOST_IMAGES", 3)
     names = frozenset(SCHEMA.names)
     row = {"id": 1, "a": 1, "text": "x", "c": 1}
     images = images_table([("update_preimage", row, names), ("update_postimage", row, names)] * 2)

@@ -8,26 +8,26 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from pipeline.changes.generations import (
+from lockstep.pipeline.mirror.generations import (
     SharedColumn,
     holds_version,
     next_generation,
     one_table,
     shared_columns,
 )
-from pipeline.changes.layout import (
+from lockstep.pipeline.mirror.layout import (
     MARKS,
     application_id,
     changelog_path,
     changelog_schema,
     keep_names,
 )
-from pipeline.changes.mapping import latest, mapped
-from pipeline.changes.marks import changelog_rows
-from pipeline.ports.mirror_writes import PartColumn
-from pipeline.schema.rows import row_structure
-from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableState
+from lockstep.pipeline.mirror.mapping import latest, mapped
+from lockstep.pipeline.mirror.marks import changelog_rows
+from lockstep.pipeline.model.table_state import TableCondition, TableState
+from lockstep.pipeline.ports.mirror_writes import PartColumn
+from lockstep.pipeline.schema.rows import row_structure
+from lockstep.pipeline.values.table import TableName
 from tests.changes.tables_made import ID, PLACE, TABLE, a_column, a_table, a_version
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.changes.fold import KeyChains, key_hashes
+from lockstep.pipeline.mirror.fold import KeyChains, key_hashes
 
 KINDS = {
     pa.int8(): st.integers(-128, 127),

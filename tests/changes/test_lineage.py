@@ -10,12 +10,10 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 
-from pipeline.changes.evolution import LOCAL, MAPPING, WIDENING, steps
-from pipeline.changes.layout import DELETED_AT
-from pipeline.changes.lineage import ColumnLineage, ColumnsRead, lineage
-from pipeline.errors import TableError
-from pipeline.policies import Deletes, DroppedColumns, LakePolicies, Readers
-from pipeline.ports.mirror_writes import (
+from lockstep.pipeline.mirror.evolution import LOCAL, MAPPING, WIDENING, steps
+from lockstep.pipeline.mirror.layout import DELETED_AT
+from lockstep.pipeline.mirror.lineage import ColumnLineage, ColumnsRead, lineage
+from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
     Fill,
@@ -25,11 +23,18 @@ from pipeline.ports.mirror_writes import (
     SetProperties,
     WidenColumn,
 )
-from pipeline.schema.fills import StatementMoment
-from pipeline.schema.history import SchemaVersion, VersionOrigin
-from pipeline.schema.model import ColumnSchema, ExpressionDefault, KeySchema, LiteralDefault
-from pipeline.schema.rows import merge_key
-from pipeline.stamps import Stamp
+from lockstep.pipeline.schema.fills import StatementMoment
+from lockstep.pipeline.schema.history import SchemaVersion, VersionOrigin
+from lockstep.pipeline.schema.model import (
+    ColumnSchema,
+    ExpressionDefault,
+    KeySchema,
+    LiteralDefault,
+)
+from lockstep.pipeline.schema.rows import merge_key
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.policies import Deletes, DroppedColumns, LakePolicies, Readers
+from lockstep.pipeline.values.stamps import Stamp
 from tests.changes.tables_made import ID, a_column, a_key, a_table, a_version
 
 DROPPING = LakePolicies(dropped_columns=DroppedColumns.DROP)

@@ -7,8 +7,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.policies import DroppedColumns, LakePolicies, Readers
-from pipeline.stamps import STAMPS
+from lockstep.pipeline.values.policies import DroppedColumns, LakePolicies, Readers
+from lockstep.pipeline.values.stamps import STAMPS
 from tests.changes.following import Follower
 from tests.changes.server import Server
 from tests.twins.lake import MemoryLake

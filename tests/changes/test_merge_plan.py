@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pipeline.batch import TableContent
-from pipeline.changes.merging import plan_merge, read_before
-from pipeline.position import Coordinates
-from pipeline.segment import RowCounts, Segment
-from pipeline.table import TableName
-from pipeline.table_state import SnapshotPart, TableEvent, TableEventKind
+from lockstep.pipeline.mirror.merging import plan_merge, read_before
+from lockstep.pipeline.model.batch import TableContent
+from lockstep.pipeline.model.table_state import SnapshotPart, TableEvent, TableEventKind
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.segment import RowCounts, Segment
+from lockstep.pipeline.values.table import TableName
 
 TABLE = TableName("shop", "orders")
 PLACE = Coordinates.parse("binlog.000001:4")

@@ -8,23 +8,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline.changes.layout import MARKS, mirror_path
-from pipeline.changes.marks import TransactionMarks
-from pipeline.changes.source_tables import (
+from lockstep.pipeline.mirror.layout import MARKS, mirror_path
+from lockstep.pipeline.mirror.marks import TransactionMarks
+from lockstep.pipeline.mirror.source_tables import (
     SCHEMAS,
     PlacedStatement,
     source_table_path,
     statement_rows,
     transaction_rows,
 )
-from pipeline.policies import LakePolicies
-from pipeline.position import Coordinates, LogFile
-from pipeline.schema.consequences import consequences
-from pipeline.schema.logged import LoggedStatement
-from pipeline.schema.statements.changes import StatementKind
-from pipeline.schema.tracker import SchemaTracker, StructuresInMemory
-from pipeline.segment import SourceTable
-from pipeline.table import TableName
+from lockstep.pipeline.schema.consequences import consequences
+from lockstep.pipeline.schema.logged import LoggedStatement
+from lockstep.pipeline.schema.statements.changes import StatementKind
+from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
+from lockstep.pipeline.values.policies import LakePolicies
+from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.table import TableName
 from tests.schema.schemas_made import MYSQL
 
 MOMENT = datetime(2026, 11, 1, 6, tzinfo=UTC)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.changes.coalescing import OTHER_KEY
-from pipeline.changes.strategy import (
+from lockstep.pipeline.mirror.coalescing import OTHER_KEY
+from lockstep.pipeline.mirror.strategy import (
     BUCKET_BYTES,
     BUCKET_IMAGES,
     FEW,
@@ -22,7 +22,7 @@ from pipeline.changes.strategy import (
     choose,
     scale,
 )
-from pipeline.errors import TableError
+from lockstep.pipeline.values.errors import TableError
 
 UPDATES = Facts(keyed=True, images=10, unpacked=100)
 INSERTS = replace(UPDATES, inserts_only=True)

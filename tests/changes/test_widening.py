@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pipeline.changes.widening import TypeChange, type_change
+from lockstep.pipeline.mirror.widening import TypeChange, type_change
 
 D = pa.decimal128
 CHANGES: list[tuple[pa.DataType, pa.DataType, TypeChange]] = [

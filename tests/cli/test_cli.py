@@ -21,7 +21,12 @@ from lockstep import exits
 from lockstep.cli import main
 from lockstep.commands import init, status
 from lockstep.context import CommandContext, Outcome
-from pipeline.errors import LedgerUnavailable, LockstepError, PositionPurged, SourceBusy
+from lockstep.pipeline.values.errors import (
+    LedgerUnavailable,
+    LockstepError,
+    PositionPurged,
+    SourceBusy,
+)
 
 FILE = """\
 [[sources]]

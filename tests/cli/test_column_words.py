@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.schema.column_words import (
+from lockstep.pipeline.schema.column_words import (
     keys_of,
     more_of,
     written_default,
@@ -13,8 +13,8 @@ from pipeline.schema.column_words import (
     written_reference,
     written_type,
 )
-from pipeline.schema.model import ColumnSchema, TableSchema
-from pipeline.table import TableName
+from lockstep.pipeline.schema.model import ColumnSchema, TableSchema
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 

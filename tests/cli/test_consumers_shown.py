@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from lockstep.commands.status import consumer_pairs
-from pipeline.consumers import Consumer
+from lockstep.pipeline.values.consumers import Consumer
 
 MADE = datetime(2026, 11, 1, 6, tzinfo=UTC)
 

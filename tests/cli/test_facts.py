@@ -10,11 +10,11 @@ import pytest
 
 from lockstep.commands.read import table_snippets
 from lockstep.grammar import UsageError, table_name
-from pipeline.gtid import GtidSet
-from pipeline.ports.source import BinlogSize, ServerFacts
-from pipeline.position import Coordinates, LogFile, Position
-from pipeline.standing.facts import log_distance
-from pipeline.table import TableName
+from lockstep.pipeline.ports.source import BinlogSize, ServerFacts
+from lockstep.pipeline.status.facts import log_distance
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Coordinates, LogFile, Position
+from lockstep.pipeline.values.table import TableName
 
 
 def at(number: int, offset: int) -> Coordinates:

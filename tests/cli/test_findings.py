@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.commands.check import finding_lines, level_counts
-from pipeline.preflight import Finding
+from lockstep.pipeline.check import Finding
 
 OK = Finding("ok", "gtid_mode", "gtid_mode = ON", topic="the log")
 SAME = Finding("ok", "session a", "no session differs now", topic="sessions")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lockstep.grammar import UsageError, make_parser, parse
-from pipeline.errors import LockstepError
+from lockstep.pipeline.values.errors import LockstepError
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = ("lockstep", "assets", "resources", "pipeline")

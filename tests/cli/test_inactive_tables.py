@@ -8,12 +8,18 @@ from datetime import UTC, datetime
 import pytest
 
 from lockstep.commands.status import inactive, inactive_lines, inactive_values
-from pipeline.errors import Need, StoppedBy
-from pipeline.json_values import to_json
-from pipeline.position import Coordinates
-from pipeline.runs.cures import stopped_tables
-from pipeline.table import TableName
-from pipeline.table_state import OrderKind, Stopped, TableCondition, TableOrder, TableState
+from lockstep.pipeline.model.json_values import to_json
+from lockstep.pipeline.model.table_state import (
+    OrderKind,
+    Stopped,
+    TableCondition,
+    TableOrder,
+    TableState,
+)
+from lockstep.pipeline.run.stop_errors import stopped_tables
+from lockstep.pipeline.values.errors import Need, StoppedBy
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
 
 MOMENT = datetime(2026, 11, 1, 6, tzinfo=UTC)
 STOPPED = Stopped(3, Coordinates.parse("binlog.000002:400"))

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.log import JsonLog, ProgressLines
-from pipeline.runs.context import captured_until_now, tables_done
-from pipeline.table import TableName
+from lockstep.pipeline.run.context import captured_until_now, tables_done
+from lockstep.pipeline.values.table import TableName
 
 
 @given(st.lists(st.text(), min_size=1, max_size=5))

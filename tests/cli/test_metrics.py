@@ -10,10 +10,10 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as older_format
 
 from lockstep.commands.metrics import SourceFigures, metrics_text
-from pipeline.errors import StoppedBy
-from pipeline.standing.facts import Headroom, Lag, Standing
-from pipeline.standing.verdict import State, Verdict
-from pipeline.table_state import TableCondition
+from lockstep.pipeline.model.table_state import TableCondition
+from lockstep.pipeline.status.facts import Headroom, Lag, Standing
+from lockstep.pipeline.status.verdict import State, Verdict
+from lockstep.pipeline.values.errors import StoppedBy
 
 NOW = datetime(2026, 11, 1, 6, tzinfo=UTC)
 Read = dict[tuple[str, tuple[tuple[str, str], ...]], float]

@@ -7,18 +7,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.errors import ConfigurationError, LedgerRefused, NothingMatches
-from pipeline.position import Coordinates
-from pipeline.runs.inspecting.table_commands import (
+from lockstep.pipeline.model.table_state import OrderKind, Stopped, TableOrder
+from lockstep.pipeline.run.status.table_commands import (
     OrderRequest,
     RecordedOrder,
     give_order,
     read_definition,
 )
-from pipeline.schema.context import ServerDialect
-from pipeline.schema.model import DatabaseSchema, ServerSchema, TableSchema
-from pipeline.table import TableName
-from pipeline.table_state import OrderKind, Stopped, TableOrder
+from lockstep.pipeline.schema.context import ServerDialect
+from lockstep.pipeline.schema.model import DatabaseSchema, ServerSchema, TableSchema
+from lockstep.pipeline.values.errors import ConfigurationError, LedgerRefused, NothingMatches
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server

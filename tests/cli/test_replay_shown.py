@@ -8,22 +8,22 @@ from uuid import UUID
 import pyarrow as pa
 
 from lockstep.commands.replay import replay_lines, replay_values
-from pipeline.batch import Batch, BatchState
-from pipeline.gtid import GtidSet
-from pipeline.json_values import to_json
-from pipeline.places import Earliest, Latest
-from pipeline.position import Coordinates, Position
-from pipeline.replay.rows import ReplayDifference
-from pipeline.replay.spans import Span
-from pipeline.runs.replaying.heal import MirrorCorrection
-from pipeline.runs.replaying.replay import BatchReplayed, ReplayReport
-from pipeline.runs.replaying.segments_found import (
+from lockstep.pipeline.model.batch import Batch, BatchState
+from lockstep.pipeline.model.json_values import to_json
+from lockstep.pipeline.replay.rows import ReplayDifference
+from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.run.replay.heal import MirrorCorrection
+from lockstep.pipeline.run.replay.replay import BatchReplayed, ReplayReport
+from lockstep.pipeline.run.replay.segment_comparison import (
     Details,
     SegmentResult,
     SegmentStanding,
     differences,
 )
-from pipeline.table import TableName
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.places import Earliest, Latest
+from lockstep.pipeline.values.position import Coordinates, Position
+from lockstep.pipeline.values.table import TableName
 
 WRONG = 1234
 ORDERS = TableName("shop", "orders")

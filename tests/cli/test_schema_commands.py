@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from lockstep.cli import main
-from pipeline.decisions import Lease
-from pipeline.runs.capture import capture
-from pipeline.runs.context import Unwatched, Workplace
-from pipeline.table import TableName
-from pipeline.table_state import StoppedTable
-from resources.adapters import Adapters
-from resources.config import load_settings
-from resources.lake.session import SparkProcess
+from lockstep.pipeline.model.table_state import StoppedTable
+from lockstep.pipeline.run.capture import capture
+from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.adapters import Adapters
+from lockstep.resources.config import load_settings
+from lockstep.resources.lake.spark.session import SparkProcess
 from tests.e2e.project import Project, head
 from tests.fix_mysql import MySqlStand
 from tests.ledger.servers import embedded_server

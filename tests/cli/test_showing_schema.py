@@ -9,14 +9,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lockstep.commands.schema import effects_on, schema_values
-from pipeline.errors import NothingMatches, SchemaUnknownAt
-from pipeline.json_values import to_json
-from pipeline.places import parse_place
-from pipeline.runs.capture import capture
-from pipeline.runs.context import Workplace
-from pipeline.runs.inspecting.schema_history import ShownSchema, show_schema, unknown_table
-from pipeline.schema.history import Knowledge
-from pipeline.table import TableName
+from lockstep.pipeline.model.json_values import to_json
+from lockstep.pipeline.run.capture import capture
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.status.schema_history import ShownSchema, show_schema, unknown_table
+from lockstep.pipeline.schema.history import Knowledge
+from lockstep.pipeline.values.errors import NothingMatches, SchemaUnknownAt
+from lockstep.pipeline.values.places import parse_place
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server

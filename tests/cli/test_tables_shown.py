@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from lockstep.context import CommandContext
+from lockstep.pipeline.model.table_state import StoppedTable
+from lockstep.pipeline.values.table import TableName
 from lockstep.report import show_stopped, show_table
 from lockstep.streams import Streams
-from pipeline.table import TableName
-from pipeline.table_state import StoppedTable
 
 names = st.from_regex(r"[a-z_]{1,64}\.[a-z_$0-9]{1,64}", fullmatch=True)
 

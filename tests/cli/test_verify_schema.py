@@ -10,15 +10,15 @@ from dataclasses import replace
 import pytest
 
 from lockstep.commands.schema import verification_lines, verification_values
-from pipeline.errors import NothingMatches
-from pipeline.json_values import to_json
-from pipeline.runs.comparing.verify_schema import verify_schema
-from pipeline.schema.context import StatementContext
-from pipeline.schema.history import Knowledge, SchemaVersion
-from pipeline.schema.model import ColumnSchema
-from pipeline.schema.model_json import schema_to_json
-from pipeline.schema.refold import read_stored_context
-from pipeline.table import TableName
+from lockstep.pipeline.model.json_values import to_json
+from lockstep.pipeline.run.proof.verify_schema import verify_schema
+from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
+from lockstep.pipeline.schema.model import ColumnSchema
+from lockstep.pipeline.schema.model_json import schema_to_json
+from lockstep.pipeline.schema.refold import read_stored_context
+from lockstep.pipeline.values.errors import NothingMatches
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from pipeline.policies import LakePolicies, StartPolicies
-from resources.config import model, sources
-from resources.config.lineage import LineageSection
-from resources.config.load import parse_settings
-from resources.config.model import CatalogSection, DagsterSection, NotifySection
-from resources.config.values import Section
-from resources.lake.server import KEYS
+from lockstep.pipeline.values.policies import LakePolicies, StartPolicies
+from lockstep.resources.config import model, sources
+from lockstep.resources.config.lineage import LineageSection
+from lockstep.resources.config.load import parse_settings
+from lockstep.resources.config.model import CatalogSection, DagsterSection, NotifySection
+from lockstep.resources.config.values import Section
+from lockstep.resources.lake.spark.server import KEYS
 from tests.pages.policies import chosen_of
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "lockstep.toml"

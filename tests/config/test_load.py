@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import ConfigurationError, LockstepError, NotYet, SecretMissing
-from pipeline.places import AtCoordinates
-from pipeline.policies import LakePolicies
-from pipeline.position import Coordinates, LogFile
-from pipeline.schema.treatments import Conversion, Hash, Mask
-from pipeline.shape.condition_text import read_condition
-from pipeline.shape.hashes import PrivacyKey
-from pipeline.shape.rules import ShapeRules
-from pipeline.table import TableName
-from pipeline.tables import TablePatterns
-from resources.config import Secret, Settings, load_settings
-from resources.config.load import parse_settings
+from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask
+from lockstep.pipeline.shape.condition_text import read_condition
+from lockstep.pipeline.shape.hashes import PrivacyKey
+from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.values.errors import ConfigurationError, LockstepError, NotYet, SecretMissing
+from lockstep.pipeline.values.places import AtCoordinates
+from lockstep.pipeline.values.policies import LakePolicies
+from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.resources.config import Secret, Settings, load_settings
+from lockstep.resources.config.load import parse_settings
 
 SOURCE = """\
 [[sources]]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import ConfigurationError
-from resources.config.load import parse_settings
+from lockstep.pipeline.values.errors import ConfigurationError
+from lockstep.resources.config.load import parse_settings
 
 SOURCE = """\
 [[sources]]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import lockstep
-from pipeline.ports.ledger import Ledger
-from resources.postgres.ledger import open_ledger
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.resources.postgres.ledger import open_ledger
 from tests.consumers.shop import Shop, opened_shop
 from tests.ledger.servers import embedded_server
 

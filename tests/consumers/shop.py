@@ -10,23 +10,23 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.batch import Batch, CaptureRecord
-from pipeline.changes.generations import next_generation
-from pipeline.changes.layout import (
+from lockstep.pipeline.mirror.generations import next_generation
+from lockstep.pipeline.mirror.layout import (
     application_id,
     changelog_path,
     changelog_schema,
     new_table,
 )
-from pipeline.decisions import Lease
-from pipeline.ports.ledger import Ledger, content_of
-from pipeline.schema.history import History, Knowledge, SchemaVersion, VersionOrigin
-from pipeline.schema.rows import schema_of
-from pipeline.segment import RowCounts, Segment
-from pipeline.table import Column, TableName, TableStructure
-from pipeline.table_state import StoppedTable
-from resources.lake.changelog import DeltaChangelog
-from resources.lake.segments import ParquetSegments
+from lockstep.pipeline.model.batch import Batch, CaptureRecord
+from lockstep.pipeline.model.table_state import StoppedTable
+from lockstep.pipeline.ports.ledger import Ledger, content_of
+from lockstep.pipeline.schema.history import History, Knowledge, SchemaVersion, VersionOrigin
+from lockstep.pipeline.schema.rows import schema_of
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.segment import RowCounts, Segment
+from lockstep.pipeline.values.table import Column, TableName, TableStructure
+from lockstep.resources.lake.changelog.changelog import DeltaChangelog
+from lockstep.resources.lake.changelog.segments import ParquetSegments
 from tests.ledger.made import ANCHOR, begun, following, merged, place, position
 
 ORDERS = TableName("shop", "orders")

@@ -15,10 +15,7 @@ import pytest
 from deltalake import DeltaTable
 
 import lockstep
-from pipeline.errors import (
-    ConsumerRefused,
-    NothingMatches,
-)
+from lockstep.pipeline.values.errors import ConsumerRefused, NothingMatches
 from tests.consumers.shop import NOTES, ORDERS, Shop, inserts, with_column, with_type
 
 MOMENT = datetime(2026, 11, 1, 6, 0, 0, 123456)

@@ -15,10 +15,10 @@ import pytest
 
 import lockstep
 from lockstep.cli import main
-from pipeline.errors import NothingMatches
-from pipeline.ports.ledger import Ledger
-from pipeline.table import Column
-from resources.lake.session import SparkProcess
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.values.errors import NothingMatches
+from lockstep.pipeline.values.table import Column
+from lockstep.resources.lake.spark.session import SparkProcess
 from tests.consumers.shop import NOTES, ORDERS, Shop, inserts, opened_shop, with_columns
 
 DAY = date(2026, 11, 1)

@@ -12,15 +12,15 @@ import pytest
 from deltalake import DeltaTable
 
 import lockstep
-from pipeline.batch import Batch, CaptureRecord
-from pipeline.errors import ConsumerRefused
-from pipeline.ports.ledger import Ledger
-from pipeline.runs.context import Unwatched
-from pipeline.runs.upkeeping.changes import delete_changes, plan_changes
-from pipeline.segment import SegmentFile, SourcePart, SourceTable
-from pipeline.table import TableName
-from resources.adapters import Adapters
-from resources.config import load_settings
+from lockstep.pipeline.model.batch import Batch, CaptureRecord
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.run.context import Unwatched
+from lockstep.pipeline.run.upkeep.changes import delete_changes, plan_changes
+from lockstep.pipeline.values.errors import ConsumerRefused
+from lockstep.pipeline.values.segment import SegmentFile, SourcePart, SourceTable
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.adapters import Adapters
+from lockstep.resources.config import load_settings
 from tests.consumers.shop import NOTES, ORDERS, Images, Shop, inserts, opened_shop
 
 SOURCE = "kept"

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 import lockstep
-from pipeline.decisions import Continuity
-from pipeline.errors import (
+from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.errors import (
     ConfigurationError,
     ConsumerUnknown,
     SegmentsLost,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import lockstep
-from resources.lake.session import SparkProcess
+from lockstep.resources.lake.spark.session import SparkProcess
 from tests.consumers.shop import ORDERS, Shop
 from tests.typed_pages import blocks, chapter
 

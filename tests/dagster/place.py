@@ -10,18 +10,18 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets.catalogue import CatalogueEntry
-from assets.coverage import Coverage, read_coverage
-from assets.declared import LockstepTranslator
-from assets.definitions import build
-from assets.names import job_name
-from pipeline.ports.consumers import Consumers
-from pipeline.ports.ledger import Ledger
-from pipeline.ports.source import SourceServer
-from pipeline.runs.context import Progress, Workplace
-from pipeline.runs.run import RunRecord, Site
-from resources.config import Settings
-from resources.config.load import parse_settings
+from lockstep.assets.catalogue import CatalogueEntry
+from lockstep.assets.coverage import Coverage, read_coverage
+from lockstep.assets.declared import LockstepTranslator
+from lockstep.assets.definitions import build
+from lockstep.assets.names import job_name
+from lockstep.pipeline.ports.consumers import Consumers
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.source import SourceServer
+from lockstep.pipeline.run.context import Progress, Workplace
+from lockstep.pipeline.run.run import RunRecord, Site
+from lockstep.resources.config import Settings
+from lockstep.resources.config.load import parse_settings
 from tests.fix_ledger import LedgerOfTest
 from tests.twins.changelog import MemoryChangelog
 from tests.twins.claims import MemoryClaims
@@ -52,7 +52,7 @@ def now() -> datetime:
 
 @dataclass
 class MemorySite:
-    """`pipeline.runs.run.Site` with memory's ledger and lake, which outlive runs."""
+    """`pipeline.run.run.Site` with memory's ledger and lake, which outlive runs."""
 
     settings: Settings
     server: SourceServer | None = None

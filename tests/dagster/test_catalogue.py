@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assets.catalogue import FILE, read_catalogue, update_catalogue
+from lockstep.assets.catalogue import FILE, read_catalogue, update_catalogue
 from tests.dagster.place import entry
 
 A, B, C = entry("shop", "a"), entry("shop", "b"), entry("shop", "c")

@@ -11,13 +11,13 @@ import dagster as dg
 import pyarrow as pa
 import pytest
 
-from assets.catalogue import read_catalogue
-from assets.names import SourceNames
-from assets.pages import KEYS
-from pipeline.proof.proven import Compared, Proof, Proven
-from pipeline.table import TableName
-from resources.mysql.connection import ConnectionSettings
-from resources.mysql.server import MySqlServer
+from lockstep.assets.catalogue import read_catalogue
+from lockstep.assets.names import SourceNames
+from lockstep.assets.pages import KEYS
+from lockstep.pipeline.proof.proven import Compared, Proof, Proven
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.connection import ConnectionSettings
+from lockstep.resources.mysql.server import MySqlServer
 from tests.dagster.place import Stand, settings_for, stand_for
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head

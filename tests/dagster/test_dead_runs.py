@@ -10,12 +10,12 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.dead_runs import GRACE, RunUnderWay, take_over, why_dead
-from assets.names import SOURCE_TAG, job_name, lease_tag
-from assets.sensors import why_busy
-from pipeline.decisions import Lease, LeaseView
-from resources.config.lineage import LineageSection
-from resources.openlineage.events import run_id
+from lockstep.assets.dead_runs import GRACE, RunUnderWay, take_over, why_dead
+from lockstep.assets.names import SOURCE_TAG, job_name, lease_tag
+from lockstep.assets.sensors import why_busy
+from lockstep.pipeline.values.decisions import Lease, LeaseView
+from lockstep.resources.config.lineage import LineageSection
+from lockstep.resources.openlineage.events import run_id
 from tests.dagster.place import Stand, settings_for, stand_for
 
 NOW = datetime(2026, 11, 1, 6, tzinfo=UTC)

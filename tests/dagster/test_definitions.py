@@ -12,10 +12,10 @@ from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin
 from dagster._core.workspace.autodiscovery import loadable_targets_from_python_module
 from dagster._core.workspace.load_target import WorkspaceFileTarget
 
-from assets import definitions
-from assets.catalogue import update_catalogue
-from assets.names import SOURCE_TAG, SourceNames
-from pipeline.table import TableName
+from lockstep.assets import definitions
+from lockstep.assets.catalogue import update_catalogue
+from lockstep.assets.names import SOURCE_TAG, SourceNames
+from lockstep.pipeline.values.table import TableName
 from tests.dagster.place import MemorySite, entry, settings_for
 
 NAMES = SourceNames("shop")

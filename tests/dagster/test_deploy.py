@@ -12,7 +12,7 @@ from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin
 from dagster._core.workspace.load_target import WorkspaceFileTarget
 from psycopg2.extensions import parse_dsn
 
-from pipeline.ports.source import SourceServer
+from lockstep.pipeline.ports.source import SourceServer
 from tests.dagster.place import settings_for, stand_for
 from tests.ledger.servers import embedded_server
 from tests.positions.fake import FakeServer

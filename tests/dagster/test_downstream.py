@@ -8,10 +8,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.names import SourceNames
 from demo.revenue import downstream
-from resources.mysql.connection import ConnectionSettings
-from resources.mysql.server import MySqlServer
+from lockstep.assets.names import SourceNames
+from lockstep.resources.mysql.connection import ConnectionSettings
+from lockstep.resources.mysql.server import MySqlServer
 from tests.dagster.place import Stand, settings_for, stand_for
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head

@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.home import dagster_home
+from lockstep.assets.home import dagster_home
 
 
 def test_the_home_is_beside_the_configuration(

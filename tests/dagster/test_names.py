@@ -9,10 +9,10 @@ import dagster as dg
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assets.names import SourceNames, job_name, output_name
-from pipeline.mirror_names import Into, MirrorNames
-from pipeline.table import TableName
-from pipeline.tables import TablePatterns
+from lockstep.assets.names import SourceNames, job_name, output_name
+from lockstep.pipeline.values.mirror_names import Into, MirrorNames
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import TablePatterns
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=64)
 SOURCES = st.builds(

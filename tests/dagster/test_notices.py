@@ -13,13 +13,13 @@ from typing import cast
 import dagster as dg
 import pytest
 
-from assets.notices import notify_people, tell
+from lockstep.assets.notices import notify_people, tell
 from lockstep.commands.check import _notify
-from pipeline.errors import ConfigurationError
-from pipeline.ports.source import SourceServer
-from pipeline.standing.verdict import State, Verdict
-from resources.apprise.sending import send
-from resources.config import Settings
+from lockstep.pipeline.ports.source import SourceServer
+from lockstep.pipeline.status.verdict import State, Verdict
+from lockstep.pipeline.values.errors import ConfigurationError
+from lockstep.resources.apprise.sending import send
+from lockstep.resources.config import Settings
 from tests.dagster.place import settings_for, stand_for
 from tests.e2e.project import Project
 from tests.positions.fake import FakeServer

@@ -11,14 +11,14 @@ from typing import Any, cast
 import dagster as dg
 import pytest
 
-from assets import other_runs, sensors
-from assets.names import SourceNames
+from lockstep.assets import other_runs, sensors
+from lockstep.assets.names import SourceNames
+from lockstep.pipeline.ports.source import SourceServer
+from lockstep.pipeline.run.context import Unwatched
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.connection import ConnectionSettings
+from lockstep.resources.mysql.server import MySqlServer
 from lockstep.running import run_source
-from pipeline.ports.source import SourceServer
-from pipeline.runs.context import Unwatched
-from pipeline.table import TableName
-from resources.mysql.connection import ConnectionSettings
-from resources.mysql.server import MySqlServer
 from tests.dagster.place import Stand, settings_for, stand_for
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head

@@ -15,15 +15,15 @@ import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 from dagster._core.loader import LoadingContextForTest
 
-from assets.catalogue import CatalogueEntry, read_catalogue
-from assets.names import SourceNames
-from assets.pages import CHECK
-from assets.table_news import news_of
-from pipeline.standing.tables import TableHealth, TableStanding
-from pipeline.table import TableName
-from resources.mysql.connection import ConnectionSettings
-from resources.mysql.server import MySqlServer
-from resources.mysql.shaped import ShapedServer
+from lockstep.assets.catalogue import CatalogueEntry, read_catalogue
+from lockstep.assets.names import SourceNames
+from lockstep.assets.pages import CHECK
+from lockstep.assets.table_news import news_of
+from lockstep.pipeline.status.tables import TableHealth, TableStanding
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.connection import ConnectionSettings
+from lockstep.resources.mysql.server import MySqlServer
+from lockstep.resources.mysql.shaped import ShapedServer
 from tests.dagster.place import Stand, settings_for, stand_for
 from tests.fix_mysql import MySqlStand
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from assets.pages import captured_metadata
-from assets.runs import LoggedProgress
-from pipeline.gtid import GtidSet
-from pipeline.position import Coordinates, LogFile, Position
-from pipeline.runs.context import loaded_until_now
-from pipeline.runs.reports import CaptureReport
-from pipeline.snapshot.progress import LoadProgress
-from pipeline.table import TableName
+from lockstep.assets.pages import captured_metadata
+from lockstep.assets.runs import LoggedProgress
+from lockstep.pipeline.run.context import loaded_until_now
+from lockstep.pipeline.run.reports import CaptureReport
+from lockstep.pipeline.snapshot.progress import LoadProgress
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Coordinates, LogFile, Position
+from lockstep.pipeline.values.table import TableName
 
 READ = LoadProgress(TableName("shop", "orders"), 1_200_000, 5_000_000, 12.0)
 SENTENCE = "shop.orders: 1,200,000 of about 5,000,000 rows, 24 %, about 38 s left"

@@ -13,14 +13,14 @@ import dagster as dg
 import pyarrow as pa
 import pytest
 
-from assets.coverage import FILE, coverage_from, read_coverage, write_coverage
-from assets.dead_runs import GRACE, RunUnderWay, runs_under_way, why_dead
-from assets.home import dagster_home
-from assets.names import SOURCE_TAG, WAITS_TAG, SourceNames, job_name
-from pipeline.ports.ledger import content_of
-from pipeline.replay.partitions import Partitions
-from resources.mysql.connection import ConnectionSettings
-from resources.mysql.server import MySqlServer
+from lockstep.assets.coverage import FILE, coverage_from, read_coverage, write_coverage
+from lockstep.assets.dead_runs import GRACE, RunUnderWay, runs_under_way, why_dead
+from lockstep.assets.home import dagster_home
+from lockstep.assets.names import SOURCE_TAG, WAITS_TAG, SourceNames, job_name
+from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.replay.partitions import Partitions
+from lockstep.resources.mysql.connection import ConnectionSettings
+from lockstep.resources.mysql.server import MySqlServer
 from tests.dagster.place import QUIET, Stand, settings_for, stand_for
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head

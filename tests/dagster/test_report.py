@@ -10,16 +10,16 @@ from pathlib import Path
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
-from assets.report import page, page_path, rows_over_time, waterfall
-from pipeline.batch import Batch, BatchState, CapturedRows
-from pipeline.gtid import GtidSet
-from pipeline.intent import Intent, SettledWrite, VersionSetEntry
-from pipeline.position import Coordinates, LogFile, Position
-from pipeline.runs.inspecting.span_report import SpanReport, StructureChange
-from pipeline.runs.inspecting.version_sets import MissingVersion, ShownVersions
-from pipeline.segment import RowCounts
-from pipeline.table import TableName
-from pipeline.table_state import StoppedTable, TableEvent, TableEventKind
+from lockstep.assets.report import page, page_path, rows_over_time, waterfall
+from lockstep.pipeline.model.batch import Batch, BatchState, CapturedRows
+from lockstep.pipeline.model.table_state import StoppedTable, TableEvent, TableEventKind
+from lockstep.pipeline.run.status.span_report import SpanReport, StructureChange
+from lockstep.pipeline.run.status.version_sets import MissingVersion, ShownVersions
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.intent import Intent, SettledWrite, VersionSetEntry
+from lockstep.pipeline.values.position import Coordinates, LogFile, Position
+from lockstep.pipeline.values.segment import RowCounts
+from lockstep.pipeline.values.table import TableName
 
 BEGIN = datetime(2026, 11, 1, 6, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -11,24 +11,24 @@ import pyarrow as pa
 import pytest
 from openlineage.client.serde import Serde
 
-from assets.run_events import outcome
-from pipeline.errors import (
+from lockstep.assets.run_events import outcome
+from lockstep.pipeline.model.table_state import TableCondition, TableState
+from lockstep.pipeline.run.reports import AcknowledgeReport, MergeReport, TableMerge
+from lockstep.pipeline.run.run import RunRecord
+from lockstep.pipeline.run.status.table_news import MOST_COLUMNS, MOST_TABLES, RunNews, TableNews
+from lockstep.pipeline.schema.model import ColumnSchema, TableSchema
+from lockstep.pipeline.values.errors import (
     ConfigurationError,
     LeaseLost,
     SetupIncomplete,
     SourceBusy,
     SourceUnavailable,
 )
-from pipeline.runs.inspecting.table_news import MOST_COLUMNS, MOST_TABLES, RunNews, TableNews
-from pipeline.runs.reports import AcknowledgeReport, MergeReport, TableMerge
-from pipeline.runs.run import RunRecord
-from pipeline.schema.model import ColumnSchema, TableSchema
-from pipeline.segment import RowCounts
-from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableState
-from resources.config.lineage import LineageSection
-from resources.openlineage.events import DatasetPlace, run_event
-from resources.openlineage.sending import open_client, require_client
+from lockstep.pipeline.values.segment import RowCounts
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.config.lineage import LineageSection
+from lockstep.resources.openlineage.events import DatasetPlace, run_event
+from lockstep.resources.openlineage.sending import open_client, require_client
 from tests.dagster.place import settings_for, stand_for
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)

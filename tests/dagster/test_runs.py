@@ -11,14 +11,14 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.catalogue import CatalogueEntry, read_catalogue
-from assets.names import SOURCE_TAG, SourceNames, lease_tag
-from pipeline.batch import BatchState
-from pipeline.changes.layout import path_part
-from pipeline.position import Coordinates
-from pipeline.table import TableName
-from resources.mysql.connection import ConnectionSettings
-from resources.mysql.server import MySqlServer
+from lockstep.assets.catalogue import CatalogueEntry, read_catalogue
+from lockstep.assets.names import SOURCE_TAG, SourceNames, lease_tag
+from lockstep.pipeline.mirror.layout import path_part
+from lockstep.pipeline.model.batch import BatchState
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.connection import ConnectionSettings
+from lockstep.resources.mysql.server import MySqlServer
 from tests.dagster.place import Stand, settings_for, stand_for
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head

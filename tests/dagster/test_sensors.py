@@ -10,13 +10,13 @@ from typing import cast
 import dagster as dg
 import pytest
 
-from assets.catalogue import fingerprint, read_catalogue, update_catalogue
-from assets.definitions import build
-from assets.sensors import new_table_sensor, reload_location, why_now
-from pipeline.ports.source import SourceServer
-from pipeline.standing.facts import Headroom, Lag
-from pipeline.standing.verdict import State, Verdict
-from resources.config.sources import TriggerSection
+from lockstep.assets.catalogue import fingerprint, read_catalogue, update_catalogue
+from lockstep.assets.definitions import build
+from lockstep.assets.sensors import new_table_sensor, reload_location, why_now
+from lockstep.pipeline.ports.source import SourceServer
+from lockstep.pipeline.status.facts import Headroom, Lag
+from lockstep.pipeline.status.verdict import State, Verdict
+from lockstep.resources.config.sources import TriggerSection
 from tests.dagster.place import MemorySite, entry, settings_for, stand_for
 from tests.positions.fake import FakeServer
 

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.batch import Requests
-from pipeline.decisions import AttemptOutcome, Lease, LeaseView
-from pipeline.errors import (
+from lockstep.pipeline.model.batch import Requests
+from lockstep.pipeline.run.context import Progress, StepProgress, Workplace
+from lockstep.pipeline.run.run import RunRecord, RunSession
+from lockstep.pipeline.values.decisions import AttemptOutcome, Lease, LeaseView
+from lockstep.pipeline.values.errors import (
     LeaseLost,
     LedgerUnavailable,
     LockstepError,
@@ -19,11 +21,9 @@ from pipeline.errors import (
     SourceUnavailable,
     UnsupportedEvent,
 )
-from pipeline.retries import STEP
-from pipeline.runs.context import Progress, StepProgress, Workplace
-from pipeline.runs.run import RunRecord, RunSession
-from resources.mysql.connection import ConnectionSettings
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.values.retries import STEP
+from lockstep.resources.mysql.connection import ConnectionSettings
+from lockstep.resources.mysql.server import MySqlServer
 from tests.dagster.place import MemorySite, settings_for
 
 

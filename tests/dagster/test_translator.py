@@ -10,14 +10,14 @@ from typing import cast
 import dagster as dg
 import pytest
 
-from assets.declared import names_as_loaded
-from assets.definitions import build, definitions_of
-from assets.names import SourceNames
+from lockstep.assets.declared import names_as_loaded
+from lockstep.assets.definitions import build, definitions_of
+from lockstep.assets.names import SourceNames
 from lockstep.location import LockstepTranslator, MirroredTable
-from pipeline.ports.source import SourceServer
-from pipeline.table import TableName
-from resources.mysql.connection import ConnectionSettings
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.ports.source import SourceServer
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.connection import ConnectionSettings
+from lockstep.resources.mysql.server import MySqlServer
 from tests.dagster.place import MemorySite, Stand, entry, settings_for, stand_for
 from tests.dagster.test_runs import entries, materialized
 from tests.fix_mysql import MySqlStand

@@ -8,9 +8,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.names import SOURCE_TAG, UNTIL_TAG, job_name
-from resources.mysql.connection import ConnectionSettings
-from resources.mysql.server import MySqlServer
+from lockstep.assets.names import SOURCE_TAG, UNTIL_TAG, job_name
+from lockstep.resources.mysql.connection import ConnectionSettings
+from lockstep.resources.mysql.server import MySqlServer
 from tests.dagster.place import QUIET, Stand, settings_for, stand_for
 from tests.fix_mysql import MySqlStand
 from tests.positions.servers import head

@@ -8,8 +8,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.definitions import definitions_of, delete_runs
-from assets.names import job_name
+from lockstep.assets.definitions import definitions_of, delete_runs
+from lockstep.assets.names import job_name
 from tests.e2e.project import Project
 
 KEYS = '[upkeep]\nschedule = "30 3 * * *"\ndagster_runs = "1d"\n'

@@ -15,7 +15,7 @@ from demo.mysql_packages import debian_mirror
 from demo.mysql_search import GivenServer, MySql, Program, given_server, suits
 from demo.mysqld import ProgramMySql, RunningMySql, SomebodysMySql, mysql_server
 from demo.tcp import greets
-from pipeline.errors import ConfigurationError, SetupIncomplete
+from lockstep.pipeline.values.errors import ConfigurationError, SetupIncomplete
 
 pytestmark = pytest.mark.acceptance
 

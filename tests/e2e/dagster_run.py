@@ -20,9 +20,9 @@ def main() -> int:
     """Carry out the source's job in this process."""
     import dagster as dg  # a command that is none of Dagster's imports none
 
-    from assets.definitions import definitions_of
-    from assets.home import dagster_home
-    from assets.names import job_name
+    from lockstep.assets.definitions import definitions_of
+    from lockstep.assets.home import dagster_home
+    from lockstep.assets.names import job_name
 
     os.environ["DAGSTER_HOME"] = str(dagster_home(Path(".lockstep")))
     job = definitions_of(Path("lockstep.toml").absolute()).resolve_job_def(job_name("shop"))

@@ -25,24 +25,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from assets import report
-from pipeline.errors import JavaMissing
-from resources.lake.java import require_java
+import lockstep
+from lockstep.assets import report
+from lockstep.pipeline.values.errors import JavaMissing
+from lockstep.resources.lake.spark.java import require_java
 from tests.e2e import lent_java
 
-PACKAGES = ("pipeline", "resources", "assets", "lockstep")
 IMPORTED = "imported"
 
 
 def import_everything() -> None:
     """All of the product, and the compiled engine, which is read from its cache."""
-    for package in PACKAGES:
-        for found in pkgutil.walk_packages(
-            importlib.import_module(package).__path__, f"{package}."
-        ):
-            if not found.name.endswith("__main__"):
-                importlib.import_module(found.name)
-    importlib.import_module("resources.mysql.rehearsal").rehearse()
+    for module in pkgutil.walk_packages(lockstep.__path__, "lockstep."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    importlib.import_module("lockstep.resources.mysql.rehearsal").rehearse()
     importlib.import_module("lockstep.grammar").make_parser()
     report._template()
     with suppress(JavaMissing):

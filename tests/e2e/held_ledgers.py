@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 from weakref import WeakSet
 
-from resources.postgres.embedded import EmbeddedServer
+from lockstep.resources.postgres.embedded import EmbeddedServer
 
 MOST = 2
 """A module's project, and a test's."""

@@ -19,7 +19,7 @@ from tests.e2e.dagster_run import DAGSTER
 
 def main() -> int:
     """Hand over to the command line or to Dagster."""
-    vars(importlib.import_module("resources.postgres.leases"))["SILENT_SECONDS"] = 0.0
+    vars(importlib.import_module("lockstep.resources.postgres.leases"))["SILENT_SECONDS"] = 0.0
     return dagster_run.main() if sys.argv[1:] == [DAGSTER] else cli.main(sys.argv[1:])
 
 

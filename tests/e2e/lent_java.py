@@ -1,6 +1,6 @@
 """A Java that outlives the processes that use it, and so does the Spark in it.
 
-Belongs here: what of `resources.lake.session` is done otherwise for that. The first borrower
+Belongs here: what of `resources.lake.spark.session` is done otherwise for that. The first borrower
 starts it as the product does, and whoever has `kept` it holds the end of its standard input, so
 that it ends with that. It is begun by a process of its own, which the borrower's death does not
 reach. Who ends leaves its Spark to the next that would start one with the same settings; one that
@@ -31,10 +31,10 @@ from py4j.java_gateway import java_import
 from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
 
-from resources.lake import launch, session
-from resources.lake.jars import S3, class_path, jars_folder
-from resources.lake.launch import make_scratch, settle_environment
-from resources.lake.settings import SparkSettings
+from lockstep.resources.lake.spark import launch, session
+from lockstep.resources.lake.spark.jars import S3, class_path, jars_folder
+from lockstep.resources.lake.spark.launch import make_scratch, settle_environment
+from lockstep.resources.lake.spark.settings import SparkSettings
 from tests.uncompiled import UNCOMPILED
 
 _TOLD, _BORROWED, _COMMAND, _KEEPER = "listens", "borrowed", "command", "keeper"

@@ -20,8 +20,8 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
-from resources.postgres.embedded import EmbeddedServer
-from resources.postgres.ledger import open_ledger
+from lockstep.resources.postgres.embedded import EmbeddedServer
+from lockstep.resources.postgres.ledger import open_ledger
 from tests.e2e.killer import KILLED, died_at
 from tests.e2e.warm import REPOSITORY, TIMEOUT, StartedProcess, WarmProcess
 from tests.fix_mysql import MySqlStand

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import lockstep
-from pipeline.errors import NothingMatches
+from lockstep.pipeline.values.errors import NothingMatches
 
 
 def main() -> int:
@@ -28,8 +28,8 @@ def dagster() -> None:
     as the location declares them now."""
     import dagster as dg  # consumers import none
 
-    from assets.definitions import definitions_of
-    from assets.home import dagster_home
+    from lockstep.assets.definitions import definitions_of
+    from lockstep.assets.home import dagster_home
 
     os.environ["DAGSTER_HOME"] = str(dagster_home(Path(".lockstep")))
     definitions = definitions_of(Path("lockstep.toml").absolute())

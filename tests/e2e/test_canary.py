@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lockstep import exits
-from resources.postgres.embedded import EmbeddedServer
+from lockstep.resources.postgres.embedded import EmbeddedServer
 from tests.e2e.points import Point
 from tests.e2e.project import Project
 from tests.e2e.searched import Kept, Place, Secrets, search, spelled

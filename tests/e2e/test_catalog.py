@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.catalog.values import EntryName, place
-from resources.hive.catalog import HiveCatalog
+from lockstep.pipeline.catalog.values import EntryName, place
+from lockstep.resources.hive.catalog import HiveCatalog
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand

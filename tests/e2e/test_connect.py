@@ -10,11 +10,11 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from lockstep.commands.check import machine_findings
-from resources.adapters import Adapters
-from resources.config import load_settings
-from resources.lake import room
-from resources.lake.paths import LakePath
-from resources.postgres.ledger import open_ledger
+from lockstep.resources.adapters import Adapters
+from lockstep.resources.config import load_settings
+from lockstep.resources.lake import room
+from lockstep.resources.lake.store.paths import LakePath
+from lockstep.resources.postgres.ledger import open_ledger
 from tests.e2e.points import Point
 from tests.e2e.project import Project
 from tests.e2e.warm import WarmProcess

@@ -13,17 +13,17 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.catalogue import read_catalogue
-from assets.definitions import build
-from assets.names import SourceNames, job_name
-from pipeline.runs.comparing.verify_rows import verify
-from pipeline.runs.context import Unwatched
-from pipeline.runs.run import RunRecord
-from pipeline.table import TableName
-from resources.adapters import Adapters
-from resources.config import Settings, load_settings
-from resources.lake import room
-from resources.lake.session import SparkProcess
+from lockstep.assets.catalogue import read_catalogue
+from lockstep.assets.definitions import build
+from lockstep.assets.names import SourceNames, job_name
+from lockstep.pipeline.run.context import Unwatched
+from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.run.run import RunRecord
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.adapters import Adapters
+from lockstep.resources.config import Settings, load_settings
+from lockstep.resources.lake import room
+from lockstep.resources.lake.spark.session import SparkProcess
 from tests.e2e.project import Project, head
 from tests.fix_mysql import MySqlStand
 
@@ -132,7 +132,7 @@ def test_awkward_names(place: Place, mysql: MySqlStand) -> None:
 
 def _only_capture(place: Place) -> int:
     """A capture by itself, as if the run had ended there; its batch."""
-    from pipeline.runs.capture import capture
+    from lockstep.pipeline.run.capture import capture
 
     work = place.adapters.workplace("shop", Unwatched())
     with work.ledger.lock("shop", "a test", None) as lease:

@@ -8,14 +8,14 @@ from pathlib import Path
 import psycopg2
 import pytest
 
-from pipeline.runs.capture import capture
-from pipeline.runs.context import Unwatched, Workplace
-from pipeline.runs.inspecting.plan import make_plan
-from pipeline.runs.inspecting.status import standing_of
-from resources.adapters import Adapters
-from resources.config import load_settings
-from resources.lake.session import SparkProcess
-from resources.postgres.embedded import EmbeddedServer
+from lockstep.pipeline.run.capture import capture
+from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.run.status.plan import make_plan
+from lockstep.pipeline.run.status.status import standing_of
+from lockstep.resources.adapters import Adapters
+from lockstep.resources.config import load_settings
+from lockstep.resources.lake.spark.session import SparkProcess
+from lockstep.resources.postgres.embedded import EmbeddedServer
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand

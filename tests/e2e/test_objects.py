@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pytest
 
 import lockstep
-from resources.lake.paths import AGENT, DELTA_AGENT
+from lockstep.resources.lake.store.paths import AGENT, DELTA_AGENT
 from tests.chance import by_chance
 from tests.e2e.points import Point
 from tests.e2e.project import Project

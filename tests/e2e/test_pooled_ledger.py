@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from demo.mysql_search import cache_folder
-from pipeline.errors import SetupIncomplete
-from resources.postgres.embedded import account_of, programs, reachable
+from lockstep.pipeline.values.errors import SetupIncomplete
+from lockstep.resources.postgres.embedded import account_of, programs, reachable
 from tests.e2e.project import Project
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from pipeline.gtid import GtidSet
+from lockstep.pipeline.values.gtid import GtidSet
 from tests.chance import seed_of
 from tests.e2e.points import Point
 from tests.e2e.project import Project, empty_ledger, head

@@ -163,15 +163,15 @@ def test_java_is_missing(orders: str, remade: Make) -> None:
 
 FOR_EVENTS_ALONE = {"grpc", "llvmlite", "numba", "pandas", "pyspark"}
 FOR_RARE_ROADS = {
-    "assets.run_events",
+    "lockstep.assets.run_events",
     "openlineage",
-    "pipeline.binlog.arrays.intrinsics",
-    "pipeline.recovery",
-    "pipeline.runs.rebuilding",
-    "pipeline.runs.replaying.revise",
-    "pipeline.runs.upkeeping",
-    "resources.hive",
-    "resources.unity",
+    "lockstep.pipeline.binlog.arrays.intrinsics",
+    "lockstep.pipeline.recovery",
+    "lockstep.pipeline.run.rebuild",
+    "lockstep.pipeline.run.replay.revise",
+    "lockstep.pipeline.run.upkeep",
+    "lockstep.resources.hive",
+    "lockstep.resources.unity",
 }
 
 
@@ -190,7 +190,11 @@ def test_an_idle_run_needs_no_java(mysql: MySqlStand, orders: str, project: Make
     assert source["acknowledged"] == source["end"]
     quiet = made.cold.run("run", PYTHONPROFILEIMPORTTIME="1")
     imported = {line.rpartition("|")[2].strip() for line in quiet.stderr.splitlines()}
-    assert {"pipeline.runs.run", "pipeline.runs.capture", "resources.mysql.server"} <= imported
+    assert {
+        "lockstep.pipeline.run.run",
+        "lockstep.pipeline.run.capture",
+        "lockstep.resources.mysql.server",
+    } <= imported
     assert imported & ({"dagster"} | FOR_EVENTS_ALONE | FOR_RARE_ROADS) == set()
 
 

@@ -11,12 +11,12 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.definitions import build, definitions_of
-from assets.home import dagster_home
-from assets.names import SourceNames, job_name
-from pipeline.table import TableName
-from resources.adapters import Adapters
-from resources.config import load_settings
+from lockstep.assets.definitions import build, definitions_of
+from lockstep.assets.home import dagster_home
+from lockstep.assets.names import SourceNames, job_name
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.adapters import Adapters
+from lockstep.resources.config import load_settings
 from tests.e2e.dagster_run import DAGSTER
 from tests.e2e.points import Point
 from tests.e2e.project import Project, head

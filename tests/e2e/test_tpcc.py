@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import lockstep
-from pipeline.errors import VersionSetUnknown
+from lockstep.pipeline.values.errors import VersionSetUnknown
 from tests.e2e import tpcc
 from tests.e2e.points import Point
 from tests.e2e.project import Project

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import lockstep
+from lockstep.pipeline.values.errors import VersionGone
 from lockstep.reading import VersionSet
-from pipeline.errors import VersionGone
 from tests.e2e.aged import age
 from tests.e2e.points import Point
 from tests.e2e.project import Project, head

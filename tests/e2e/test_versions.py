@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pytest
 
 import lockstep
+from lockstep.pipeline.values.errors import VersionGone
 from lockstep.reading import VersionSet
-from pipeline.errors import VersionGone
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand

@@ -14,17 +14,17 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.binlog.rows.maps import TableMaps
-from pipeline.binlog.rows.parts import by_map
-from pipeline.binlog.rows.rows import TableDecoder
-from pipeline.binlog.rows.table_map import read_layouts, read_structure, read_table_map
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.description import LogWriter
-from pipeline.binlog.stream.ring import EVENT_COLUMNS, Block
-from pipeline.binlog.transactions.spill import Spill, read_prepared
-from pipeline.binlog.values.json import json_array
-from pipeline.errors import DamagedEvent, LockstepError, TableError
-from pipeline.schema.types import arrow_schema
+from lockstep.pipeline.binlog.rows.maps import TableMaps
+from lockstep.pipeline.binlog.rows.parts import by_map
+from lockstep.pipeline.binlog.rows.rows import TableDecoder
+from lockstep.pipeline.binlog.rows.table_map import read_layouts, read_structure, read_table_map
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.description import LogWriter
+from lockstep.pipeline.binlog.stream.ring import EVENT_COLUMNS, Block
+from lockstep.pipeline.binlog.transactions.spill import Spill, read_prepared
+from lockstep.pipeline.binlog.values.json import json_array
+from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.values.errors import DamagedEvent, LockstepError, TableError
 from tests.fuzz.guarded import Guarded
 from tests.fuzz.mutations import damaged
 from tests.fuzz.recorded import ROW_EVENTS, Corpus

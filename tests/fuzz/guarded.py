@@ -19,15 +19,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline import resultset
-from pipeline.binlog import values
-from pipeline.binlog.stream.intake import HEADROOM
-from pipeline.binlog.stream.registers import COUNT
-from pipeline.binlog.stream.ring import EVENT_COLUMNS, TRANSACTION_COLUMNS, Ring
-from pipeline.binlog.stream.text_buffer import TextBuffer
-from pipeline.binlog.stream.texts import MOST_BYTES
-from pipeline.binlog.transactions.loop import Loop
-from pipeline.ports.source import Received
+from lockstep.pipeline import resultset
+from lockstep.pipeline.binlog import values
+from lockstep.pipeline.binlog.stream.intake import HEADROOM
+from lockstep.pipeline.binlog.stream.registers import COUNT
+from lockstep.pipeline.binlog.stream.ring import EVENT_COLUMNS, TRANSACTION_COLUMNS, Ring
+from lockstep.pipeline.binlog.stream.text_buffer import TextBuffer
+from lockstep.pipeline.binlog.stream.texts import MOST_BYTES
+from lockstep.pipeline.binlog.transactions.loop import Loop
+from lockstep.pipeline.ports.source import Received
 
 _PAGE: Final = mmap.PAGESIZE
 _NOTHING: Final = 0

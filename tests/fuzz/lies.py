@@ -13,7 +13,7 @@ from functools import cache
 from random import Random
 from typing import Final
 
-from pipeline.binlog.stream.framing import HEADER, EventType
+from lockstep.pipeline.binlog.stream.framing import HEADER, EventType
 from tests.fuzz.mutations import framed
 from tests.pipeline.made import (
     LARGEST_PACKET,

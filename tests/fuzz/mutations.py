@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final
 
-from pipeline.binlog.stream.framing import HEADER, EventType
+from lockstep.pipeline.binlog.stream.framing import HEADER, EventType
 from tests.fuzz.recorded import Corpus
 from tests.pipeline.made import payload, wire
 

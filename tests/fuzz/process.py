@@ -24,7 +24,7 @@ from random import Random
 from time import perf_counter
 from typing import Final
 
-from pipeline.errors import LockstepError, Recovery, TableError
+from lockstep.pipeline.values.errors import LockstepError, Recovery, TableError
 from tests.fuzz.guarded import guard_outputs
 from tests.fuzz.recorded import Corpus
 from tests.fuzz.targets import ways_in

@@ -15,10 +15,10 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.binlog.stream.compressed import payload_pieces
-from pipeline.binlog.stream.framing import Event, EventType, read_event
-from pipeline.binlog.stream.intake import events
-from pipeline.position import Coordinates, LogFile
+from lockstep.pipeline.binlog.stream.compressed import payload_pieces
+from lockstep.pipeline.binlog.stream.framing import Event, EventType, read_event
+from lockstep.pipeline.binlog.stream.intake import events
+from lockstep.pipeline.values.position import Coordinates, LogFile
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server

@@ -14,11 +14,11 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.errors import SourceUnavailable
-from pipeline.ports.source import Received
-from pipeline.resultset import packets as product
-from pipeline.resultset.column_arrays import ResultBatches
-from pipeline.resultset.packets import ErrorPacket
+from lockstep.pipeline.ports.source import Received
+from lockstep.pipeline.resultset import packets as product
+from lockstep.pipeline.resultset.column_arrays import ResultBatches
+from lockstep.pipeline.resultset.packets import ErrorPacket
+from lockstep.pipeline.values.errors import SourceUnavailable
 from tests.fuzz.guarded import Bytes, Guarded
 from tests.fuzz.mutations import cut, damaged
 from tests.pipeline.results_made import EOF, KINDS, OK, Kind, counted, packets, row

@@ -9,8 +9,8 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from pipeline.binlog.stream.framing import EventType
-from pipeline.position import Coordinates
+from lockstep.pipeline.binlog.stream.framing import EventType
+from lockstep.pipeline.values.position import Coordinates
 from tests.fuzz.written import WrittenLog
 from tests.pipeline.made import format_description, packet, rotate
 

@@ -15,21 +15,21 @@ from random import Random
 from typing import Final
 from uuid import UUID
 
-from pipeline.binlog.rows.parts import by_map
-from pipeline.binlog.search.file_heads import read_file_head
-from pipeline.binlog.search.moments import find_moment, find_moment_in_file
-from pipeline.binlog.search.places import find_boundary, find_end_of, read_anchor
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.control import to_datetime
-from pipeline.binlog.stream.framing import HEADER, EventType
-from pipeline.binlog.stream.ring import TransactionGroup
-from pipeline.binlog.stream.texts import MOST_BYTES
-from pipeline.binlog.transactions.buffer import TransactionBuffer
-from pipeline.binlog.transactions.identity import gtid_set, gtid_texts
-from pipeline.errors import TableError
-from pipeline.gtid import GtidSet
-from pipeline.ports.source import BinlogSize, Received
-from pipeline.position import Coordinates, Position
+from lockstep.pipeline.binlog.rows.parts import by_map
+from lockstep.pipeline.binlog.search.file_heads import read_file_head
+from lockstep.pipeline.binlog.search.moments import find_moment, find_moment_in_file
+from lockstep.pipeline.binlog.search.places import find_boundary, find_end_of, read_anchor
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.control import to_datetime
+from lockstep.pipeline.binlog.stream.framing import HEADER, EventType
+from lockstep.pipeline.binlog.stream.ring import TransactionGroup
+from lockstep.pipeline.binlog.stream.texts import MOST_BYTES
+from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
+from lockstep.pipeline.binlog.transactions.identity import gtid_set, gtid_texts
+from lockstep.pipeline.ports.source import BinlogSize, Received
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Coordinates, Position
 from tests.fuzz.decoding import Decoding
 from tests.fuzz.guarded import GuardedBuffer, GuardedPieces
 from tests.fuzz.lies import lying_log

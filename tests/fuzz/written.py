@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-from pipeline.binlog.stream.framing import EventType
-from pipeline.position import Coordinates, LogFile
+from lockstep.pipeline.binlog.stream.framing import EventType
+from lockstep.pipeline.values.position import Coordinates, LogFile
 from tests.pipeline.dialects_made import tagged_gtid
 from tests.pipeline.made import (
     SERVER,

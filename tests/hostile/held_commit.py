@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from lockstep import cli
-from resources.lake import log_store, session
-from resources.lake.settings import SparkSettings
+from lockstep.resources.lake.spark import log_store, session
+from lockstep.resources.lake.spark.settings import SparkSettings
 from tests.uncompiled import UNCOMPILED
 
 _CLASS = "lockstep.hostile.HeldLogStore"

@@ -13,13 +13,13 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from pipeline.decisions import Lease
-from pipeline.errors import ForeignCommit, SegmentsLost
-from pipeline.places import Earliest, Latest
-from pipeline.ports.source import SourceServer
-from pipeline.replay.spans import Span
-from pipeline.runs.replaying.segments_found import changelog_of
-from pipeline.table_state import OrderKind
+from lockstep.pipeline.model.table_state import OrderKind
+from lockstep.pipeline.ports.source import SourceServer
+from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.run.replay.segment_comparison import changelog_of
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import ForeignCommit, SegmentsLost
+from lockstep.pipeline.values.places import Earliest, Latest
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server

@@ -12,11 +12,11 @@ from random import Random
 import pymysql
 import pytest
 
-from pipeline.binlog.text.charset_tables import SINGLE_BYTE
-from pipeline.binlog.text.charsets import CHARACTER_SETS, text_decoder
-from pipeline.binlog.text.twins import is_ambiguous, twins
-from pipeline.errors import TableError
-from pipeline.table import TableName
+from lockstep.pipeline.binlog.text.ambiguous_text import is_ambiguous, twins
+from lockstep.pipeline.binlog.text.charset_tables import SINGLE_BYTE
+from lockstep.pipeline.binlog.text.charsets import CHARACTER_SETS, text_decoder
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import Follower

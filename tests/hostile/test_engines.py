@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from pipeline.engines import engine_of, why_refused
+from lockstep.pipeline.values.engines import engine_of, why_refused
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import Follower

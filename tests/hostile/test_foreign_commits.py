@@ -15,21 +15,28 @@ import pytest
 from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
-from pipeline.changes.layout import changelog_path
-from pipeline.changes.strategy import Scale
-from pipeline.foreign_commits import Ahead, AllExpected, Foreign, Unknown, foreign, judge_changelog
-from pipeline.lake_commit import LakeCommit, LogAbove, stamp
-from pipeline.ports.changelog import Published
-from pipeline.ports.mirror_writes import MirrorWrite
-from pipeline.table_state import OrderKind, TableState
-from resources.lake import delta_log
-from resources.lake.changelog import DeltaChangelog
-from resources.lake.claims import FileClaims
-from resources.lake.delta_log import look
-from resources.lake.log_store import CLASS, SETTING
-from resources.lake.mirror import SparkMirrors
-from resources.lake.pin import Head
-from resources.lake.session import SparkProcess
+from lockstep.pipeline.mirror.layout import changelog_path
+from lockstep.pipeline.mirror.strategy import Scale
+from lockstep.pipeline.model.foreign_commits import (
+    Ahead,
+    AllExpected,
+    Foreign,
+    Unknown,
+    foreign,
+    judge_changelog,
+)
+from lockstep.pipeline.model.lake_commit import LakeCommit, LogAbove, stamp
+from lockstep.pipeline.model.table_state import OrderKind, TableState
+from lockstep.pipeline.ports.changelog import Published
+from lockstep.pipeline.ports.mirror_writes import MirrorWrite
+from lockstep.resources.lake.changelog.changelog import DeltaChangelog
+from lockstep.resources.lake.changelog.claims import FileClaims
+from lockstep.resources.lake.delta import delta_log
+from lockstep.resources.lake.delta.delta_log import look
+from lockstep.resources.lake.delta.pin import Head
+from lockstep.resources.lake.mirror.mirror import SparkMirrors
+from lockstep.resources.lake.spark.log_store import CLASS, SETTING
+from lockstep.resources.lake.spark.session import SparkProcess
 from tests.lake.conftest import Lake
 from tests.outside import changed_mirrors
 from tests.positions.fake import TABLE, FakeServer

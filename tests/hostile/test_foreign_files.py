@@ -23,22 +23,22 @@ from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.exceptions import DeltaError
 from deltalake.schema import PrimitiveType
 
-from pipeline.changes.layout import changelog_path
-from pipeline.changes.source_tables import source_table_path
-from pipeline.errors import LedgerRefused, PastRefused, SpanRefused
-from pipeline.lake_commit import LakeCommit
-from pipeline.places import AtCoordinates, Earliest, Latest, Place
-from pipeline.replay.spans import Span
-from pipeline.segment import SourceTable
-from pipeline.table_state import OrderKind, Supplier, TableState
-from resources.lake import delta_log
-from resources.lake.changelog import DeltaChangelog
-from resources.lake.claims import FileClaims
-from resources.lake.columns import mirror_schema
-from resources.lake.delta_log import commits_back
-from resources.lake.segments import ParquetSegments
-from resources.lake.session import SparkProcess
-from resources.lake.storage import sha256_of
+from lockstep.pipeline.mirror.layout import changelog_path
+from lockstep.pipeline.mirror.source_tables import source_table_path
+from lockstep.pipeline.model.lake_commit import LakeCommit
+from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableState
+from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.values.errors import LedgerRefused, PastRefused, SpanRefused
+from lockstep.pipeline.values.places import AtCoordinates, Earliest, Latest, Place
+from lockstep.pipeline.values.segment import SourceTable
+from lockstep.resources.lake.changelog.changelog import DeltaChangelog
+from lockstep.resources.lake.changelog.claims import FileClaims
+from lockstep.resources.lake.changelog.segments import ParquetSegments
+from lockstep.resources.lake.delta import delta_log
+from lockstep.resources.lake.delta.columns import mirror_schema
+from lockstep.resources.lake.delta.delta_log import commits_back
+from lockstep.resources.lake.spark.session import SparkProcess
+from lockstep.resources.lake.store.storage import sha256_of
 from tests.chance import by_chance
 from tests.fix_ledger import LedgerOfTest
 from tests.hostile.test_foreign_commits import delta_as_it_comes

@@ -18,17 +18,22 @@ import pyarrow as pa
 import pymysql
 import pytest
 
-from pipeline.binlog.text.charsets import text_decoder
-from pipeline.position import Coordinates
-from pipeline.schema.collations import canonical_charset
-from pipeline.schema.compare import disagreements
-from pipeline.schema.evolve import evolve
-from pipeline.schema.fills import fill_of
-from pipeline.schema.model import ExpressionDefault, ServerSchema, TableSchema, WrittenDefault
-from pipeline.schema.rows import row_structure
-from pipeline.schema.statements.read import read_change
-from pipeline.schema.types import arrow_schema
-from pipeline.table import TableName
+from lockstep.pipeline.binlog.text.charsets import text_decoder
+from lockstep.pipeline.schema.collations import canonical_charset
+from lockstep.pipeline.schema.compare import disagreements
+from lockstep.pipeline.schema.evolve import evolve
+from lockstep.pipeline.schema.fills import fill_of
+from lockstep.pipeline.schema.model import (
+    ExpressionDefault,
+    ServerSchema,
+    TableSchema,
+    WrittenDefault,
+)
+from lockstep.pipeline.schema.rows import row_structure
+from lockstep.pipeline.schema.statements.read import read_change
+from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.hostile.random_literals import MARIADB, MYSQL, SESSIONS, Session, pair
 from tests.mysql.logged import head

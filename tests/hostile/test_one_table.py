@@ -8,9 +8,9 @@ from functools import partial
 
 import pytest
 
-from pipeline.errors import MirrorRefused, StoppedBy
-from pipeline.table_state import OrderKind
-from resources.mysql import connection
+from lockstep.pipeline.model.table_state import OrderKind
+from lockstep.pipeline.values.errors import MirrorRefused, StoppedBy
+from lockstep.resources.mysql import connection
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.outside import verify

@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from pipeline.errors import ForeignCommit, PositionPurged, VersionSetUnknown
-from pipeline.table import TableName
+from lockstep.pipeline.values.errors import ForeignCommit, PositionPurged, VersionSetUnknown
+from lockstep.pipeline.values.table import TableName
 from tests.chance import by_chance, seed_of
 from tests.e2e.test_recovery import Writer
 from tests.fix_mysql import MySqlStand

@@ -9,9 +9,9 @@ from functools import partial
 
 import pytest
 
-from pipeline.errors import ForeignCommit, PastRefused
-from pipeline.policies import LakePolicies, Readers
-from pipeline.table_state import OrderKind, Supplier, TableEventKind
+from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableEventKind
+from lockstep.pipeline.values.errors import ForeignCommit, PastRefused
+from lockstep.pipeline.values.policies import LakePolicies, Readers
 from tests.fix_mysql import MySqlStand
 from tests.outside import capture, changed_mirrors, coming_back, merge
 from tests.positions.follower import SOURCE

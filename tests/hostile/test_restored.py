@@ -13,9 +13,9 @@ from itertools import product
 
 import pytest
 
-from pipeline.changes.layout import changelog_path
-from pipeline.decisions import RecordedDecision
-from pipeline.errors import ForeignCommit
+from lockstep.pipeline.mirror.layout import changelog_path
+from lockstep.pipeline.values.decisions import RecordedDecision
+from lockstep.pipeline.values.errors import ForeignCommit
 from tests.chance import by_chance
 from tests.hostile.histories import History, changelog, go_on, lake_of, misread, recorded, replayed
 from tests.outside import KIND, disagreement, plan_recovery, recover

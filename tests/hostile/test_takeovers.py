@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from resources.lake import log_store
-from resources.lake.jars import jars_folder
+from lockstep.resources.lake.spark import log_store
+from lockstep.resources.lake.spark.jars import jars_folder
 from tests.chance import by_chance
 from tests.e2e.points import Point
 from tests.e2e.project import Project, head

@@ -16,8 +16,10 @@ from typing import Any, Final
 
 import pytest
 
-from pipeline.claim import BatchSpan, Claim
-from pipeline.errors import (
+from lockstep.pipeline.model.claim import BatchSpan, Claim
+from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableCondition
+from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.values.errors import (
     ForeignCommit,
     LedgerRefused,
     LockstepError,
@@ -26,10 +28,8 @@ from pipeline.errors import (
     SegmentsLost,
     StoppedBy,
 )
-from pipeline.ports.ledger import content_of
-from pipeline.table import TableName
-from pipeline.table_state import OrderKind, Supplier, TableCondition
-from resources.lake.claims import FileClaims
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.lake.changelog.claims import FileClaims
 from tests.chance import by_chance, seed_of
 from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import brought_together, go_on, lake_of, replayed

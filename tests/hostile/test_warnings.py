@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from pipeline.errors import TableError
-from pipeline.server_errors import HARMLESS, LIMITS, SourceWarning, require_harmless
-from pipeline.table import TableName
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.server_errors import HARMLESS, LIMITS, SourceWarning, require_harmless
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.outside import verify
 from tests.positions.paused import open_shop

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pipeline.changes.evolution import MAPPING, WIDENING
-from pipeline.changes.strategy import FEW, NOTHING
-from pipeline.ports.mirror_writes import (
+from lockstep.pipeline.mirror.evolution import MAPPING, WIDENING
+from lockstep.pipeline.mirror.strategy import FEW, NOTHING
+from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
     MirrorStep,
@@ -24,7 +24,7 @@ from pipeline.ports.mirror_writes import (
     SetProperties,
     WidenColumn,
 )
-from resources.lake.session import SparkProcess
+from lockstep.resources.lake.spark.session import SparkProcess
 from tests.lake.conftest import disk_lake, memory_lake
 from tests.lake.made import Row, a_write, content
 

@@ -18,8 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from resources.lake.jars import jars_folder
-from resources.lake.log_store import JAR
+from lockstep.resources.lake.spark.jars import jars_folder
+from lockstep.resources.lake.spark.log_store import JAR
 
 SOURCES: Final = tuple(
     JAR.with_name(f"{name}.java") for name in ("PinnedLogStore", "ObjectLogStore", "LocalFiles")

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipeline.changes.strategy import FEW, NOTHING, Size
-from pipeline.ports.changelog import Changelog
-from pipeline.ports.mirrors import Mirrors
-from pipeline.ports.segments import SegmentStore
-from resources.lake.changelog import DeltaChangelog
-from resources.lake.mirror import SparkMirrors
-from resources.lake.paths import LakePath
-from resources.lake.segments import ParquetSegments
-from resources.lake.session import SparkProcess
-from resources.lake.spark import Spark
+from lockstep.pipeline.mirror.strategy import FEW, NOTHING, Size
+from lockstep.pipeline.ports.changelog import Changelog
+from lockstep.pipeline.ports.mirrors import Mirrors
+from lockstep.pipeline.ports.segments import SegmentStore
+from lockstep.resources.lake.changelog.changelog import DeltaChangelog
+from lockstep.resources.lake.changelog.segments import ParquetSegments
+from lockstep.resources.lake.mirror.mirror import SparkMirrors
+from lockstep.resources.lake.spark.session import SparkProcess
+from lockstep.resources.lake.spark.spark import Spark
+from lockstep.resources.lake.store.paths import LakePath
 from tests.fix_objects import ObjectStore
 from tests.twins.changelog import MemoryChangelog
 from tests.twins.lake import MemoryLake

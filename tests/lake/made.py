@@ -8,11 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.changes.fold import Fold
-from pipeline.changes.layout import MARKS, changelog_names
-from pipeline.changes.mapping import images_within
-from pipeline.policies import Deletes
-from pipeline.ports.mirror_writes import (
+from lockstep.pipeline.mirror.fold import Fold
+from lockstep.pipeline.mirror.layout import MARKS, changelog_names
+from lockstep.pipeline.mirror.mapping import images_within
+from lockstep.pipeline.ports.mirror_writes import (
     Append,
     FoldedChanges,
     Merge,
@@ -21,7 +20,8 @@ from pipeline.ports.mirror_writes import (
     PartColumn,
     StagedFiles,
 )
-from pipeline.ports.mirrors import Mirrors
+from lockstep.pipeline.ports.mirrors import Mirrors
+from lockstep.pipeline.values.policies import Deletes
 
 PEOPLE = pa.schema([("id", pa.int64()), ("name", pa.string())])
 

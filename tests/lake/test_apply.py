@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.lake.small import apply
+from lockstep.resources.lake.mirror.small import apply
 
 SCHEMA = pa.schema(
     [

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema
 
-from pipeline.errors import CommitConflict, ForeignCommit, SegmentsLost, TableError
-from pipeline.ports.changelog import Published
-from pipeline.segment import SegmentFile
-from resources.lake import changelog
+from lockstep.pipeline.ports.changelog import Published
+from lockstep.pipeline.values.errors import CommitConflict, ForeignCommit, SegmentsLost, TableError
+from lockstep.pipeline.values.segment import SegmentFile
+from lockstep.resources.lake.changelog import changelog
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, changes
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from pipeline.upkeep.decide import FileTotal
-from resources.lake.upkeep import thin_log
+from lockstep.pipeline.upkeep.decide import FileTotal
+from lockstep.resources.lake.mirror.upkeep import thin_log
 
 COMMITS, EVERY = 24, 3
 

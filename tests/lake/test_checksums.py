@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from resources.lake.pin import head_of
-from resources.lake.session import SparkProcess
+from lockstep.resources.lake.delta.pin import head_of
+from lockstep.resources.lake.spark.session import SparkProcess
 from tests.lake.conftest import disk_lake
 from tests.lake.made import PEOPLE, a_write, content, delete, update
 

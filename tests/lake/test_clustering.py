@@ -13,11 +13,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from pipeline.changes.clustering import clustered_by, unclusterable
-from pipeline.changes.evolution import MAPPING
-from pipeline.changes.strategy import NOTHING
-from pipeline.policies import Readers
-from pipeline.ports.mirror_writes import (
+from lockstep.pipeline.mirror.clustering import clustered_by, unclusterable
+from lockstep.pipeline.mirror.evolution import MAPPING
+from lockstep.pipeline.mirror.strategy import NOTHING
+from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
     Fill,
@@ -27,11 +26,12 @@ from pipeline.ports.mirror_writes import (
     Replace,
     SetProperties,
 )
-from pipeline.upkeep.decide import FileTotal, StepKind, UpkeepStep
-from resources.lake.clustering import clustering_of
-from resources.lake.delta_log import commits_back
-from resources.lake.session import SparkProcess
-from resources.lake.upkeep import SparkUpkeep
+from lockstep.pipeline.upkeep.decide import FileTotal, StepKind, UpkeepStep
+from lockstep.pipeline.values.policies import Readers
+from lockstep.resources.lake.delta.clustering import clustering_of
+from lockstep.resources.lake.delta.delta_log import commits_back
+from lockstep.resources.lake.mirror.upkeep import SparkUpkeep
+from lockstep.resources.lake.spark.session import SparkProcess
 from tests.lake.conftest import Lake, disk_lake
 from tests.lake.duck import duck
 from tests.lake.made import Row, a_target, a_write, content, own_part

@@ -8,16 +8,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.changes.layout import DELETED_AT
-from pipeline.policies import Deletes
-from pipeline.ports.mirror_writes import (
+from lockstep.pipeline.mirror.layout import DELETED_AT
+from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
     FoldedChanges,
     Merge,
     PartColumn,
     StagedFiles,
 )
-from pipeline.ports.mirrors import Mirrors
+from lockstep.pipeline.ports.mirrors import Mirrors
+from lockstep.pipeline.values.policies import Deletes
 from tests.lake.conftest import ALIKE, Lake
 from tests.lake.made import a_fold, a_target, a_write, changes, content
 from tests.lake.test_replace import NOON

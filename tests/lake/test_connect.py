@@ -14,11 +14,11 @@ from uuid import UUID
 import pytest
 from pyspark.errors import PySparkException
 
-from pipeline.errors import ConfigurationError, LakeUnavailable
-from resources.lake.delta_log import commits_back, newest_version
-from resources.lake.remote import RemoteSpark, missing, require_fit
-from resources.lake.server import SparkServer, server_of
-from resources.lake.trial import require_kept
+from lockstep.pipeline.values.errors import ConfigurationError, LakeUnavailable
+from lockstep.resources.lake.delta.delta_log import commits_back, newest_version
+from lockstep.resources.lake.spark.remote import RemoteSpark, missing, require_fit
+from lockstep.resources.lake.spark.server import SparkServer, server_of
+from lockstep.resources.lake.trial import require_kept
 from tests.e2e.project import environment
 from tests.fix_connect import ConnectServer, free_port
 from tests.lake.conftest import lake_at
@@ -152,9 +152,9 @@ def test_a_token_goes_out_without_tls_to_this_machine_alone() -> None:
 KILLED = """
 import sys
 from pathlib import Path
-from resources.lake.mirror import SparkMirrors
-from resources.lake.remote import RemoteSpark
-from resources.lake.server import SparkServer
+from lockstep.resources.lake.mirror.mirror import SparkMirrors
+from lockstep.resources.lake.spark.remote import RemoteSpark
+from lockstep.resources.lake.spark.server import SparkServer
 from tests.lake.made import a_write, update
 folder, staging = Path(sys.argv[1]), Path(sys.argv[1]) / "of-the-dead"
 spark = RemoteSpark(

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipeline.changes.strategy import NOTHING, Scale
-from pipeline.errors import CommitConflict, LeaseLost
-from pipeline.foreign_commits import foreign
-from pipeline.lake_commit import stamp
-from pipeline.ports.mirror_writes import MirrorWrite, Replace
-from resources.lake.mirror import SparkMirrors
-from resources.lake.paths import LakePath
-from resources.lake.pin import Head
-from resources.lake.session import SparkProcess
+from lockstep.pipeline.mirror.strategy import NOTHING, Scale
+from lockstep.pipeline.model.foreign_commits import foreign
+from lockstep.pipeline.model.lake_commit import stamp
+from lockstep.pipeline.ports.mirror_writes import MirrorWrite, Replace
+from lockstep.pipeline.values.errors import CommitConflict, LeaseLost
+from lockstep.resources.lake.delta.pin import Head
+from lockstep.resources.lake.mirror.mirror import SparkMirrors
+from lockstep.resources.lake.spark.session import SparkProcess
+from lockstep.resources.lake.store.paths import LakePath
 from tests.fix_objects import ObjectStore
 from tests.lake.conftest import Lake, lake_at
 from tests.lake.made import PEOPLE, a_target, a_write, content, folded, own_part

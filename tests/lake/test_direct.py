@@ -10,15 +10,15 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from pipeline.changes.evolution import LOCAL
-from pipeline.errors import MirrorRefused
-from pipeline.ports.mirror_writes import AddColumns, MirrorWrite, Replace, SetProperties
-from pipeline.ports.mirrors import Mirrors
-from resources.lake.delta_log import actions, commit_file, files_listed
-from resources.lake.pin import head_of
-from resources.lake.scan import needs_spark
-from resources.lake.session import SparkProcess
-from resources.lake.spark import stamped
+from lockstep.pipeline.mirror.evolution import LOCAL
+from lockstep.pipeline.ports.mirror_writes import AddColumns, MirrorWrite, Replace, SetProperties
+from lockstep.pipeline.ports.mirrors import Mirrors
+from lockstep.pipeline.values.errors import MirrorRefused
+from lockstep.resources.lake.delta.delta_log import actions, commit_file, files_listed
+from lockstep.resources.lake.delta.pin import head_of
+from lockstep.resources.lake.delta.scan import needs_spark
+from lockstep.resources.lake.spark.session import SparkProcess
+from lockstep.resources.lake.spark.spark import stamped
 from tests.lake.both_ways import BothWays
 from tests.lake.conftest import Lake, lake_at
 from tests.lake.made import PEOPLE, a_target, a_write, content, delete, own_part, update

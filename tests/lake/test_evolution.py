@@ -12,10 +12,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from pipeline.changes.evolution import LOCAL, MAPPING, WIDENING
-from pipeline.errors import ForeignCommit
-from pipeline.policies import LakePolicies, Readers
-from pipeline.ports.mirror_writes import (
+from lockstep.pipeline.mirror.evolution import LOCAL, MAPPING, WIDENING
+from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
     Fill,
@@ -26,9 +24,11 @@ from pipeline.ports.mirror_writes import (
     SetProperties,
     WidenColumn,
 )
-from pipeline.ports.mirrors import Mirrors
-from pipeline.stamps import STAMPS
-from resources.lake.session import SparkProcess
+from lockstep.pipeline.ports.mirrors import Mirrors
+from lockstep.pipeline.values.errors import ForeignCommit
+from lockstep.pipeline.values.policies import LakePolicies, Readers
+from lockstep.pipeline.values.stamps import STAMPS
+from lockstep.resources.lake.spark.session import SparkProcess
 from tests.changes.following import MIRROR as FOLLOWED
 from tests.changes.following import Follower
 from tests.changes.server import Server

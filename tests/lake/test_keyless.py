@@ -9,8 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.ports.mirror_writes import CountedMerge, CountedReplace, PartColumn, StagedFiles
-from pipeline.ports.mirrors import Mirrors
+from lockstep.pipeline.ports.mirror_writes import (
+    CountedMerge,
+    CountedReplace,
+    PartColumn,
+    StagedFiles,
+)
+from lockstep.pipeline.ports.mirrors import Mirrors
 from tests.lake.conftest import Lake
 from tests.lake.made import a_target, changes, own_part
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipeline.changes.strategy import Scale
-from pipeline.errors import CommitConflict
-from pipeline.ports.mirror_writes import FoldedChanges, MirrorWrite, Replace
-from pipeline.ports.mirrors import MirrorCommit
-from resources.lake.delta_log import commits_back
-from resources.lake.mirror import SparkMirrors
-from resources.lake.pin import Head
-from resources.lake.session import SparkProcess
+from lockstep.pipeline.mirror.strategy import Scale
+from lockstep.pipeline.ports.mirror_writes import FoldedChanges, MirrorWrite, Replace
+from lockstep.pipeline.ports.mirrors import MirrorCommit
+from lockstep.pipeline.values.errors import CommitConflict
+from lockstep.resources.lake.delta.delta_log import commits_back
+from lockstep.resources.lake.delta.pin import Head
+from lockstep.resources.lake.mirror.mirror import SparkMirrors
+from lockstep.resources.lake.spark.session import SparkProcess
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, a_target, a_write, content, delete, update
 from tests.lake.made import changes as images

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from resources.adapters import Adapters
-from resources.lake.jars import S3, class_path, jars_folder
-from resources.lake.java import archive_path, require_java
-from resources.lake.launch import settle_environment, spark_home
-from resources.lake.log_store import log_store_jar
-from resources.lake.session import SparkProcess
+from lockstep.resources.adapters import Adapters
+from lockstep.resources.lake.spark.jars import S3, class_path, jars_folder
+from lockstep.resources.lake.spark.java import archive_path, require_java
+from lockstep.resources.lake.spark.launch import settle_environment, spark_home
+from lockstep.resources.lake.spark.log_store import log_store_jar
+from lockstep.resources.lake.spark.session import SparkProcess
 from tests.dagster.place import settings_for
 
 

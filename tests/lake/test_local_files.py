@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from resources.lake.session import SparkProcess
+from lockstep.resources.lake.spark.session import SparkProcess
 
 OURS = ("lockstep.delta.LocalFiles", "lockstep.delta.LocalFiles$Context")
 

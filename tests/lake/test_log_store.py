@@ -20,9 +20,8 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from pipeline.changes.evolution import LOCAL, MAPPING
-from pipeline.errors import CommitConflict, LakeUnavailable, LeaseLost
-from pipeline.ports.mirror_writes import (
+from lockstep.pipeline.mirror.evolution import LOCAL, MAPPING
+from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
     Fill,
@@ -31,13 +30,14 @@ from pipeline.ports.mirror_writes import (
     Rewrite,
     SetProperties,
 )
-from pipeline.ports.mirrors import Mirrors
-from resources.lake import log_store
-from resources.lake.jars import jars_folder
-from resources.lake.mirror import SparkMirrors
-from resources.lake.pin import Head, head_of
-from resources.lake.session import SparkProcess
-from resources.lake.spark import stamped
+from lockstep.pipeline.ports.mirrors import Mirrors
+from lockstep.pipeline.values.errors import CommitConflict, LakeUnavailable, LeaseLost
+from lockstep.resources.lake.delta.pin import Head, head_of
+from lockstep.resources.lake.mirror.mirror import SparkMirrors
+from lockstep.resources.lake.spark import log_store
+from lockstep.resources.lake.spark.jars import jars_folder
+from lockstep.resources.lake.spark.session import SparkProcess
+from lockstep.resources.lake.spark.spark import stamped
 from tests.lake import build_log_store
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, a_write, content, update

@@ -12,11 +12,16 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from pipeline.changes.layout import changelog_names
-from pipeline.errors import ForeignCommit, LakeUnavailable, MirrorRefused, TableError
-from pipeline.keeping import KEEP, Retention
-from pipeline.ports.mirror_writes import Append, FoldedChanges, Merge, staged
-from pipeline.ports.mirrors import MirrorCommit
+from lockstep.pipeline.mirror.layout import changelog_names
+from lockstep.pipeline.ports.mirror_writes import Append, FoldedChanges, Merge, staged
+from lockstep.pipeline.ports.mirrors import MirrorCommit
+from lockstep.pipeline.values.errors import (
+    ForeignCommit,
+    LakeUnavailable,
+    MirrorRefused,
+    TableError,
+)
+from lockstep.pipeline.values.keeping import KEEP, Retention
 from tests.lake.conftest import ALIKE, Lake
 from tests.lake.made import (
     PEOPLE,

@@ -15,11 +15,9 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.logger import PySparkLogger
 
-from pipeline.changes.evolution import MAPPING
-from pipeline.changes.layout import changelog_names
-from pipeline.errors import TableError
-from pipeline.policies import Deletes, Readers
-from pipeline.ports.mirror_writes import (
+from lockstep.pipeline.mirror.evolution import MAPPING
+from lockstep.pipeline.mirror.layout import changelog_names
+from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
     Append,
     CountedMerge,
@@ -36,8 +34,10 @@ from pipeline.ports.mirror_writes import (
     SetProperties,
     StagedFiles,
 )
-from pipeline.schema.column_names import MERGE_COLUMNS
-from resources.lake.session import SparkProcess
+from lockstep.pipeline.schema.column_names import MERGE_COLUMNS
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.policies import Deletes, Readers
+from lockstep.resources.lake.spark.session import SparkProcess
 from tests.lake.conftest import Lake, lake_of
 from tests.lake.made import a_target, own_part
 

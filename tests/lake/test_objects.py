@@ -13,14 +13,14 @@ import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from pipeline.errors import CommitConflict, ConfigurationError, LakeUnavailable
-from pipeline.ports.mirror_writes import AddColumns
-from resources.lake.claims import FileClaims
-from resources.lake.paths import ObjectPath, object_path
-from resources.lake.pin import head_of
-from resources.lake.segments import ParquetSegments
-from resources.lake.session import SparkProcess
-from resources.lake.trial import require_conditional_writes
+from lockstep.pipeline.ports.mirror_writes import AddColumns
+from lockstep.pipeline.values.errors import CommitConflict, ConfigurationError, LakeUnavailable
+from lockstep.resources.lake.changelog.claims import FileClaims
+from lockstep.resources.lake.changelog.segments import ParquetSegments
+from lockstep.resources.lake.delta.pin import head_of
+from lockstep.resources.lake.spark.session import SparkProcess
+from lockstep.resources.lake.store.paths import ObjectPath, object_path
+from lockstep.resources.lake.trial import require_conditional_writes
 from tests.fix_objects import ObjectStore
 from tests.lake.conftest import Lake, lake_at
 from tests.lake.faults import Fault, Faults

@@ -7,10 +7,10 @@ from datetime import UTC, date, datetime
 import pyarrow as pa
 import pytest
 
-from pipeline.changes.layout import DELETED_AT
-from pipeline.policies import Deletes
-from pipeline.ports.mirror_writes import PartColumn, Replace, StagedFiles
-from pipeline.stamps import Stamp
+from lockstep.pipeline.mirror.layout import DELETED_AT
+from lockstep.pipeline.ports.mirror_writes import PartColumn, Replace, StagedFiles
+from lockstep.pipeline.values.policies import Deletes
+from lockstep.pipeline.values.stamps import Stamp
 from tests.lake.conftest import ALIKE, Lake
 from tests.lake.made import PEOPLE, a_fold, a_target, a_write, changes, content
 

@@ -7,10 +7,10 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from pipeline.changes.coalescing import LOST
-from pipeline.errors import TableError
-from pipeline.ports.mirror_writes import Merge, PartColumn, Replace, StagedFiles
-from pipeline.ports.mirrors import Mirrors
+from lockstep.pipeline.mirror.coalescing import LOST
+from lockstep.pipeline.ports.mirror_writes import Merge, PartColumn, Replace, StagedFiles
+from lockstep.pipeline.ports.mirrors import Mirrors
+from lockstep.pipeline.values.errors import TableError
 from tests.changes.partial_images import NAMES, PART, SCHEMA, Row, Workload, images_table
 from tests.lake.conftest import ALIKE, Lake
 from tests.lake.made import a_fold, a_target, content, folded_changes

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
-from pipeline.errors import (
+from lockstep.pipeline.values.errors import (
     CommitConflict,
     ConfigurationError,
     LakeUnavailable,
@@ -16,17 +16,17 @@ from pipeline.errors import (
     MirrorRefused,
     SetupIncomplete,
 )
-from resources.lake.jars import class_path, locked_jars, missing_or_damaged
-from resources.lake.java import Java, archive_path
-from resources.lake.java_errors import JavaError, error_of
-from resources.lake.remote import refusal
-from resources.lake.settings import (
+from lockstep.resources.lake.delta.statement import merge_statement
+from lockstep.resources.lake.spark.jars import class_path, locked_jars, missing_or_damaged
+from lockstep.resources.lake.spark.java import Java, archive_path
+from lockstep.resources.lake.spark.java_errors import JavaError, error_of
+from lockstep.resources.lake.spark.remote import refusal
+from lockstep.resources.lake.spark.settings import (
     SECOND_COMPILER_PAYS,
     SparkSettings,
     driver_memory,
     where_to_look,
 )
-from resources.lake.statement import merge_statement
 
 GIB = 1024**3
 

@@ -17,11 +17,17 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from pipeline.changes.layout import DELETED_AT
-from pipeline.policies import Deletes, DroppedColumns, LakePolicies, OnRewrite, Readers
-from pipeline.schema.types import arrow_schema
-from pipeline.table import TableName
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.mirror.layout import DELETED_AT
+from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.values.policies import (
+    Deletes,
+    DroppedColumns,
+    LakePolicies,
+    OnRewrite,
+    Readers,
+)
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.lake.conftest import Lake
 from tests.lake.made import a_write

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import LakeUnavailable, LeaseLost
-from pipeline.ports.held import no_check
-from resources.lake.storage import remove_table
+from lockstep.pipeline.ports.held import no_check
+from lockstep.pipeline.values.errors import LakeUnavailable, LeaseLost
+from lockstep.resources.lake.store.storage import remove_table
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, a_write, content
 

@@ -10,9 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.changes.layout import DELETED_AT, keep_names
-from pipeline.policies import Deletes, Truncates
-from pipeline.ports.mirror_writes import (
+from lockstep.pipeline.mirror.layout import DELETED_AT, keep_names
+from lockstep.pipeline.ports.mirror_writes import (
     Append,
     CountedMerge,
     CountedReplace,
@@ -25,8 +24,9 @@ from pipeline.ports.mirror_writes import (
     Replace,
     StagedFiles,
 )
-from pipeline.ports.mirrors import Mirrors
-from pipeline.stamps import Stamp
+from lockstep.pipeline.ports.mirrors import Mirrors
+from lockstep.pipeline.values.policies import Deletes, Truncates
+from lockstep.pipeline.values.stamps import Stamp
 from tests.lake.conftest import ALIKE, Lake
 from tests.lake.made import (
     PEOPLE,

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from pipeline.errors import TableError
-from resources.lake.delta_log import commit_file
-from resources.lake.pin import head_of
-from resources.lake.session import SparkProcess
+from lockstep.pipeline.values.errors import TableError
+from lockstep.resources.lake.delta.delta_log import commit_file
+from lockstep.resources.lake.delta.pin import head_of
+from lockstep.resources.lake.spark.session import SparkProcess
 from tests.lake.both_ways import BEFORE, MARKED, MIRROR, WIDER, BothWays
 from tests.lake.conftest import disk_lake
 from tests.lake.made import a_write, content

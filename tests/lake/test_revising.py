@@ -9,9 +9,9 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from pipeline.errors import SegmentsLost
-from pipeline.ports.changelog import Published
-from pipeline.segment import SegmentFile, with_revised_names
+from lockstep.pipeline.ports.changelog import Published
+from lockstep.pipeline.values.errors import SegmentsLost
+from lockstep.pipeline.values.segment import SegmentFile, with_revised_names
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, changes
 from tests.lake.test_changelog import FOLDER, ROWS, published, segment

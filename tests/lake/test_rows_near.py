@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from pipeline.proof.sampling import ValueRange
-from resources.lake.scan import scan
+from lockstep.pipeline.proof.sampling import ValueRange
+from lockstep.resources.lake.delta.scan import scan
 
 COLUMNS: dict[str, tuple[pa.DataType, list[Any], list[ValueRange]]] = {
     "numbers": (

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from pipeline.changes.layout import logged_field, updated_field
-from pipeline.errors import LakeUnavailable
-from pipeline.ports.segments import SegmentStore
-from pipeline.segment import SegmentFile
-from resources.lake.segments import ParquetSegments
+from lockstep.pipeline.mirror.layout import logged_field, updated_field
+from lockstep.pipeline.ports.segments import SegmentStore
+from lockstep.pipeline.values.errors import LakeUnavailable
+from lockstep.pipeline.values.segment import SegmentFile
+from lockstep.resources.lake.changelog.segments import ParquetSegments
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, changes
 

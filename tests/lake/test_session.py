@@ -13,10 +13,10 @@ from uuid import uuid4
 
 import pytest
 
-from pipeline.errors import ConfigurationError, JavaMissing
-from resources.lake.java import require_java
-from resources.lake.launch import spark_home
-from resources.lake.session import SparkProcess
+from lockstep.pipeline.values.errors import ConfigurationError, JavaMissing
+from lockstep.resources.lake.spark.java import require_java
+from lockstep.resources.lake.spark.launch import spark_home
+from lockstep.resources.lake.spark.session import SparkProcess
 from tests.lake.strangers import require_closed
 
 ROOT = Path(__file__).parents[2]
@@ -55,14 +55,14 @@ sys.addaudithook(heard)
 from pathlib import Path
 from py4j.java_gateway import GatewayClient
 from py4j.protocol import ERROR
-from resources.lake.room import open_lake
+from lockstep.resources.lake.room import open_lake
 room = open_lake(Path("lake"), staging="staging", spark_conf={}, on_warning=print)
 assert "pyspark" not in sys.modules
 room.mirrors.prepare()
 spark = room.mirrors._spark
 spark.stop()
 print("stopped", flush=True)
-from pipeline.ports.mirror_writes import staged
+from lockstep.pipeline.ports.mirror_writes import staged
 from tests.lake.made import PEOPLE, a_write, update
 for number, mode in ((1, "append"), (2, "merge")):
     write = a_write(room.mirrors, number, mode, [update(id=number)], mirror="m")
@@ -114,7 +114,7 @@ sys.stdin.read()
 
 
 _SCRATCH = """
-from resources.lake.launch import make_scratch
+from lockstep.resources.lake.spark.launch import make_scratch
 one, other = make_scratch(), make_scratch()
 assert one.folder.is_dir()
 for each in one, other:
@@ -135,8 +135,8 @@ def exited(process: int) -> bool:
 def test_a_start_that_fails_is_told_where_spark_is_needed(tmp_path: Path) -> None:
     """`prepare` is silent; the one who waits gets the refusal with Java's own words."""
     program = """
-from resources.lake.session import SparkProcess
-from pipeline.errors import LakeUnavailable
+from lockstep.resources.lake.spark.session import SparkProcess
+from lockstep.pipeline.values.errors import LakeUnavailable
 spark = SparkProcess({"spark.driver.memory": "lots"}, on_warning=print)
 spark.prepare()
 try:
@@ -199,8 +199,8 @@ def test_executors_must_see_the_lake(tmp_path: Path) -> None:
     the lake, and has said nothing."""
     program = """
 from pathlib import Path
-from pipeline.errors import ConfigurationError
-from resources.lake.session import SparkProcess
+from lockstep.pipeline.values.errors import ConfigurationError
+from lockstep.resources.lake.spark.session import SparkProcess
 from tests.uncompiled import UNCOMPILED
 from tests.lake.conftest import lake_at
 from tests.lake.made import PEOPLE, a_write, content

@@ -12,10 +12,10 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from pipeline.changes.strategy import Size
-from resources.lake.session import SparkProcess
-from resources.lake.sizes import size_of, size_of_files
-from resources.lake.spark import FOR_FEW, one_session, stamped
+from lockstep.pipeline.mirror.strategy import Size
+from lockstep.resources.lake.delta.sizes import size_of, size_of_files
+from lockstep.resources.lake.spark.session import SparkProcess
+from lockstep.resources.lake.spark.spark import FOR_FEW, one_session, stamped
 from tests.lake.conftest import Lake, disk_lake
 from tests.lake.made import a_write
 
@@ -83,7 +83,7 @@ def test_a_write_goes_by_both(
         asked.append(few)
         return one_session(spark, few=few)
 
-    monkeypatch.setattr("resources.lake.mirror.one_session", told)
+    monkeypatch.setattr("lockstep.resources.lake.mirror.mirror.one_session", told)
     mirrors = disk_lake(tmp_path, spark, Size(3, 1 << 20)).mirrors
     mirrors.write(a_write(mirrors, 1, "append", [{"id": 1}, {"id": 2}]))
     mirrors.write(a_write(mirrors, 2, "append", [{"id": 3}]))

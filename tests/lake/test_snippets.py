@@ -11,9 +11,9 @@ import pytest
 from deltalake import write_deltalake
 
 from lockstep.commands.read import refusals, store_lines, table_snippets
-from resources.lake.jars import DELTA, locked_jars
-from resources.lake.session import SparkProcess
-from resources.lake.storage import delta_table
+from lockstep.resources.lake.spark.jars import DELTA, locked_jars
+from lockstep.resources.lake.spark.session import SparkProcess
+from lockstep.resources.lake.store.storage import delta_table
 from tests.fix_objects import ObjectStore
 from tests.lake.both_ways import MARKED, RENAMED, WIDER, BothWays
 from tests.lake.duck import duck

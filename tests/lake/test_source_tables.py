@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from pipeline.changes.source_tables import SCHEMAS, source_table_id, source_table_path
-from pipeline.ports.changelog import Published
-from pipeline.segment import SourceTable
-from resources.lake.session import SparkProcess
+from lockstep.pipeline.mirror.source_tables import SCHEMAS, source_table_id, source_table_path
+from lockstep.pipeline.ports.changelog import Published
+from lockstep.pipeline.values.segment import SourceTable
+from lockstep.resources.lake.spark.session import SparkProcess
 from tests.lake.conftest import Lake
 
 MOMENT = datetime(2026, 11, 1, 6, 0, 0, 123456, tzinfo=UTC)

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.batch import WaitingFile
-from pipeline.errors import ConfigurationError, LakeUnavailable, SegmentsLost
-from pipeline.ports.spool import EventFile
-from pipeline.shape.hashes import PrivacyKey
-from resources.lake.spool import FileSpool
+from lockstep.pipeline.model.batch import WaitingFile
+from lockstep.pipeline.ports.spool import EventFile
+from lockstep.pipeline.shape.hashes import PrivacyKey
+from lockstep.pipeline.values.errors import ConfigurationError, LakeUnavailable, SegmentsLost
+from lockstep.resources.lake.changelog.spool import FileSpool
 from tests.fix_objects import ObjectStore
 from tests.twins.spool import MemorySpool
 

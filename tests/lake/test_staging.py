@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pipeline.errors import LakeUnavailable
-from resources.lake.staging import Staging
+from lockstep.pipeline.values.errors import LakeUnavailable
+from lockstep.resources.lake.store.staging import Staging
 
 ROOT = Path(__file__).parents[2]
 ROWS = pa.table({"id": [1, 2, 3]})
@@ -19,7 +19,7 @@ STAGES = """
 import os, signal, sys
 from pathlib import Path
 import pyarrow as pa
-from resources.lake.staging import Staging
+from lockstep.resources.lake.store.staging import Staging
 staging = Staging(Path(sys.argv[1]))
 print(staging.stage("x", pa.table({"id": [1]})), flush=True)
 with staging.folder() as folder:
@@ -63,7 +63,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing(
 
     staging = Staging(tmp_path)
     kept = Path(staging.stage("kept", ROWS))
-    monkeypatch.setattr("resources.lake.staging.pq.write_table", full)
+    monkeypatch.setattr("lockstep.resources.lake.store.staging.pq.write_table", full)
     with pytest.raises(LakeUnavailable, match="has no space left"):
         staging.stage("x", ROWS)
     assert list(kept.parent.iterdir()) == [kept]

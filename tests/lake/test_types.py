@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
-from pipeline.schema.types import arrow_schema
-from pipeline.table import Column, TableName, TableStructure
-from resources.lake.session import SparkProcess
+from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.values.table import Column, TableName, TableStructure
+from lockstep.resources.lake.spark.session import SparkProcess
 from tests.lake.conftest import Lake
 from tests.lake.made import Row, a_write, changes, content, delete, update
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.changes.evolution import MAPPING
-from pipeline.changes.strategy import NOTHING
-from pipeline.errors import CommitConflict
-from pipeline.foreign_commits import foreign
-from pipeline.lake_commit import stamp
-from pipeline.ports.mirror_writes import SetProperties
-from pipeline.upkeep.decide import FileTotal, StepKind, UpkeepPolicy, decide
-from resources.lake.session import SparkProcess
-from resources.lake.upkeep import SparkUpkeep
+from lockstep.pipeline.mirror.evolution import MAPPING
+from lockstep.pipeline.mirror.strategy import NOTHING
+from lockstep.pipeline.model.foreign_commits import foreign
+from lockstep.pipeline.model.lake_commit import stamp
+from lockstep.pipeline.ports.mirror_writes import SetProperties
+from lockstep.pipeline.upkeep.decide import FileTotal, StepKind, UpkeepPolicy, decide
+from lockstep.pipeline.values.errors import CommitConflict
+from lockstep.resources.lake.mirror.upkeep import SparkUpkeep
+from lockstep.resources.lake.spark.session import SparkProcess
 from tests.fix_objects import ObjectStore
 from tests.lake.conftest import lake_at
 from tests.lake.made import a_write

@@ -11,10 +11,15 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from lockstep.commands.read import table_snippets
-from pipeline.errors import VersionGone
-from resources.lake.delta_log import commit_file
-from resources.lake.session import SparkProcess
-from resources.lake.versions import MirrorVersion, open_version, version_frame, version_rows
+from lockstep.pipeline.values.errors import VersionGone
+from lockstep.resources.lake.delta.delta_log import commit_file
+from lockstep.resources.lake.delta.versions import (
+    MirrorVersion,
+    open_version,
+    version_frame,
+    version_rows,
+)
+from lockstep.resources.lake.spark.session import SparkProcess
 
 AGED = {"delta.deletedFileRetentionDuration": "interval 1 seconds"}
 

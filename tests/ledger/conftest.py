@@ -10,10 +10,10 @@ from itertools import count
 
 import pytest
 
-from pipeline.decisions import Lease
-from pipeline.ports.consumers import Consumers
-from pipeline.ports.ledger import Ledger
-from resources.postgres.embedded import account_of, programs, reachable
+from lockstep.pipeline.ports.consumers import Consumers
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.resources.postgres.embedded import account_of, programs, reachable
 from tests.ledger.consuming import NAME, acknowledged
 from tests.ledger.made import ORDERS, STOCK
 from tests.ledger.servers import (

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from pipeline.consumers import Delivery, DeliveryBounds
-from pipeline.decisions import Lease
-from pipeline.errors import ConsumerRefused
-from pipeline.ports.consumers import Consumers
-from pipeline.ports.ledger import Ledger
-from pipeline.table import TableName
+from lockstep.pipeline.ports.consumers import Consumers
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.values.consumers import Delivery, DeliveryBounds
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import ConsumerRefused
+from lockstep.pipeline.values.table import TableName
 from tests.ledger.made import first_captured, merged, next_captured
 
 ALL = DeliveryBounds()

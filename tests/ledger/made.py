@@ -5,17 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from pipeline.batch import Batch, BatchKind, CaptureRecord, Prepared, WaitingFile, Xid
-from pipeline.decisions import Continuity, Decision, Lease
-from pipeline.gtid import GtidSet
-from pipeline.intent import Intent
-from pipeline.ports.ledger import Ledger
-from pipeline.position import Anchor, Coordinates, LogFile, Position
-from pipeline.schema.history import History, Knowledge, SchemaVersion, VersionOrigin
-from pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
-from pipeline.segment import RowCounts, Segment, SegmentFile
-from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableState
+from lockstep.pipeline.model.batch import (
+    Batch,
+    BatchKind,
+    CaptureRecord,
+    Prepared,
+    WaitingFile,
+    Xid,
+)
+from lockstep.pipeline.model.table_state import TableCondition, TableState
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.schema.history import History, Knowledge, SchemaVersion, VersionOrigin
+from lockstep.pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
+from lockstep.pipeline.values.decisions import Continuity, Decision, Lease
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.intent import Intent
+from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile, Position
+from lockstep.pipeline.values.segment import RowCounts, Segment, SegmentFile
+from lockstep.pipeline.values.table import TableName
 
 SERVER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 OTHER = "4e11fa47-71ca-11e1-9e33-c80aa9429562"

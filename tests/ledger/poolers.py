@@ -19,7 +19,7 @@ from typing import Final
 from psycopg2.extensions import make_dsn, parse_dsn
 
 from demo.mysql_packages import DebianPackage, through_own_loader, unpacked
-from pipeline.retries import SPARK
+from lockstep.pipeline.values.retries import SPARK
 
 PGBOUNCER: Final = DebianPackage(
     title="pgbouncer",

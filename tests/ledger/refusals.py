@@ -10,10 +10,10 @@ import psycopg2
 import pytest
 from psycopg2.extensions import connection as Connection
 
-from pipeline.decisions import Lease
-from pipeline.errors import LedgerRefused
-from pipeline.ports.ledger import Ledger
-from resources.postgres.ledger import PostgresLedger
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import LedgerRefused
+from lockstep.resources.postgres.ledger import PostgresLedger
 
 _SAID = frozenset({"decisions", "leases", "overrides"})
 """Tables of what may be written before the step that is refused, and stays."""

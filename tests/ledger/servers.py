@@ -18,10 +18,10 @@ from pathlib import Path
 import psycopg2
 import pytest
 
-from pipeline.ports.consumers import Consumers
-from pipeline.ports.ledger import Ledger
-from resources.postgres.embedded import EmbeddedServer
-from resources.postgres.ledger import open_ledger
+from lockstep.pipeline.ports.consumers import Consumers
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.resources.postgres.embedded import EmbeddedServer
+from lockstep.resources.postgres.ledger import open_ledger
 
 PASSWORD = "a canary"
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.decisions import (
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.values.decisions import (
     STRUCTURES,
     Attempt,
     AttemptOutcome,
@@ -14,10 +15,9 @@ from pipeline.decisions import (
     Lease,
     Unproven,
 )
-from pipeline.errors import Recovery
-from pipeline.ports.ledger import Ledger
-from pipeline.position import Coordinates
-from pipeline.table import TableName
+from lockstep.pipeline.values.errors import Recovery
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
 from tests.ledger.made import DECISION, place
 
 IDLE = Decision("idle", "nothing-to-do", "nothing was written", head=place(500, 3))

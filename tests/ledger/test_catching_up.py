@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.batch import Batch, BatchKind
-from pipeline.decisions import Lease
-from pipeline.errors import StoppedBy
-from pipeline.ports.ledger import Ledger
-from pipeline.position import Position
-from pipeline.table_state import OrderKind
+from lockstep.pipeline.model.batch import Batch, BatchKind
+from lockstep.pipeline.model.table_state import OrderKind
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import StoppedBy
+from lockstep.pipeline.values.position import Position
 from tests.ledger.made import (
     CONTIGUOUS,
     ORDERS,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.decisions import Lease, Override
-from pipeline.gaps import Gap
-from pipeline.ports.ledger import Ledger
-from pipeline.position import ServerPeriod
+from lockstep.pipeline.model.gaps import Gap
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.values.decisions import Lease, Override
+from lockstep.pipeline.values.position import ServerPeriod
 from tests.ledger.made import (
     CONTIGUOUS,
     DECISION,

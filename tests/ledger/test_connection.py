@@ -9,7 +9,7 @@ import psycopg2
 import pytest
 from psycopg2.extensions import make_dsn
 
-from pipeline.errors import (
+from lockstep.pipeline.values.errors import (
     AccessDenied,
     ConfigurationError,
     HostUnknown,
@@ -18,7 +18,7 @@ from pipeline.errors import (
     PrivilegeMissing,
     TlsRefused,
 )
-from resources.postgres.ledger import open_ledger
+from lockstep.resources.postgres.ledger import open_ledger
 from tests.ledger.made import DECISION, begun
 from tests.ledger.servers import PASSWORD, run
 

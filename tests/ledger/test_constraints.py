@@ -11,15 +11,15 @@ import psycopg2
 import pytest
 from psycopg2.extensions import cursor as Cursor
 
-from pipeline.batch import Batch, Ended
-from pipeline.decisions import Lease
-from pipeline.errors import LedgerRefused
-from pipeline.life.rules import REFUSALS, UNEXPECTED, UNKNOWN_TABLE
-from pipeline.ports.ledger import Ledger
-from resources.postgres import refusals
-from resources.postgres.connection import LedgerAddress, translated
-from resources.postgres.ledger import open_ledger
-from resources.postgres.queries import queries
+from lockstep.pipeline.model.batch import Batch, Ended
+from lockstep.pipeline.model.life.rules import REFUSALS, UNEXPECTED, UNKNOWN_TABLE
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import LedgerRefused
+from lockstep.resources.postgres import refusals
+from lockstep.resources.postgres.connection import LedgerAddress, translated
+from lockstep.resources.postgres.ledger import open_ledger
+from lockstep.resources.postgres.queries import queries
 from tests.ledger.made import (
     DECISION,
     ORDERS,

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.consumers import MOST_BATCHES, Delivery, DeliveryBounds, chosen_batches
-from pipeline.decisions import Lease
-from pipeline.errors import ConfigurationError
-from pipeline.ports.consumers import Consumers
-from pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.consumers import Consumers
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.values.consumers import (
+    MOST_BATCHES,
+    Delivery,
+    DeliveryBounds,
+    chosen_batches,
+)
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import ConfigurationError
 from tests.ledger.consuming import ALL, NAME, acknowledged, cursor, given, refused
 from tests.ledger.made import (
     ORDERS,

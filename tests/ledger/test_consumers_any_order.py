@@ -10,8 +10,8 @@ from itertools import count
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.consumers import Delivery, DeliveryBounds
-from pipeline.errors import ConsumerRefused
+from lockstep.pipeline.values.consumers import Delivery, DeliveryBounds
+from lockstep.pipeline.values.errors import ConsumerRefused
 from tests.ledger.made import first_captured, next_captured
 from tests.ledger.servers import Stand
 

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pipeline.consumers import ConsumerStart
-from pipeline.decisions import Lease
-from pipeline.errors import ConsumerRefused, ConsumerUnknown
-from pipeline.ports.consumers import Consumers
-from pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.consumers import Consumers
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.values.consumers import ConsumerStart
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import ConsumerRefused, ConsumerUnknown
 from tests.ledger.consuming import ALL, NAME, acknowledged, given, refused
 from tests.ledger.made import (
     ORDERS,

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.decisions import Continuity, Decision, Lease
-from pipeline.ports.ledger import Ledger
-from pipeline.position import SetAnchor
-from pipeline.tables import TablePatterns
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.values.decisions import Continuity, Decision, Lease
+from lockstep.pipeline.values.position import SetAnchor
+from lockstep.pipeline.values.tables import TablePatterns
 from tests.ledger.made import (
     CONTIGUOUS,
     GAP,

@@ -6,15 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.batch import BatchState, Cursor, Requests
-from pipeline.claim import BatchSpan
-from pipeline.decisions import Lease
-from pipeline.errors import Need
-from pipeline.intent import VersionSetEntry
-from pipeline.ports.ledger import Ledger, content_of
-from pipeline.position import ServerProcess
-from pipeline.table_state import OrderKind, SnapshotPart, StoppedTable, TableCondition
-from resources.postgres.session import Step
+from lockstep.pipeline.model.batch import BatchState, Cursor, Requests
+from lockstep.pipeline.model.claim import BatchSpan
+from lockstep.pipeline.model.table_state import (
+    OrderKind,
+    SnapshotPart,
+    StoppedTable,
+    TableCondition,
+)
+from lockstep.pipeline.ports.ledger import Ledger, content_of
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import Need
+from lockstep.pipeline.values.intent import VersionSetEntry
+from lockstep.pipeline.values.position import ServerProcess
+from lockstep.resources.postgres.session import Step
 from tests.ledger.made import (
     ANCHOR,
     DECISION,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from pipeline.batch import Batch, BatchTimes
-from pipeline.decisions import Lease
-from pipeline.ports.ledger import Ledger
+from lockstep.pipeline.model.batch import Batch, BatchTimes
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.values.decisions import Lease
 from tests.ledger.made import (
     CONTIGUOUS,
     DECISION,

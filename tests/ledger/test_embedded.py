@@ -15,17 +15,17 @@ from pathlib import Path
 import pytest
 from psycopg2.extensions import parse_dsn
 
-from pipeline.errors import ConfigurationError
-from resources.postgres import embedded
-from resources.postgres.embedded import EmbeddedServer, account_of
-from resources.postgres.ledger import open_ledger
+from lockstep.pipeline.values.errors import ConfigurationError
+from lockstep.resources.postgres import embedded
+from lockstep.resources.postgres.embedded import EmbeddedServer, account_of
+from lockstep.resources.postgres.ledger import open_ledger
 from tests.ledger.made import DECISION
 from tests.ledger.servers import is_gone, is_running, run
 
 _HOLDER = """
 import sys
 from pathlib import Path
-from resources.postgres.ledger import open_ledger
+from lockstep.resources.postgres.ledger import open_ledger
 with open_ledger("embedded", Path(sys.argv[1])) as ledger:
     with ledger.lock("shop", "the other process", None):
         print("ready", flush=True)
@@ -54,7 +54,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from resources.postgres.ledger import open_ledger
+from lockstep.resources.postgres.ledger import open_ledger
 folder = Path(sys.argv[1])
 forks = []
 counting = ctypes.CFUNCTYPE(None)(lambda: forks.append(1))

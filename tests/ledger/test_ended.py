@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.decisions import Lease
-from pipeline.errors import LedgerRefused
-from pipeline.life.events import MirrorRemoved
-from pipeline.ports.ledger import Ledger
-from pipeline.schema.history import History
-from pipeline.schema.model import ForeignKey
-from pipeline.table_state import TableCondition
+from lockstep.pipeline.model.life.events import MirrorRemoved
+from lockstep.pipeline.model.table_state import TableCondition
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.schema.history import History
+from lockstep.pipeline.schema.model import ForeignKey
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import LedgerRefused
 from tests.ledger.made import (
     ORDERS,
     STOCK,

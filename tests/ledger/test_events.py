@@ -6,19 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.batch import Batch, CaptureRecord
-from pipeline.decisions import Lease
-from pipeline.life.events import MirrorRemoved
-from pipeline.ports.ledger import Ledger, content_of
-from pipeline.schema.history import History
-from pipeline.segment import SegmentFile
-from pipeline.table_state import (
+from lockstep.pipeline.model.batch import Batch, CaptureRecord
+from lockstep.pipeline.model.life.events import MirrorRemoved
+from lockstep.pipeline.model.table_state import (
     SnapshotPart,
     Stopped,
     TableCondition,
     TableEvent,
     TableEventKind,
 )
+from lockstep.pipeline.ports.ledger import Ledger, content_of
+from lockstep.pipeline.schema.history import History
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.segment import SegmentFile
 from tests.ledger.made import (
     ORDERS,
     STOCK,

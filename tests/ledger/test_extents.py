@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.decisions import Lease
-from pipeline.ports.ledger import Ledger
-from pipeline.table import TableName
-from pipeline.table_state import Extent, TableCondition
+from lockstep.pipeline.model.table_state import Extent, TableCondition
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.table import TableName
 from tests.ledger.made import (
     ORDERS,
     STOCK,

@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from pipeline.decisions import Lease
-from pipeline.errors import ConsumerRefused, LedgerRefused
-from pipeline.ports.consumers import Consumers
-from pipeline.ports.ledger import Ledger, content_of
-from pipeline.segment import SegmentFile, SourcePart, SourceTable
-from pipeline.upkeep.changes import ForgottenStep, Prunable, Pruned
+from lockstep.pipeline.ports.consumers import Consumers
+from lockstep.pipeline.ports.ledger import Ledger, content_of
+from lockstep.pipeline.upkeep.changes import ForgottenStep, Prunable, Pruned
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import ConsumerRefused, LedgerRefused
+from lockstep.pipeline.values.segment import SegmentFile, SourcePart, SourceTable
 from tests.ledger.consuming import ALL, NAME, given
 from tests.ledger.made import ORDERS, begun, following, merged, record
 

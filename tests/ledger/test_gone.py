@@ -18,18 +18,18 @@ import psycopg2
 import pytest
 from psycopg2.extensions import connection as Connection
 
-from pipeline.batch import BatchState
-from pipeline.errors import LedgerUnavailable, LockstepError
-from pipeline.ports.consumers import Consumers
-from pipeline.ports.ledger import Ledger
-from pipeline.ports.source import SourceServer
-from pipeline.retries import STEP
-from pipeline.runs.acknowledge import acknowledge
-from pipeline.runs.capture import capture
-from pipeline.runs.context import Progress, Unwatched, Workplace
-from pipeline.runs.merge import merge
-from pipeline.runs.run import RunRecord, RunSession
-from resources.postgres.ledger import PostgresLedger, open_ledger
+from lockstep.pipeline.model.batch import BatchState
+from lockstep.pipeline.ports.consumers import Consumers
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.source import SourceServer
+from lockstep.pipeline.run.acknowledge import acknowledge
+from lockstep.pipeline.run.capture import capture
+from lockstep.pipeline.run.context import Progress, Unwatched, Workplace
+from lockstep.pipeline.run.merge import merge
+from lockstep.pipeline.run.run import RunRecord, RunSession
+from lockstep.pipeline.values.errors import LedgerUnavailable, LockstepError
+from lockstep.pipeline.values.retries import STEP
+from lockstep.resources.postgres.ledger import PostgresLedger, open_ledger
 from tests import fix_ledger
 from tests.chance import by_chance
 from tests.fix_ledger import LedgerOfTest

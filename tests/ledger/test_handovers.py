@@ -5,14 +5,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.batch import Batch
-from pipeline.decisions import Lease
-from pipeline.gaps import Closed
-from pipeline.life.events import MirrorRemoved
-from pipeline.ports.ledger import Ledger
-from pipeline.proof.proven import Compared, Proof, Proven
-from pipeline.schema.history import History
-from pipeline.table_state import Handover, TableCondition, TableEvent, TableEventKind, TableState
+from lockstep.pipeline.model.batch import Batch
+from lockstep.pipeline.model.gaps import Closed
+from lockstep.pipeline.model.life.events import MirrorRemoved
+from lockstep.pipeline.model.table_state import (
+    Handover,
+    TableCondition,
+    TableEvent,
+    TableEventKind,
+    TableState,
+)
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.proof.proven import Compared, Proof, Proven
+from lockstep.pipeline.schema.history import History
+from lockstep.pipeline.values.decisions import Lease
 from tests.ledger.made import (
     ORDERS,
     STOCK,

@@ -6,11 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.batch import Batch
-from pipeline.decisions import Lease
-from pipeline.errors import LedgerRefused
-from pipeline.ports.ledger import Ledger
-from pipeline.schema.history import (
+from lockstep.pipeline.model.batch import Batch
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.schema.history import (
     DatabaseVersion,
     History,
     Knowledge,
@@ -18,9 +16,11 @@ from pipeline.schema.history import (
     SchemaVersion,
     VersionOrigin,
 )
-from pipeline.schema.model import DatabaseCode, DatabaseSchema, RowCode, Trigger, View
-from pipeline.schema.model_json import schema_fingerprint
-from pipeline.table import TableName
+from lockstep.pipeline.schema.model import DatabaseCode, DatabaseSchema, RowCode, Trigger, View
+from lockstep.pipeline.schema.model_json import schema_fingerprint
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import LedgerRefused
+from lockstep.pipeline.values.table import TableName
 from tests.ledger.made import (
     MOMENT,
     ORDERS,

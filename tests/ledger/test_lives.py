@@ -8,15 +8,15 @@ from pathlib import Path
 import psycopg2
 from psycopg2.extras import RealDictCursor
 
-from pipeline.decisions import Lease
-from pipeline.errors import Need
-from pipeline.life.rules import replayed
-from pipeline.ports.ledger import Ledger
-from pipeline.position import Coordinates
-from pipeline.table import TableName
-from pipeline.table_state import OrderKind, StoppedTable, TableCondition, TableState
-from resources.postgres.ledger import open_ledger
-from resources.postgres.life_events import event_of
+from lockstep.pipeline.model.life.rules import replayed
+from lockstep.pipeline.model.table_state import OrderKind, StoppedTable, TableCondition, TableState
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import Need
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.postgres.ledger import open_ledger
+from lockstep.resources.postgres.life_events import event_of
 from tests.ledger.made import (
     ORDERS,
     STOCK,

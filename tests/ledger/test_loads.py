@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.batch import Batch, CaptureRecord
-from pipeline.decisions import Lease
-from pipeline.errors import Need
-from pipeline.load import ChunkRows, Load, LoadBegin, LoadFollowed, LoadJoined
-from pipeline.ports.ledger import Ledger
-from pipeline.segment import SegmentFile
-from pipeline.snapshot.bounds import Bound, Range
-from pipeline.table_state import (
-    OrderKind,
-    SnapshotPart,
-    TableEvent,
-    TableEventKind,
-)
+from lockstep.pipeline.model.batch import Batch, CaptureRecord
+from lockstep.pipeline.model.load import ChunkRows, Load, LoadBegin, LoadFollowed, LoadJoined
+from lockstep.pipeline.model.table_state import OrderKind, SnapshotPart, TableEvent, TableEventKind
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.snapshot.bounds import Bound, Range
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import Need
+from lockstep.pipeline.values.segment import SegmentFile
 from tests.ledger.made import (
     ORDERS,
     first_captured,

@@ -9,9 +9,9 @@ from threading import Thread
 
 import pytest
 
-from pipeline.decisions import Lease, LeaseView
-from pipeline.errors import LeaseLost, SourceBusy
-from pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.values.decisions import Lease, LeaseView
+from lockstep.pipeline.values.errors import LeaseLost, SourceBusy
 from tests.ledger.made import DECISION, begun
 from tests.ledger.servers import Stand, run
 

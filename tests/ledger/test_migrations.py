@@ -12,10 +12,10 @@ import psycopg2
 import pytest
 from psycopg2.extensions import make_dsn
 
-from pipeline.errors import LedgerNewer, LedgerRefused
-from resources.postgres.connection import LedgerAddress, connect
-from resources.postgres.ledger import open_ledger
-from resources.postgres.migrate import Migration, migrate, migrations
+from lockstep.pipeline.values.errors import LedgerNewer, LedgerRefused
+from lockstep.resources.postgres.connection import LedgerAddress, connect
+from lockstep.resources.postgres.ledger import open_ledger
+from lockstep.resources.postgres.migrate import Migration, migrate, migrations
 from tests.ledger.made import ORDERS, first_captured, newest
 from tests.ledger.servers import EACH_POSTGRES, run
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.decisions import Lease
-from pipeline.ports.ledger import Ledger
-from pipeline.table_state import StoppedTable
+from lockstep.pipeline.model.table_state import StoppedTable
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.values.decisions import Lease
 from tests.ledger.made import (
     ORDERS,
     begun,

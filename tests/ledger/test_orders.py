@@ -6,13 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.batch import Batch
-from pipeline.decisions import Lease
-from pipeline.errors import Need, StoppedBy
-from pipeline.life.events import MirrorReplaced
-from pipeline.ports.ledger import Ledger
-from pipeline.table import TableName
-from pipeline.table_state import (
+from lockstep.pipeline.model.batch import Batch
+from lockstep.pipeline.model.life.events import MirrorReplaced
+from lockstep.pipeline.model.table_state import (
     OrderKind,
     Stopped,
     StoppedTable,
@@ -20,6 +16,10 @@ from pipeline.table_state import (
     TableOrder,
     TableState,
 )
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import Need, StoppedBy
+from lockstep.pipeline.values.table import TableName
 from tests.ledger.made import (
     ORDERS,
     STOCK,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.ports.ledger import Ledger, RunsElsewhere
-from pipeline.table import TableName
+from lockstep.pipeline.ports.ledger import Ledger, RunsElsewhere
+from lockstep.pipeline.values.table import TableName
 from tests.ledger.made import ORDERS, STOCK, first_captured, intended, merged, next_captured
 
 

@@ -16,11 +16,11 @@ import pytest
 from psycopg2.extensions import make_dsn
 
 from demo.mysql_search import cache_folder
-from pipeline.decisions import Lease
-from pipeline.errors import ConfigurationError, LeaseLost, SetupIncomplete
-from resources.postgres import leases
-from resources.postgres.connection import LedgerAddress, connect
-from resources.postgres.ledger import open_ledger
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import ConfigurationError, LeaseLost, SetupIncomplete
+from lockstep.resources.postgres import leases
+from lockstep.resources.postgres.connection import LedgerAddress, connect
+from lockstep.resources.postgres.ledger import open_ledger
 from tests.ledger.made import DECISION
 from tests.ledger.poolers import pgbouncer
 from tests.ledger.servers import run
@@ -166,7 +166,7 @@ def test_a_step_that_takes_long_does_not_end_the_signs_of_life(
     embedded_dsn: str, source: str, quick_beats: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A beat that waits for a row in vain is no loss: the next one is given."""
-    from resources.postgres import connection
+    from lockstep.resources.postgres import connection
 
     monkeypatch.setitem(connection._SETTINGS, "lock_timeout", "10ms")
     with (

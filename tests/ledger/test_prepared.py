@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.batch import Batch, BatchState, Ended, Prepared, WaitingFile, Xid
-from pipeline.decisions import Lease
-from pipeline.ports.ledger import Ledger, content_of
+from lockstep.pipeline.model.batch import Batch, BatchState, Ended, Prepared, WaitingFile, Xid
+from lockstep.pipeline.ports.ledger import Ledger, content_of
+from lockstep.pipeline.values.decisions import Lease
 from tests.ledger.made import (
     ORDERS,
     begun,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipeline.decisions import Lease
-from pipeline.ports.ledger import Ledger
-from pipeline.proof.proven import Compared, Proof, Proven
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.proof.proven import Compared, Proof, Proven
+from lockstep.pipeline.values.decisions import Lease
 from tests.ledger.made import ORDERS, STOCK, place
 
 EQUAL = Proven(Proof.PREFIX, 3, place(9), "a:1-5")

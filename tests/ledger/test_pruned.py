@@ -15,18 +15,18 @@ from typing import Any
 
 import pytest
 
-from pipeline.batch import Batch, BatchState, CaptureRecord, Ended, Prepared
-from pipeline.consumers import DeliveryBounds
-from pipeline.decisions import Continuity, Lease
-from pipeline.errors import LedgerRefused
-from pipeline.ports.ledger import Ledger, content_of
-from pipeline.position import SetAnchor
-from pipeline.schema.history import History
-from pipeline.segment import SegmentFile, SourcePart, SourceTable
-from pipeline.table import TableName
-from pipeline.table_state import StoppedTable
-from pipeline.tables import TablePatterns
-from pipeline.upkeep.changes import ForgottenStep, Prunable, Pruned
+from lockstep.pipeline.model.batch import Batch, BatchState, CaptureRecord, Ended, Prepared
+from lockstep.pipeline.model.table_state import StoppedTable
+from lockstep.pipeline.ports.ledger import Ledger, content_of
+from lockstep.pipeline.schema.history import History
+from lockstep.pipeline.upkeep.changes import ForgottenStep, Prunable, Pruned
+from lockstep.pipeline.values.consumers import DeliveryBounds
+from lockstep.pipeline.values.decisions import Continuity, Lease
+from lockstep.pipeline.values.errors import LedgerRefused
+from lockstep.pipeline.values.position import SetAnchor
+from lockstep.pipeline.values.segment import SegmentFile, SourcePart, SourceTable
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import TablePatterns
 from tests.ledger.made import (
     DECISION,
     GAP,

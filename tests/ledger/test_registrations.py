@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.catalog.values import EntryName, Registered
-from pipeline.decisions import Lease
-from pipeline.ports.ledger import Ledger
-from pipeline.table import TableName
+from lockstep.pipeline.catalog.values import EntryName, Registered
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.table import TableName
 
 HERE, ELSEWHERE = "catalog here", "catalog elsewhere"
 BEGUN = Registered(TableName("shop", "Orders"), EntryName("shop", "orders"), "file:///lake/1")

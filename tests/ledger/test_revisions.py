@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.decisions import Lease
-from pipeline.errors import LedgerRefused
-from pipeline.intent import REPLAY
-from pipeline.ports.ledger import Ledger, content_of
-from pipeline.segment import RevisedSegment, Revision, Revisions, with_revised_names
+from lockstep.pipeline.ports.ledger import Ledger, content_of
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import LedgerRefused
+from lockstep.pipeline.values.intent import REPLAY
+from lockstep.pipeline.values.segment import RevisedSegment, Revision, Revisions, with_revised_names
 from tests.ledger.made import ORDERS, begun_write, next_captured
 from tests.ledger.refusals import refused
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.decisions import Lease
-from pipeline.errors import LeaseLost, SourceBusy
-from resources.postgres import leases
-from resources.postgres.ledger import PostgresLedger, open_ledger
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import LeaseLost, SourceBusy
+from lockstep.resources.postgres import leases
+from lockstep.resources.postgres.ledger import PostgresLedger, open_ledger
 from tests.ledger.made import DECISION
 from tests.ledger.servers import EACH_POSTGRES, run
 
@@ -93,9 +93,9 @@ HOLDER = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from resources.postgres import connection, leases
-from resources.postgres.ledger import open_ledger
-from resources.postgres.session import Step
+from lockstep.resources.postgres import connection, leases
+from lockstep.resources.postgres.ledger import open_ledger
+from lockstep.resources.postgres.session import Step
 from tests.ledger.made import DECISION
 
 leases.BEAT_SECONDS = 0.02

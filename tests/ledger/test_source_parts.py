@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.decisions import Lease
-from pipeline.ports.ledger import Ledger, content_of
-from pipeline.segment import SegmentFile, SourcePart, SourceTable
+from lockstep.pipeline.ports.ledger import Ledger, content_of
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.segment import SegmentFile, SourcePart, SourceTable
 from tests.ledger.made import ORDERS, first_captured, following, record
 
 FILES = (

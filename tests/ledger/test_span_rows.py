@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.decisions import Lease
-from pipeline.ports.ledger import Ledger, content_of
-from pipeline.segment import RowCounts, SegmentFile
-from pipeline.table_state import SnapshotPart, TableEvent, TableEventKind
+from lockstep.pipeline.model.table_state import SnapshotPart, TableEvent, TableEventKind
+from lockstep.pipeline.ports.ledger import Ledger, content_of
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.segment import RowCounts, SegmentFile
 from tests.ledger.made import (
     ORDERS,
     STOCK,

@@ -9,15 +9,15 @@ from random import Random
 
 import pytest
 
-from pipeline.batch import Batch, BatchState, BatchTimes, CaptureRecord, Ended
-from pipeline.decisions import Lease
-from pipeline.errors import SpanRefused
-from pipeline.places import AtMoment, Earliest, Latest, Place
-from pipeline.ports.ledger import Elsewhere, Ledger, content_of, contents_of
-from pipeline.replay.spans import Span, batches_of, ends_early, wanted
-from pipeline.schema.history import History
-from pipeline.table import TableName
-from pipeline.table_state import SnapshotPart, TableEvent, TableEventKind
+from lockstep.pipeline.model.batch import Batch, BatchState, BatchTimes, CaptureRecord, Ended
+from lockstep.pipeline.model.table_state import SnapshotPart, TableEvent, TableEventKind
+from lockstep.pipeline.ports.ledger import Elsewhere, Ledger, content_of, contents_of
+from lockstep.pipeline.replay.spans import Span, batches_of, ends_early, wanted
+from lockstep.pipeline.schema.history import History
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import SpanRefused
+from lockstep.pipeline.values.places import AtMoment, Earliest, Latest, Place
+from lockstep.pipeline.values.table import TableName
 from tests.ledger.made import (
     MOMENT,
     ORDERS,

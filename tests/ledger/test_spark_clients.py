@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from pipeline.decisions import Lease
-from pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.values.decisions import Lease
 
 ONE, OTHER = (UUID(int=number) for number in (1, 2))
 

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.decisions import Lease
-from pipeline.errors import LedgerRefused
-from pipeline.intent import Missing, MissingTable, VersionSetEntry
-from pipeline.ports.ledger import Ledger
-from pipeline.table import TableName
-from pipeline.table_state import (
+from lockstep.pipeline.model.table_state import (
     OrderKind,
     StoppedTable,
     TableCondition,
     TableEvent,
     TableEventKind,
 )
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import LedgerRefused
+from lockstep.pipeline.values.intent import Missing, MissingTable, VersionSetEntry
+from lockstep.pipeline.values.table import TableName
 from tests.ledger.made import (
     ORDERS,
     STOCK,

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from demo.mysql_data import account
 from demo.mysql_search import Program
-from pipeline.errors import SetupIncomplete
-from resources.file_lock import exclusive_lock
+from lockstep.pipeline.values.errors import SetupIncomplete
+from lockstep.resources.file_lock import exclusive_lock
 
 # Without @auth_root_socket the second makes root@localhost with an empty password. Their
 # names begin with mysql_ up to MariaDB 10.11 and with mariadb_ from 11 on.

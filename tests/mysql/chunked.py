@@ -16,18 +16,18 @@ from typing import Final
 import pyarrow as pa
 from pymysql.cursors import Cursor
 
-from pipeline.ports.source import TableSnapshot
-from pipeline.schema.model import TableSchema
-from pipeline.schema.rows import row_structure
-from pipeline.snapshot.bounds import Range, where
-from pipeline.table import TableName
-from resources.mysql.answers import ReadingCursor
-from resources.mysql.chunks import next_bound
-from resources.mysql.connection import connect
-from resources.mysql.reader import reading
-from resources.mysql.schemas import read_schemas
-from resources.mysql.select import select_rows
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.ports.source import TableSnapshot
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.rows import row_structure
+from lockstep.pipeline.snapshot.bounds import Range, where
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.answers import ReadingCursor
+from lockstep.resources.mysql.chunks import next_bound
+from lockstep.resources.mysql.connection import connect
+from lockstep.resources.mysql.reader import reading
+from lockstep.resources.mysql.schemas import read_schemas
+from lockstep.resources.mysql.select import select_rows
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
 from tests.mysql.writers import Rows

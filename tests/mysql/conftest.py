@@ -12,8 +12,8 @@ import pytest
 
 from demo.mysql_search import MySql
 from demo.mysqld import mysql_server
-from pipeline.table import TableName
-from resources.mysql.receiving import Receiver, Stream
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.receiving import Receiver, Stream
 from tests.fix_mysql import MySqlStand, killed_at_last
 from tests.mysql.chunked import LARGE_ROWS, Sliced
 

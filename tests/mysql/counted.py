@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pipeline.ports.source import BinlogDump, Received
-from pipeline.position import Coordinates, LogFile
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.ports.source import BinlogDump, Received
+from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 
 

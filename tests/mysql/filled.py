@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pymysql.constants import CLIENT
 
-from pipeline.position import Coordinates
-from pipeline.table import TableName, TableStructure
-from resources.mysql.reader import reading
-from resources.mysql.select import select_rows
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName, TableStructure
+from lockstep.resources.mysql.reader import reading
+from lockstep.resources.mysql.select import select_rows
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import Rows, exact, head
 from tests.mysql.reading import settings

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pipeline.proof.hashes import MODULUS, RowHasher, RowSum
-from pipeline.table import TableStructure
-from resources.mysql.dialect import Dialect
-from resources.mysql.reader import reading
-from resources.mysql.row_hashes import HashedRead, HashStatement
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.proof.hashes import MODULUS, RowHasher, RowSum
+from lockstep.pipeline.values.table import TableStructure
+from lockstep.resources.mysql.dialect import Dialect
+from lockstep.resources.mysql.reader import reading
+from lockstep.resources.mysql.row_hashes import HashedRead, HashStatement
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import Logged
 from tests.mysql.reading import settings

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from pipeline.binlog.rows.parts import by_map
-from pipeline.binlog.rows.rows import TableDecoder
-from pipeline.binlog.rows.table_map import read_layouts, read_structure
-from pipeline.errors import TableError
-from pipeline.position import Coordinates, LogFile
-from pipeline.row_images import CHANGE_TYPES
-from pipeline.schema.types import arrow_schema
-from pipeline.table import TableName, TableStructure
+from lockstep.pipeline.binlog.rows.parts import by_map
+from lockstep.pipeline.binlog.rows.rows import TableDecoder
+from lockstep.pipeline.binlog.rows.table_map import read_layouts, read_structure
+from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.pipeline.values.row_images import CHANGE_TYPES
+from lockstep.pipeline.values.table import TableName, TableStructure
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import runs, server
 

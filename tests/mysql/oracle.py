@@ -29,9 +29,9 @@ from pymysqlreplication.row_event import (
     WriteRowsEvent,
 )
 
-from pipeline.position import Coordinates
-from pipeline.schema.types import MAX_DECIMAL_DIGITS
-from pipeline.table import Column, TableName, TableStructure
+from lockstep.pipeline.schema.types import MAX_DECIMAL_DIGITS
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import Column, TableName, TableStructure
 from tests.fix_mysql import MySqlStand
 
 Image = tuple[TableName, str, dict[str, Any]]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pipeline.table import Column, TableStructure
+from lockstep.pipeline.values.table import Column, TableStructure
 from tests.mysql.logged import Logged, Rows
 from tests.mysql.oracle import as_ours, comparable
 

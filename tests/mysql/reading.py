@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.binlog.rows.parts import by_map
-from pipeline.binlog.rows.rows import TableDecoder
-from pipeline.binlog.rows.table_map import TableMap, read_layouts, read_structure
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.control import Query
-from pipeline.binlog.stream.ring import TransactionGroup
-from pipeline.binlog.transactions.buffer import TransactionBuffer
-from pipeline.binlog.transactions.identity import gtid_text
-from pipeline.binlog.transactions.log_place import Limits
-from pipeline.position import Coordinates
-from pipeline.row_images import CHANGE_TYPES, RowImages
-from pipeline.schema.types import arrow_schema
-from pipeline.table import TableName, TableStructure
-from resources.mysql.connection import ConnectionSettings
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.binlog.rows.parts import by_map
+from lockstep.pipeline.binlog.rows.rows import TableDecoder
+from lockstep.pipeline.binlog.rows.table_map import TableMap, read_layouts, read_structure
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.control import Query
+from lockstep.pipeline.binlog.stream.ring import TransactionGroup
+from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
+from lockstep.pipeline.binlog.transactions.identity import gtid_text
+from lockstep.pipeline.binlog.transactions.log_place import Limits
+from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.row_images import CHANGE_TYPES, RowImages
+from lockstep.pipeline.values.table import TableName, TableStructure
+from lockstep.resources.mysql.connection import ConnectionSettings
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.twins.spool import MemorySpool
 

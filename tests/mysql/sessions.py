@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline.batch import Prepared, Xid
-from pipeline.binlog.rows.parts import by_map
-from pipeline.binlog.rows.rows import TableDecoder
-from pipeline.binlog.rows.table_map import read_layouts, read_structure
-from pipeline.binlog.stream.intake import events
-from pipeline.binlog.stream.ring import TransactionGroup
-from pipeline.binlog.transactions.buffer import TransactionBuffer
-from pipeline.position import Coordinates
-from pipeline.row_images import CHANGE_TYPES
-from pipeline.schema.types import arrow_schema
+from lockstep.pipeline.binlog.rows.parts import by_map
+from lockstep.pipeline.binlog.rows.rows import TableDecoder
+from lockstep.pipeline.binlog.rows.table_map import read_layouts, read_structure
+from lockstep.pipeline.binlog.stream.intake import events
+from lockstep.pipeline.binlog.stream.ring import TransactionGroup
+from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
+from lockstep.pipeline.model.batch import Prepared, Xid
+from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.row_images import CHANGE_TYPES
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import Read, runs, server, transactions

@@ -11,11 +11,17 @@ from typing import Any, Final
 import pymysql
 import pytest
 
-from pipeline.errors import LockstepError, SourceUnavailable, StructureMoved, TableBusy, TableError
-from pipeline.table import Column, TableName, TableStructure
-from resources.mysql.reader import explained, reading
-from resources.mysql.receiving import ANSWER, Receiver
-from resources.mysql.select import select_rows
+from lockstep.pipeline.values.errors import (
+    LockstepError,
+    SourceUnavailable,
+    StructureMoved,
+    TableBusy,
+    TableError,
+)
+from lockstep.pipeline.values.table import Column, TableName, TableStructure
+from lockstep.resources.mysql.reader import explained, reading
+from lockstep.resources.mysql.receiving import ANSWER, Receiver
+from lockstep.resources.mysql.select import select_rows
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import Sliced
 from tests.mysql.reading import server, settings

@@ -9,11 +9,11 @@ import pytest
 
 from demo.mysql_search import MySql
 from demo.mysqld import mysql_server
-from pipeline.binlog.rows.table_map import read_table_map
-from pipeline.binlog.stream.framing import EventType
-from pipeline.binlog.stream.intake import events
-from pipeline.position import Coordinates
-from pipeline.table import TableName
+from lockstep.pipeline.binlog.rows.table_map import read_table_map
+from lockstep.pipeline.binlog.stream.framing import EventType
+from lockstep.pipeline.binlog.stream.intake import events
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import ACCOUNT, PASSWORD, MySqlStand, killed_at_last
 from tests.mysql.logged import head
 from tests.mysql.reading import server

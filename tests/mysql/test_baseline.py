@@ -9,8 +9,8 @@ from threading import Event, Thread
 
 import pytest
 
-from pipeline.ports.source import Baseline
-from pipeline.table import TableName
+from lockstep.pipeline.ports.source import Baseline
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import Read, server, transactions

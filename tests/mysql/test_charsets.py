@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from pymysql.cursors import Cursor
 
-from pipeline.binlog.text.charset_tables import SINGLE_BYTE
-from pipeline.binlog.text.charsets import CHARACTER_SETS, single_byte, text_decoder
-from pipeline.binlog.text.twins import is_ambiguous, twins
+from lockstep.pipeline.binlog.text.ambiguous_text import is_ambiguous, twins
+from lockstep.pipeline.binlog.text.charset_tables import SINGLE_BYTE
+from lockstep.pipeline.binlog.text.charsets import CHARACTER_SETS, single_byte, text_decoder
 from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
 

@@ -8,9 +8,9 @@ from time import sleep
 
 import pytest
 
-from pipeline.errors import StructureMoved, TableBusy, TableError
-from pipeline.snapshot.bounds import Bound, Range
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.snapshot.bounds import Bound, Range
+from lockstep.pipeline.values.errors import StructureMoved, TableBusy, TableError
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import LARGE_ROWS, Sliced, rows_of, until
 from tests.mysql.reading import settings

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import TableError
-from pipeline.snapshot.keys import FORMS, chunk_key
-from pipeline.table import TableName
+from lockstep.pipeline.snapshot.keys import FORMS, chunk_key
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import TableName
 from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunk_key_cases import (

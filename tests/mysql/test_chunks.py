@@ -8,16 +8,16 @@ from random import Random
 import pytest
 from pymysql.cursors import Cursor
 
-from pipeline.schema.model import TableSchema
-from pipeline.schema.rows import row_structure
-from pipeline.snapshot.bounds import Range, where
-from pipeline.snapshot.keys import chunk_key
-from pipeline.snapshot.pace import SourceLoad
-from pipeline.table import TableName
-from resources.mysql.answers import ReadingCursor
-from resources.mysql.chunks import next_bound
-from resources.mysql.reader import reading
-from resources.mysql.select import select_rows
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.rows import row_structure
+from lockstep.pipeline.snapshot.bounds import Range, where
+from lockstep.pipeline.snapshot.keys import chunk_key
+from lockstep.pipeline.snapshot.pace import SourceLoad
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.answers import ReadingCursor
+from lockstep.resources.mysql.chunks import next_bound
+from lockstep.resources.mysql.reader import reading
+from lockstep.resources.mysql.select import select_rows
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import FEWER, NUMBERS, Sliced, knife, together
 from tests.mysql.random_tables import random_tables

@@ -15,17 +15,17 @@ import pymysql
 import pytest
 
 from demo.mysqld import ProgramMySql
-from pipeline.errors import SourceUnavailable, StructureMoved, TableBusy
-from pipeline.position import Coordinates
-from pipeline.snapshot import giving_way
-from pipeline.snapshot.bounds import Range
-from pipeline.snapshot.condition import read_condition
-from pipeline.table import TableName
-from resources.mysql.connection import translated
-from resources.mysql.reader import reading
-from resources.mysql.row_hashes import HashedRead
-from resources.mysql.server import MySqlServer
-from resources.mysql.watcher import sessions_wait, waiting_for, wants_whole_table, watched
+from lockstep.pipeline.snapshot import giving_way
+from lockstep.pipeline.snapshot.bounds import Range
+from lockstep.pipeline.snapshot.condition import read_condition
+from lockstep.pipeline.values.errors import SourceUnavailable, StructureMoved, TableBusy
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.connection import translated
+from lockstep.resources.mysql.reader import reading
+from lockstep.resources.mysql.row_hashes import HashedRead
+from lockstep.resources.mysql.server import MySqlServer
+from lockstep.resources.mysql.watcher import sessions_wait, waiting_for, wants_whole_table, watched
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import Sliced, rows_of, until
 from tests.mysql.reading import changes, settings

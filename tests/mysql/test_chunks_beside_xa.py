@@ -9,11 +9,11 @@ from threading import Event, Thread
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.batch import Xid
-from pipeline.position import Coordinates
-from pipeline.snapshot.bounds import Range
-from pipeline.table import TableName
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.model.batch import Xid
+from lockstep.pipeline.snapshot.bounds import Range
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import Sliced, rows_of
 from tests.mysql.logged import head

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from pipeline.errors import SourceUnavailable
-from pipeline.position import Coordinates
-from resources.mysql.receiving import Receiver
+from lockstep.pipeline.values.errors import SourceUnavailable
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.resources.mysql.receiving import Receiver
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server, transactions

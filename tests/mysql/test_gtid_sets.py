@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from pipeline.gtid import GtidSet
+from lockstep.pipeline.values.gtid import GtidSet
 from tests.fix_mysql import MySqlStand
 
 UUIDS = [f"{n:08x}-00cd-0000-0000-000000000001" for n in range(3)]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.binlog.values.json import json_array
+from lockstep.pipeline.binlog.values.json import json_array
 from tests.fix_mysql import MySqlStand
 from tests.pipeline.json_reference import document_text
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pymysql
 import pytest
 
-from pipeline.binlog.stream.framing import HEADER, EventType
+from lockstep.pipeline.binlog.stream.framing import HEADER, EventType
 from tests.fix_mysql import MySqlStand
 from tests.mysql.sessions import Shop, inserted
 

@@ -16,8 +16,8 @@ from cryptography.x509.oid import NameOID
 
 from demo.mysql_search import Program
 from demo.mysqld import mysql_server
-from pipeline.errors import TlsRefused
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.values.errors import TlsRefused
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import UNHURRIED, MySqlStand, killed_at_last
 from tests.mysql.reading import server, settings
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from pipeline.runs.begin import foresee_start
-from pipeline.runs.capturing.initial_schemas import structures_at
-from pipeline.runs.comparing.verify_rows import verify
-from pipeline.runs.comparing.verify_schema import verify_schema
-from pipeline.table import TableName
+from lockstep.pipeline.run.begin import foresee_start
+from lockstep.pipeline.run.dump.initial_schemas import structures_at
+from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.run.proof.verify_schema import verify_schema
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.errors import TableError
-from pipeline.schema.types import arrow_schema
-from pipeline.table import TableName
+from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head, logged
 from tests.mysql.reading import changes, server

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from pipeline.changes.coalescing import MOVED
-from pipeline.errors import Need, StoppedBy
-from pipeline.policies import Deletes, LakePolicies
-from pipeline.ports.source import TableSnapshot
-from pipeline.runs.comparing.verify_rows import verify
-from pipeline.schema.model import TableSchema
-from pipeline.snapshot.bounds import Range
-from pipeline.snapshot.pace import Pace
-from pipeline.source_plan import SnapshotPlan
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.mirror.coalescing import MOVED
+from lockstep.pipeline.ports.source import TableSnapshot
+from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.snapshot.bounds import Range
+from lockstep.pipeline.snapshot.pace import Pace
+from lockstep.pipeline.source_plan import SnapshotPlan
+from lockstep.pipeline.values.errors import Need, StoppedBy
+from lockstep.pipeline.values.policies import Deletes, LakePolicies
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.partial_writes import ALTERED, TABLES, TRIGGERS, PartialWrites
 from tests.mysql.reading import server, settings
@@ -56,8 +56,8 @@ def test_mirrors_are_equal_after_every_run(
     for in_buckets in (False, False, True):
         if in_buckets:
             # More images than fit at once are at least two buckets, as with the product's limits.
-            monkeypatch.setattr("pipeline.changes.strategy.FOLDED_IMAGES", 3)
-            monkeypatch.setattr("pipeline.changes.strategy.BUCKET_IMAGES", 3)
+            monkeypatch.setattr("lockstep.pipeline.mirror.strategy.FOLDED_IMAGES", 3)
+            monkeypatch.setattr("lockstep.pipeline.mirror.strategy.BUCKET_IMAGES", 3)
         spilled = len(follower.spool.made)
         mysql.execute(*writes.statements(45), database=database)
         follower.run()

@@ -6,10 +6,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pipeline.schema.rows import merge_key
-from pipeline.snapshot.bounds import column_without_literal
-from pipeline.snapshot.condition import read_condition
-from pipeline.snapshot.keys import FORMS
+from lockstep.pipeline.schema.rows import merge_key
+from lockstep.pipeline.snapshot.bounds import column_without_literal
+from lockstep.pipeline.snapshot.condition import read_condition
+from lockstep.pipeline.snapshot.keys import FORMS
 from tests.mysql.chunk_key_cases import (
     ALL,
     BYTES,

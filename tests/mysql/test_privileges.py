@@ -8,11 +8,11 @@ from typing import Final
 
 import pytest
 
-from pipeline.errors import TableError
-from pipeline.preflight import SourceEvidence, preflight
-from pipeline.table import TableName
-from pipeline.tables import TablePatterns
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.check import SourceEvidence, preflight
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from pipeline.errors import SourceRefused
-from pipeline.table import TableName
-from resources.mysql.server import Questions
+from lockstep.pipeline.values.errors import SourceRefused
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.server import Questions
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import until
 from tests.mysql.reading import server, settings
@@ -53,7 +53,7 @@ def test_a_session_that_was_idle_for_long_is_not_used_again(
 ) -> None:
     """Privileges of before would hold in it."""
     first = asked(asking)
-    monkeypatch.setattr("resources.mysql.server.KEPT_SECONDS", 0.0)
+    monkeypatch.setattr("lockstep.resources.mysql.server.KEPT_SECONDS", 0.0)
     assert asked(asking) != first
 
 

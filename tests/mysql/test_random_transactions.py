@@ -12,16 +12,16 @@ import pyarrow as pa
 import pytest
 from pymysql.constants import CLIENT
 
-from pipeline.binlog.rows.parts import by_map
-from pipeline.binlog.rows.rows import TableDecoder
-from pipeline.binlog.rows.table_map import read_layouts, read_structure
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.transactions.identity import gtid_text
-from pipeline.changes.mapping import latest
-from pipeline.position import Coordinates
-from pipeline.row_images import CHANGE_TYPES, RowImages
-from pipeline.schema.types import arrow_schema
-from pipeline.table import TableName, TableStructure
+from lockstep.pipeline.binlog.rows.parts import by_map
+from lockstep.pipeline.binlog.rows.rows import TableDecoder
+from lockstep.pipeline.binlog.rows.table_map import read_layouts, read_structure
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.transactions.identity import gtid_text
+from lockstep.pipeline.mirror.mapping import latest
+from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.row_images import CHANGE_TYPES, RowImages
+from lockstep.pipeline.values.table import TableName, TableStructure
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.random_tables import random_tables

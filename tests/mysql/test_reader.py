@@ -9,18 +9,18 @@ from dataclasses import dataclass, replace
 import pymysql
 import pytest
 
-from pipeline.errors import SourceUnavailable, StructureMoved, TableError
-from pipeline.ports.source import TableSnapshot
-from pipeline.position import Coordinates
-from pipeline.retries import COMMITTED
-from pipeline.schema.model import TableSchema
-from pipeline.schema.rows import row_structure
-from pipeline.table import TableName
-from resources.mysql.dialect import read_dialect
-from resources.mysql.reader import explained, reading
-from resources.mysql.select import BEGIN, select_rows
-from resources.mysql.server import MySqlServer
-from resources.mysql.watermarks import low_mark
+from lockstep.pipeline.ports.source import TableSnapshot
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.rows import row_structure
+from lockstep.pipeline.values.errors import SourceUnavailable, StructureMoved, TableError
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.retries import COMMITTED
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.dialect import read_dialect
+from lockstep.resources.mysql.reader import explained, reading
+from lockstep.resources.mysql.select import BEGIN, select_rows
+from lockstep.resources.mysql.server import MySqlServer
+from lockstep.resources.mysql.watermarks import low_mark
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import Sliced
 from tests.mysql.logged import head

@@ -7,8 +7,8 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from pipeline.proof.hashes import RowHasher
-from pipeline.table import TableName
+from lockstep.pipeline.proof.hashes import RowHasher
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.hashed import asked_of, unequal_hashes
 from tests.mysql.logged import head, logged

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.binlog.rows.parts import by_map
-from pipeline.binlog.rows.rows import TableDecoder
-from pipeline.binlog.rows.table_map import read_layouts, read_structure
-from pipeline.errors import TableError
-from pipeline.position import Coordinates
-from pipeline.schema.types import arrow_schema
-from pipeline.table import TableName
+from lockstep.pipeline.binlog.rows.parts import by_map
+from lockstep.pipeline.binlog.rows.rows import TableDecoder
+from lockstep.pipeline.binlog.rows.table_map import read_layouts, read_structure
+from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import changes, runs, server

@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from pipeline.errors import TableError
-from pipeline.schema.model import (
+from lockstep.pipeline.schema.model import (
     ExpressionDefault,
     ForeignKey,
     KeyPart,
     LiteralDefault,
     TableSchema,
 )
-from pipeline.schema.rows import row_structure
-from pipeline.table import TableName
-from resources.mysql.scopes import AT_ONCE, Scope, scopes_of
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.schema.rows import row_structure
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.scopes import AT_ONCE, Scope, scopes_of
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.filled import one_of_each
 from tests.mysql.reading import server, settings

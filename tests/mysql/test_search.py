@@ -11,16 +11,16 @@ import pymysql
 import pytest
 from pymysql.cursors import Cursor
 
-from pipeline.binlog.search.file_heads import find_file_before, read_file_head
-from pipeline.binlog.search.moments import find_moment, find_moment_in_file
-from pipeline.binlog.search.places import find_boundary, find_end_of
-from pipeline.binlog.stream.commit_times import latest_commit_times
-from pipeline.binlog.stream.control import to_datetime
-from pipeline.binlog.stream.ring import BEGIN_OFFSET, FILE
-from pipeline.errors import NotAnEventBoundary
-from pipeline.gtid import GtidSet
-from pipeline.ports.source import BinlogSize
-from pipeline.position import Coordinates, LogFile, Position
+from lockstep.pipeline.binlog.search.file_heads import find_file_before, read_file_head
+from lockstep.pipeline.binlog.search.moments import find_moment, find_moment_in_file
+from lockstep.pipeline.binlog.search.places import find_boundary, find_end_of
+from lockstep.pipeline.binlog.stream.commit_times import latest_commit_times
+from lockstep.pipeline.binlog.stream.control import to_datetime
+from lockstep.pipeline.binlog.stream.ring import BEGIN_OFFSET, FILE
+from lockstep.pipeline.ports.source import BinlogSize
+from lockstep.pipeline.values.errors import NotAnEventBoundary
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Coordinates, LogFile, Position
 from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
 from tests.mysql.counted import CountedDumps, Listed, listed

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.errors import TableError
-from pipeline.table import TableName
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 

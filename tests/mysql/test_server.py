@@ -9,8 +9,8 @@ from pathlib import Path
 import certifi
 import pytest
 
-from pipeline.binlog.stream.intake import events
-from pipeline.errors import (
+from lockstep.pipeline.binlog.stream.intake import events
+from lockstep.pipeline.values.errors import (
     AccessDenied,
     HostUnknown,
     LockstepError,
@@ -21,13 +21,13 @@ from pipeline.errors import (
     StartUnreachable,
     TlsRefused,
 )
-from pipeline.gtid import GtidSet
-from pipeline.position import Coordinates, LogFile
-from pipeline.table import TableName
-from resources.mysql import connection
-from resources.mysql.connection import ConnectionSettings
-from resources.mysql.dump import MySqlDump, by_offset, by_wide_offset
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql import connection
+from lockstep.resources.mysql.connection import ConnectionSettings
+from lockstep.resources.mysql.dump import MySqlDump, by_offset, by_wide_offset
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import changes, server, settings
 

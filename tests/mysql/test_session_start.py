@@ -8,12 +8,12 @@ import pytest
 from pymysql.cursors import Cursor
 from pymysql.err import DatabaseError
 
-from pipeline.errors import LockstepError, ServerSettings
-from pipeline.preflight.log import set_global
-from pipeline.snapshot.condition import read_condition
-from pipeline.table import TableName
-from resources.mysql import connection
-from resources.mysql.connection import WANTED, connect
+from lockstep.pipeline.check.log import set_global
+from lockstep.pipeline.snapshot.condition import read_condition
+from lockstep.pipeline.values.errors import LockstepError, ServerSettings
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql import connection
+from lockstep.resources.mysql.connection import WANTED, connect
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
 from tests.positions.unusual_variables import holding, unusual_values

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from pipeline.errors import SourceUnavailable
-from pipeline.preflight import Finding, SourceEvidence, preflight
-from pipeline.survey import Channel, OddSession, Survey, SurveyedForeignKey
-from pipeline.table import TableName
-from pipeline.tables import TablePatterns
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.check import Finding, SourceEvidence, preflight
+from lockstep.pipeline.values.errors import SourceUnavailable
+from lockstep.pipeline.values.survey import Channel, OddSession, Survey, SurveyedForeignKey
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
 

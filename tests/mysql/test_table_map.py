@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.binlog.rows.table_map import read_structure
-from pipeline.errors import TableError
-from pipeline.table import TableName
+from lockstep.pipeline.binlog.rows.table_map import read_structure
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, table_maps
 

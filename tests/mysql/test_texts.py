@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.binlog.stream.texts import MOST_BYTES
-from pipeline.changes.source_tables import source_table_path
-from pipeline.segment import SourceTable
+from lockstep.pipeline.binlog.stream.texts import MOST_BYTES
+from lockstep.pipeline.mirror.source_tables import source_table_path
+from lockstep.pipeline.values.segment import SourceTable
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.policies import LakePolicies
+from lockstep.pipeline.values.policies import LakePolicies
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import Follower

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 from pymysql.cursors import Cursor
 
-from pipeline.errors import TableError
-from pipeline.schema.rows import row_structure
-from pipeline.table import Column, TableName, TableStructure
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.schema.rows import row_structure
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import Column, TableName, TableStructure
+from lockstep.resources.mysql.server import MySqlServer
 from tests.chance import by_chance
 from tests.mysql.filled import (
     Filled,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pymysql
 import pytest
 
-from pipeline.errors import PreparedElsewhere
+from lockstep.pipeline.values.errors import PreparedElsewhere
 from tests.fix_mysql import MySqlStand
 from tests.mysql.sessions import Shop, inserted
 

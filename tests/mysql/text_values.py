@@ -16,9 +16,9 @@ from typing import Any, Final
 import pyarrow as pa
 from pymysql.cursors import Cursor
 
-from pipeline.schema.types import MAX_DECIMAL_DIGITS, arrow_schema
-from pipeline.table import Column, TableStructure
-from resources.mysql.connection import connect
+from lockstep.pipeline.schema.types import MAX_DECIMAL_DIGITS, arrow_schema
+from lockstep.pipeline.values.table import Column, TableStructure
+from lockstep.resources.mysql.connection import connect
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import settings
 

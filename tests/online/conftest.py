@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from demo.mysql_search import cache_folder
-from pipeline.errors import SetupIncomplete
+from lockstep.pipeline.values.errors import SetupIncomplete
 from tests.fix_mysql import MySqlStand
 from tests.online.toolkit import PerconaToolkit
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import pymysql
 
-from pipeline.errors import StreamEndedEarly
-from pipeline.ports.ledger import content_of
-from pipeline.retries import STEP
-from pipeline.runs.comparing.verify_rows import verify
+from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.values.errors import StreamEndedEarly
+from lockstep.pipeline.values.retries import STEP
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.online.load import KEYS

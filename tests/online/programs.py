@@ -10,7 +10,7 @@ import os
 import shutil
 from pathlib import Path
 
-from pipeline.errors import SetupIncomplete
+from lockstep.pipeline.values.errors import SetupIncomplete
 from tests.fix_mysql import MySqlStand
 from tests.online.running import Tool
 

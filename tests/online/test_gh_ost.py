@@ -10,7 +10,7 @@ import pytest
 
 from demo.mysql_search import MySql
 from demo.mysqld import mysql_server
-from pipeline.errors import SetupIncomplete
+from lockstep.pipeline.values.errors import SetupIncomplete
 from tests.fix_mysql import MySqlStand
 from tests.online.load import Load
 from tests.online.made import ALTER, Shop, copied

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, Phase
+from lockstep.pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, Phase
 from tests.pages.made import MadePart
 
 

@@ -1,13 +1,13 @@
-"""What `lockstep check` looks at, on its page: `pipeline.preflight`."""
+"""What `lockstep check` looks at, on its page: `pipeline.check`."""
 
 from __future__ import annotations
 
 import re
 from typing import Any, Final
 
-from pipeline.engines import ENGINES, engine_of
-from pipeline.preflight import CHECK_RULES, RUN_RULES
-from pipeline.preflight.findings import CheckRule
+from lockstep.pipeline.check import CHECK_RULES, RUN_RULES
+from lockstep.pipeline.check.findings import CheckRule
+from lockstep.pipeline.values.engines import ENGINES, engine_of
 from tests.pages.made import MadePart, row
 
 _STATEMENT: Final = re.compile(r"(?:GRANT|ALTER USER|set global|stop replica|call) .*;")

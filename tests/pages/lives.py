@@ -1,12 +1,12 @@
-"""The life of a table, as a picture and a table: `pipeline.life.rules`."""
+"""The life of a table, as a picture and a table: `pipeline.model.life.rules`."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from pipeline.life import events
-from pipeline.life.rules import TRANSITIONS
-from pipeline.table_state import TableCondition
+from lockstep.pipeline.model.life import events
+from lockstep.pipeline.model.life.rules import TRANSITIONS
+from lockstep.pipeline.model.table_state import TableCondition
 from tests.pages.made import MadePart, row
 
 WORDS: Final[dict[type[events.Event], tuple[str, str]]] = {

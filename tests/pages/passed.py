@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipeline.schema.statements.passed import PASSED, Passed
+from lockstep.pipeline.schema.statements.passed import PASSED, Passed
 from tests.pages.made import MadePart, row
 
 _HEAD: Final = "| statement | what it does |\n|---|---|"

@@ -1,4 +1,4 @@
-"""The policies of the lake, on the page of schema changes: `pipeline.policies`."""
+"""The policies of the lake, on the page of schema changes: `pipeline.values.policies`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import fields
 from inspect import getdoc
 from typing import Final
 
-from pipeline.policies import LakePolicies, Policy, StartPolicies
+from lockstep.pipeline.values.policies import LakePolicies, Policy, StartPolicies
 from tests.pages.made import MadePart, row
 
 _HEAD: Final = "| key | values | meaning |\n|---|---|---|"

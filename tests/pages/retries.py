@@ -1,11 +1,11 @@
-"""Whatever is tried again, on the page of operations: `pipeline.retries`."""
+"""Whatever is tried again, on the page of operations: `pipeline.values.retries`."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from pipeline import retries
-from pipeline.retries import Retry
+from lockstep.pipeline.values import retries
+from lockstep.pipeline.values.retries import Retry
 from tests.pages.made import MadePart, row
 
 _HEAD: Final = (

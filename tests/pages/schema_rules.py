@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipeline.schema.consequences import RULES, ConsequenceRule
+from lockstep.pipeline.schema.consequences import RULES, ConsequenceRule
 from tests.pages.made import MadePart, row
 
 _HEAD: Final = "| | rule | statement | history | mirror | changelog |\n|---|---|---|---|---|---|"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Final
 
-from pipeline.shape import condition, hashes, rules, shaper
+from lockstep.pipeline.shape import condition, hashes, rules, shaper
 from tests.pages.made import MadePart
 
 

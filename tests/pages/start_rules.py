@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipeline.start.rules import TABLE, Row
+from lockstep.pipeline.start.rules import TABLE, Row
 from tests.pages.made import MadePart, row
 
 _HEAD: Final = "| | rule | cursor | facts | decision |\n|---|---|---|---|---|"

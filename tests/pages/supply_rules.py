@@ -8,14 +8,12 @@ from datetime import UTC, datetime
 from itertools import product
 from typing import Any, Final, cast
 
-from pipeline.batch import TableContent
-from pipeline.changes.merging import ChangelogOrigin
-from pipeline.errors import Need
-from pipeline.intent import MirrorVersion
-from pipeline.load import Load
-from pipeline.position import Coordinates
-from pipeline.supply.past import Past
-from pipeline.supply.plan import (
+from lockstep.pipeline.mirror.merging import ChangelogOrigin
+from lockstep.pipeline.model.batch import TableContent
+from lockstep.pipeline.model.load import Load
+from lockstep.pipeline.model.table_state import Supplier
+from lockstep.pipeline.supply.past import Past
+from lockstep.pipeline.supply.plan import (
     RULES,
     ColumnsRead,
     FromChangelog,
@@ -31,8 +29,10 @@ from pipeline.supply.plan import (
     Want,
     plan,
 )
-from pipeline.table import TableName
-from pipeline.table_state import Supplier
+from lockstep.pipeline.values.errors import Need
+from lockstep.pipeline.values.intent import MirrorVersion
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
 from tests.pages.made import MadePart, row
 
 SUPPLIES: Final[dict[type[Supply], str]] = {

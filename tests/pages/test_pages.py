@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pipeline.preflight import CHECK_RULES, RUN_RULES
-from pipeline.preflight.findings import CheckRule
-from pipeline.schema.consequences import RULES
-from pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.check import CHECK_RULES, RUN_RULES
+from lockstep.pipeline.check.findings import CheckRule
+from lockstep.pipeline.schema.consequences import RULES
+from lockstep.pipeline.shape.rules import ShapeRules
 from tests.pages.__main__ import CHECKOUT, PARTS
 from tests.pages.made import MadePart, rewritten, row
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.ring import TransactionGroup
-from pipeline.binlog.stream.texts import MOST_BYTES
-from pipeline.binlog.transactions.buffer import TransactionBuffer
-from pipeline.binlog.transactions.identity import gtid_text
-from pipeline.position import Coordinates, LogFile
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.ring import TransactionGroup
+from lockstep.pipeline.binlog.stream.texts import MOST_BYTES
+from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
+from lockstep.pipeline.binlog.transactions.identity import gtid_text
+from lockstep.pipeline.values.position import Coordinates, LogFile
 from tests.pipeline.made import received
 from tests.twins.spool import MemorySpool
 

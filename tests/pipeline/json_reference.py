@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Final
 
-from pipeline.binlog.values.json import (
+from lockstep.pipeline.binlog.values.json import (
     DATE,
     DATETIME,
     DECIMAL,
@@ -48,7 +48,7 @@ from pipeline.binlog.values.json import (
     UINT64,
     VAR_STRING,
 )
-from pipeline.errors import DamagedEvent
+from lockstep.pipeline.values.errors import DamagedEvent
 
 _SCALARS: Final = {
     INT16: "<h",

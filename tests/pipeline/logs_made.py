@@ -6,12 +6,12 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pipeline.binlog.stream.framing import EventType
-from pipeline.binlog.stream.gtid_sets import encode_gtid_set
-from pipeline.errors import PositionPurged
-from pipeline.gtid import GtidSet
-from pipeline.ports.source import BinlogSize, Received
-from pipeline.position import Coordinates, LogFile
+from lockstep.pipeline.binlog.stream.framing import EventType
+from lockstep.pipeline.binlog.stream.gtid_sets import encode_gtid_set
+from lockstep.pipeline.ports.source import BinlogSize, Received
+from lockstep.pipeline.values.errors import PositionPurged
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Coordinates, LogFile
 from tests.pipeline.made import Log, format_description, gtid, query, received, rotate, wire
 from tests.pipeline.made import packet as made_packet
 

@@ -9,9 +9,9 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from pipeline.binlog.stream.framing import HEADER, EventType
-from pipeline.binlog.stream.intake import HEADROOM
-from pipeline.ports.source import Received
+from lockstep.pipeline.binlog.stream.framing import HEADER, EventType
+from lockstep.pipeline.binlog.stream.intake import HEADROOM
+from lockstep.pipeline.ports.source import Received
 
 SERVER = "00000001-0000-0000-0000-000000000001"
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pipeline.ports.source import ListedTable
-from pipeline.preflight.evidence import KeptMirror, RunEvidence, SourceEvidence
-from pipeline.survey import Answering, Survey, SurveyedTable
-from pipeline.table import Column, TableName, TableStructure
-from pipeline.table_state import Extent
-from pipeline.tables import TablePatterns
+from lockstep.pipeline.check.evidence import KeptMirror, RunEvidence, SourceEvidence
+from lockstep.pipeline.model.table_state import Extent
+from lockstep.pipeline.ports.source import ListedTable
+from lockstep.pipeline.values.survey import Answering, Survey, SurveyedTable
+from lockstep.pipeline.values.table import Column, TableName, TableStructure
+from lockstep.pipeline.values.tables import TablePatterns
 
 PATTERNS = TablePatterns(("shop.*",))
 ORDERS = TableName("shop", "orders")

@@ -18,9 +18,9 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from hypothesis import strategies as st
 
-from pipeline.ports.source import Received
-from pipeline.resultset.walk import Definition
-from pipeline.table import Column
+from lockstep.pipeline.ports.source import Received
+from lockstep.pipeline.resultset.walk import Definition
+from lockstep.pipeline.values.table import Column
 
 WHOLE: Final = 0xFFFFFF
 EOF: Final = b"\xfe\x03\x00\x02\x00"

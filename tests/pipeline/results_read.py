@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipeline.resultset.column_arrays import ResultBatches
+from lockstep.pipeline.resultset.column_arrays import ResultBatches
 from tests.pipeline.results_made import Kind, pieces
 
 

@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from pipeline.binlog.stream.framing import EventType
-from pipeline.policies import LakePolicies
-from pipeline.runs.capturing.captured_tables import CapturedTables
-from pipeline.runs.capturing.segment_builder import Segmenter
-from pipeline.runs.capturing.table_changes import CaptureRules
-from pipeline.schema.tracker import SchemaTracker, StructuresInMemory
-from pipeline.segment import Segment
-from pipeline.table_state import StoppedTable
+from lockstep.pipeline.binlog.stream.framing import EventType
+from lockstep.pipeline.model.table_state import StoppedTable
+from lockstep.pipeline.run.dump.captured_tables import CapturedTables
+from lockstep.pipeline.run.dump.segment_builder import Segmenter
+from lockstep.pipeline.run.dump.table_changes import CaptureRules
+from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
+from lockstep.pipeline.values.policies import LakePolicies
+from lockstep.pipeline.values.segment import Segment
 from tests.pipeline.buffered import a_buffer
 from tests.pipeline.made import Log, gtid, query, received, rows, table_map
 from tests.twins.lake import MemoryLake

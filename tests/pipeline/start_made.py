@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from pipeline.batch import Cursor
-from pipeline.decisions import Override
-from pipeline.gtid import GtidSet
-from pipeline.ports.source import BinlogSize, ServerFacts
-from pipeline.position import Anchor, Coordinates, LogFile, Position
-from pipeline.start.question import AnchorReading, ReachedPlace, Refusal, Start
+from lockstep.pipeline.model.batch import Cursor
+from lockstep.pipeline.ports.source import BinlogSize, ServerFacts
+from lockstep.pipeline.start.question import AnchorReading, ReachedPlace, Refusal, Start
+from lockstep.pipeline.values.decisions import Override
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile, Position
 
 A = "00000000-0000-4000-8000-00000000000a"
 B = "00000000-0000-4000-8000-00000000000b"

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.binlog.stream.framing import HEADER, EventType
-from pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, Phase
-from pipeline.binlog.transactions.log_place import Limits
-from pipeline.errors import DamagedEvent, LockstepError, PreparedElsewhere
-from pipeline.position import Coordinates
+from lockstep.pipeline.binlog.stream.framing import HEADER, EventType
+from lockstep.pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, Phase
+from lockstep.pipeline.binlog.transactions.log_place import Limits
+from lockstep.pipeline.values.errors import DamagedEvent, LockstepError, PreparedElsewhere
+from lockstep.pipeline.values.position import Coordinates
 from tests.pipeline.buffered import START, Out, a_buffer, cut, feed, taken
 from tests.pipeline.made import (
     Log,

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.binlog.stream.framing import EventType
-from pipeline.binlog.transactions.buffer import TransactionBuffer
-from pipeline.errors import LakeUnavailable, SourceUnavailable
-from resources.lake.spool import FileSpool
+from lockstep.pipeline.binlog.stream.framing import EventType
+from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
+from lockstep.pipeline.values.errors import LakeUnavailable, SourceUnavailable
+from lockstep.resources.lake.changelog.spool import FileSpool
 from tests.pipeline.buffered import Out, a_buffer, feed, outs
 from tests.pipeline.made import Log, gtid, query, received, xa, xa_prepare
 from tests.twins.spool import MemoryEventFile, MemorySpool
@@ -94,7 +94,7 @@ def test_a_full_disk_at_a_prepare_ends_the_run() -> None:
 _KILLED: Final = """
 import sys, time
 from pathlib import Path
-from resources.lake.spool import FileSpool
+from lockstep.resources.lake.changelog.spool import FileSpool
 from tests.pipeline.buffered import a_buffer
 from tests.pipeline.made import Log, received
 from tests.pipeline.test_buffer_broken import _large

@@ -16,10 +16,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from pipeline.batch import Prepared, Xid
-from pipeline.binlog.transactions.buffer import TransactionBuffer
-from pipeline.binlog.transactions.log_place import Limits
-from pipeline.position import Coordinates
+from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
+from lockstep.pipeline.binlog.transactions.log_place import Limits
+from lockstep.pipeline.model.batch import Prepared, Xid
+from lockstep.pipeline.values.position import Coordinates
 from tests.fuzz.served import ServedDump
 from tests.fuzz.written import UNWANTED, WrittenLog
 from tests.pipeline.buffered import START, outs

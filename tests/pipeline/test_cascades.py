@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.framing import EventType
-from pipeline.runs.capturing.cascade_watch import References, UnloggedChange, unlogged
-from pipeline.schema.model import ForeignKey, ServerSchema, TableSchema
-from pipeline.table import TableName
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.framing import EventType
+from lockstep.pipeline.run.dump.cascade_watch import References, UnloggedChange, unlogged
+from lockstep.pipeline.schema.model import ForeignKey, ServerSchema, TableSchema
+from lockstep.pipeline.values.table import TableName
 
 PARENT, CHILD, GRANDCHILD = (TableName("shop", name) for name in ("a", "b", "c"))
 DELETED = UnloggedChange(deleted=4)

@@ -12,18 +12,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline.catalog.values import CatalogEntry, Entry, EntryName, place
-from pipeline.errors import CatalogRefused, CatalogUnavailable
-from pipeline.mirror_names import Into, MirrorNames
-from pipeline.policies import LakePolicies
-from pipeline.ports.catalog import Registry
-from pipeline.position import Coordinates, LogFile
-from pipeline.runs.context import Unwatched, Workplace
-from pipeline.runs.registering.register import CatalogReport, CatalogStep, differences, register
-from pipeline.schema.history import SchemaStatement
-from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableState
-from pipeline.tables import TablePatterns
+from lockstep.pipeline.catalog.values import CatalogEntry, Entry, EntryName, place
+from lockstep.pipeline.model.table_state import TableCondition, TableState
+from lockstep.pipeline.ports.catalog import Registry
+from lockstep.pipeline.run.catalog.register import CatalogReport, CatalogStep, differences, register
+from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.schema.history import SchemaStatement
+from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable
+from lockstep.pipeline.values.mirror_names import Into, MirrorNames
+from lockstep.pipeline.values.policies import LakePolicies
+from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import TablePatterns
 from tests.fix_ledger import LedgerOfTest
 from tests.twins.catalog import MemoryCatalog
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.changes.fold import bounds_literals, key_bounds
-from pipeline.changes.layout import (
+from lockstep.pipeline.mirror.fold import bounds_literals, key_bounds
+from lockstep.pipeline.mirror.layout import (
     application_id,
     changelog_names,
     changelog_path,
@@ -23,10 +23,9 @@ from pipeline.changes.layout import (
     rebuilt_path,
     snapshot_path,
 )
-from pipeline.changes.mapping import latest
-from pipeline.changes.strategy import only_inserts
-from pipeline.errors import TableError
-from pipeline.schema.column_names import (
+from lockstep.pipeline.mirror.mapping import latest
+from lockstep.pipeline.mirror.strategy import only_inserts
+from lockstep.pipeline.schema.column_names import (
     READER_COLUMNS,
     escaped,
     folded,
@@ -35,9 +34,10 @@ from pipeline.schema.column_names import (
     source_name,
     unescaped,
 )
-from pipeline.schema.types import arrow_schema
-from pipeline.segment import RowCounts
-from pipeline.table import Column, TableName, TableStructure
+from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.segment import RowCounts
+from lockstep.pipeline.values.table import Column, TableName, TableStructure
 
 IMAGES = st.lists(
     st.tuples(

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.binlog.text.charset_tables import MULTI_BYTE
-from pipeline.binlog.text.charsets import text_decoder
-from pipeline.errors import TableError
-from pipeline.schema.collations import character_set
+from lockstep.pipeline.binlog.text.charset_tables import MULTI_BYTE
+from lockstep.pipeline.binlog.text.charsets import text_decoder
+from lockstep.pipeline.schema.collations import character_set
+from lockstep.pipeline.values.errors import TableError
 
 CHANGED = {
     "big5": ("中文恒", "a4a4a4e5f9da"),

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import pytest
 
-from pipeline.errors import (
+from lockstep.pipeline.ports.source import ServerFacts
+from lockstep.pipeline.run.status.plan import Choice, choose_start
+from lockstep.pipeline.values.errors import (
     LockstepError,
     NotYet,
     SourceUnavailable,
     StartUnreachable,
 )
-from pipeline.places import parse_place
-from pipeline.ports.source import ServerFacts
-from pipeline.runs.inspecting.plan import Choice, choose_start
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.values.places import parse_place
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
 from tests.positions.follower import SOURCE, Follower

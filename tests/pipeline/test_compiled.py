@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.binlog.arrays import compiled
-from pipeline.binlog.arrays.compiled import cache_folder, kernel
+from lockstep.pipeline.binlog.arrays import compiled
+from lockstep.pipeline.binlog.arrays.compiled import cache_folder, kernel
 
 
 def _twice(number: float) -> float:
@@ -139,9 +139,9 @@ def test_set_up_compiles_every_loop() -> None:
     """So that no run waits for the compiler; in a process that called none of them before."""
     program = """
 import importlib, pkgutil
-from pipeline import binlog, resultset
-from pipeline.binlog.arrays.compiled import kernel
-from resources.mysql.rehearsal import rehearse
+from lockstep.pipeline import binlog, resultset
+from lockstep.pipeline.binlog.arrays.compiled import kernel
+from lockstep.resources.mysql.rehearsal import rehearse
 rehearse()
 for package in binlog, resultset:
     for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import ConditionRefused
-from pipeline.snapshot.condition import Limit, read_condition
+from lockstep.pipeline.snapshot.condition import Limit, read_condition
+from lockstep.pipeline.values.errors import ConditionRefused
 
 REFUSED = {
     "": "it is empty",

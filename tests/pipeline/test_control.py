@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.batch import Xid
-from pipeline.binlog.stream.control import (
+from lockstep.pipeline.binlog.stream.control import (
     is_uncommitted_alter,
     read_mariadb_gtid,
     read_query,
@@ -20,12 +19,13 @@ from pipeline.binlog.stream.control import (
     read_xid,
     savepoint_name,
 )
-from pipeline.binlog.stream.framing import Event, EventType, read_event
-from pipeline.binlog.stream.gtid_sets import decode_gtid_set, encode_gtid_set
-from pipeline.binlog.stream.ring import ANONYMOUS, MYSQL
-from pipeline.binlog.transactions.identity import read_identity
-from pipeline.errors import DamagedEvent
-from pipeline.gtid import GtidSet
+from lockstep.pipeline.binlog.stream.framing import Event, EventType, read_event
+from lockstep.pipeline.binlog.stream.gtid_sets import decode_gtid_set, encode_gtid_set
+from lockstep.pipeline.binlog.stream.ring import ANONYMOUS, MYSQL
+from lockstep.pipeline.binlog.transactions.identity import read_identity
+from lockstep.pipeline.model.batch import Xid
+from lockstep.pipeline.values.errors import DamagedEvent
+from lockstep.pipeline.values.gtid import GtidSet
 from tests.pipeline.buffered import START, a_buffer, feed
 from tests.pipeline.dialects_made import tagged_gtid
 from tests.pipeline.made import SERVER, Log, gtid, mariadb_gtid, packet, query

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from pipeline.table import TableName
-from pipeline.tables import CaptureScope, PastRange, TablePatterns, hole, past_ranges
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import (
+    CaptureScope,
+    PastRange,
+    TablePatterns,
+    hole,
+    past_ranges,
+)
 
 A, B = TableName("shop", "a"), TableName("shop", "b")
 ALL, WITHOUT_A = TablePatterns(("shop.*",)), TablePatterns(("shop.*",), ("shop.a",))

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from pipeline.binlog.rows.parts import by_map
-from pipeline.binlog.rows.rows import TableDecoder
-from pipeline.binlog.rows.table_map import read_layouts
-from pipeline.binlog.stream.framing import EventType
-from pipeline.errors import DamagedEvent, TableError, UnsupportedEvent
-from pipeline.position import Coordinates
-from pipeline.row_images import CHANGE_TYPES
-from pipeline.schema.types import arrow_schema
-from pipeline.table import Column, TableName, TableStructure
+from lockstep.pipeline.binlog.rows.parts import by_map
+from lockstep.pipeline.binlog.rows.rows import TableDecoder
+from lockstep.pipeline.binlog.rows.table_map import read_layouts
+from lockstep.pipeline.binlog.stream.framing import EventType
+from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.values.errors import DamagedEvent, TableError, UnsupportedEvent
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.row_images import CHANGE_TYPES
+from lockstep.pipeline.values.table import Column, TableName, TableStructure
 from tests.pipeline.buffered import START, a_buffer, feed
 from tests.pipeline.dialects_made import (
     log_of,

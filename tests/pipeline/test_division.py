@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline.batch import BatchTimes
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.commit_times import NewestCommit
-from pipeline.division import Divider, Division, divide, divide_after
-from pipeline.replay.spans import at_or_after, before_moment
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.commit_times import NewestCommit
+from lockstep.pipeline.model.batch import BatchTimes
+from lockstep.pipeline.replay.spans import at_or_after, before_moment
+from lockstep.pipeline.values.division import Divider, Division, divide, divide_after
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TIMES = st.lists(st.integers(0, 30), max_size=40)

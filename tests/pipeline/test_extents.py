@@ -7,11 +7,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.position import Coordinates, LogFile
-from pipeline.runs.capturing.table_extents import PartialTables
-from pipeline.schema.evolving.effects import Created, Dropped, Effect, Renamed, Truncated
-from pipeline.table import TableName
-from pipeline.table_state import Extent
+from lockstep.pipeline.model.table_state import Extent
+from lockstep.pipeline.run.dump.table_extents import PartialTables
+from lockstep.pipeline.schema.evolving.effects import Created, Dropped, Effect, Renamed, Truncated
+from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.pipeline.values.table import TableName
 from tests.positions.fake import SCHEMA
 
 NAMES = [TableName("shop", name) for name in "abcd"]

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.binlog.stream.description import read_description
-from pipeline.binlog.stream.framing import EventType, read_event
-from pipeline.errors import (
+from lockstep.pipeline.binlog.stream.description import read_description
+from lockstep.pipeline.binlog.stream.framing import EventType, read_event
+from lockstep.pipeline.values.errors import (
     DamagedEvent,
     LockstepError,
     PositionPurged,
     SourceUnavailable,
     UnsupportedEvent,
 )
-from pipeline.position import Coordinates, LogFile
+from lockstep.pipeline.values.position import Coordinates, LogFile
 from tests.pipeline.buffered import START, a_buffer, feed
 from tests.pipeline.made import (
     Log,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from pipeline.gaps import Closed, ClosingEvent, Gap, found_equal, with_closed
-from pipeline.gtid import GtidSet
-from pipeline.position import LogFile, Position
-from pipeline.proof.proven import Proof, Proven, TableProof
-from pipeline.table import TableName
-from pipeline.table_state import TableEventKind
+from lockstep.pipeline.model.gaps import Closed, ClosingEvent, Gap, found_equal, with_closed
+from lockstep.pipeline.model.table_state import TableEventKind
+from lockstep.pipeline.proof.proven import Proof, Proven, TableProof
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import LogFile, Position
+from lockstep.pipeline.values.table import TableName
 from tests.ledger.made import position
 
 AT = datetime(2026, 11, 1, 6, 0, tzinfo=UTC)

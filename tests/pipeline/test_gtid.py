@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.gtid import GtidSet
+from lockstep.pipeline.values.gtid import GtidSet
 
 UUIDS = [f"{n:08x}-00cd-0000-0000-000000000001" for n in range(3)]
 SERVERS = ["0-1", "0-2", "0-10", "2-1", "10-1"]

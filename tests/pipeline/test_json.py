@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.binlog.values.json import json_array
-from pipeline.errors import DamagedEvent, TableError
+from lockstep.pipeline.binlog.values.json import json_array
+from lockstep.pipeline.values.errors import DamagedEvent, TableError
 from tests.pipeline.json_made import Json, Opaque, made
 from tests.pipeline.json_reference import document_text
 

@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 
 import pytest
 
-import pipeline
-from pipeline.errors import LockstepError, NothingMatches
-from pipeline.gtid import GtidSet
-from pipeline.json_values import parts, to_json
-from pipeline.position import Coordinates, Position
-from pipeline.table import TableName
-from pipeline.table_state import OrderKind
+from lockstep import pipeline
+from lockstep.pipeline.model.json_values import parts, to_json
+from lockstep.pipeline.model.table_state import OrderKind
+from lockstep.pipeline.values.errors import LockstepError, NothingMatches
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Coordinates, Position
+from lockstep.pipeline.values.table import TableName
 
 AT = Coordinates.parse("binlog.000002:400")
 MOMENT = datetime(2026, 11, 1, 6, tzinfo=UTC)
@@ -111,7 +111,7 @@ def test_parts_are_attributes_by_names_of_their_own() -> None:
 
 def test_what_a_class_shows_it_has() -> None:
     """Every name in `json_keys` is an attribute of its class, in all modules of the pipeline."""
-    modules = [module.name for module in walk_packages(pipeline.__path__, "pipeline.")]
+    modules = [module.name for module in walk_packages(pipeline.__path__, "lockstep.pipeline.")]
     kinds = {
         kind
         for name in modules

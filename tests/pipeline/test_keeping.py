@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from pipeline.keeping import FILES, KEEP, LOG, Retention
-from pipeline.preflight.evidence import KeptMirror
-from pipeline.preflight.findings import judged
-from pipeline.preflight.mirrors import KEEPING_RULES
+from lockstep.pipeline.check.evidence import KeptMirror
+from lockstep.pipeline.check.findings import judged
+from lockstep.pipeline.check.mirrors import KEEPING_RULES
+from lockstep.pipeline.values.keeping import FILES, KEEP, LOG, Retention
 from tests.pipeline.preflight_made import ORDERS, looked
 
 DAY = timedelta(days=1)

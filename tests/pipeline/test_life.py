@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 
-from pipeline.errors import Need, StoppedBy
-from pipeline.life import events
-from pipeline.life.rules import TRANSITIONS, NotAllowed, replayed, step
-from pipeline.position import Coordinates
-from pipeline.table import TableName
-from pipeline.table_state import Stopped, TableCondition, TableState
+from lockstep.pipeline.model.life import events
+from lockstep.pipeline.model.life.rules import TRANSITIONS, NotAllowed, replayed, step
+from lockstep.pipeline.model.table_state import Stopped, TableCondition, TableState
+from lockstep.pipeline.values.errors import Need, StoppedBy
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
 from tests.pages.lives import WORDS
 
 ORDERS = TableName("shop", "orders")

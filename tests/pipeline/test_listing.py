@@ -5,15 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.lake_commit import STATISTICS, FileAction, LakeCommit, stamp
-from pipeline.listing import (
+from lockstep.pipeline.model.lake_commit import STATISTICS, FileAction, LakeCommit, stamp
+from lockstep.pipeline.model.listing import (
     ForeignFiles,
     RecordedFiles,
     difference,
     foreign_files,
     own_files,
 )
-from pipeline.segment import SegmentFile
+from lockstep.pipeline.values.segment import SegmentFile
 
 OURS = stamp({"ledger": "l"})
 

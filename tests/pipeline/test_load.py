@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.errors import Need
-from pipeline.load import Chunk, ChunkRows, FollowedFrom, Load, LoadBegin, why_void
-from pipeline.position import Coordinates
-from pipeline.segment import SegmentFile
-from pipeline.snapshot.bounds import Bound, Range
-from pipeline.table_state import TableCondition, TableState
+from lockstep.pipeline.model.load import Chunk, ChunkRows, FollowedFrom, Load, LoadBegin, why_void
+from lockstep.pipeline.model.table_state import TableCondition, TableState
+from lockstep.pipeline.snapshot.bounds import Bound, Range
+from lockstep.pipeline.values.errors import Need
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.segment import SegmentFile
 from tests.ledger.made import ORDERS, place, schema, state
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)

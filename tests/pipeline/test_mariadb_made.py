@@ -6,10 +6,10 @@ import struct
 
 import pytest
 
-from pipeline.binlog.rows.parts import by_map
-from pipeline.binlog.stream.framing import EventType
-from pipeline.errors import DamagedEvent, UnsupportedEvent
-from pipeline.position import Coordinates
+from lockstep.pipeline.binlog.rows.parts import by_map
+from lockstep.pipeline.binlog.stream.framing import EventType
+from lockstep.pipeline.values.errors import DamagedEvent, UnsupportedEvent
+from lockstep.pipeline.values.position import Coordinates
 from tests.pipeline.buffered import START, a_buffer, feed
 from tests.pipeline.dialects_made import compressed, log_of, row_event, update_event
 from tests.pipeline.made import Log, mariadb_gtid, packet, query, received, rotate, table_map

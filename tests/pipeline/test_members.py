@@ -8,11 +8,16 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.ring import ANONYMOUS, MARIADB, MYSQL, TAGGED, Integers
-from pipeline.binlog.transactions.identity import GtidCollector, gtid_set, gtid_text, members
-from pipeline.errors import DamagedEvent
-from pipeline.gtid import GtidSet
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.ring import ANONYMOUS, MARIADB, MYSQL, TAGGED, Integers
+from lockstep.pipeline.binlog.transactions.identity import (
+    GtidCollector,
+    gtid_set,
+    gtid_text,
+    members,
+)
+from lockstep.pipeline.values.errors import DamagedEvent
+from lockstep.pipeline.values.gtid import GtidSet
 
 UUIDS = ("00000001-0000-0000-0000-000000000001", "ffffffff-ffff-ffff-8000-00000000000f")
 SOURCES = (f"{UUIDS[0]}:one", f"{UUIDS[1]}:two")

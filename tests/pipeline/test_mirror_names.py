@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.changes.layout import free_place, is_folder_of, mirror_path, no_place
-from pipeline.mirror_names import Into, MirrorNames
-from pipeline.source_plan import SourcePlan, TableSettings
-from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableState
-from pipeline.tables import TablePatterns
+from lockstep.pipeline.mirror.layout import free_place, is_folder_of, mirror_path, no_place
+from lockstep.pipeline.model.table_state import TableCondition, TableState
+from lockstep.pipeline.source_plan import SourcePlan, TableSettings
+from lockstep.pipeline.values.mirror_names import Into, MirrorNames
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import TablePatterns
 
 LETTERS = "abA_.@/ =é%{}-"
 """Few, so that names meet."""

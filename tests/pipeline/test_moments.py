@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.binlog.search.moments import find_moment, find_moment_in_file
-from pipeline.binlog.stream.framing import EventType
-from pipeline.errors import MomentOutOfRange
-from pipeline.position import Coordinates, LogFile
+from lockstep.pipeline.binlog.search.moments import find_moment, find_moment_in_file
+from lockstep.pipeline.binlog.stream.framing import EventType
+from lockstep.pipeline.values.errors import MomentOutOfRange
+from lockstep.pipeline.values.position import Coordinates, LogFile
 from tests.pipeline.dialects_made import tagged_gtid
 from tests.pipeline.logs_made import MadeServer, clock, commit, file_of
 from tests.pipeline.made import SERVER, Log, gtid, query

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.position import Coordinates
-from pipeline.runs.capturing.log_reader import tables_changed
-from pipeline.schema.context import StatementContext
-from pipeline.schema.logged import FollowedStatement, LoggedStatement, recorded_statement
-from pipeline.table import TableName
+from lockstep.pipeline.run.dump.log_reader import tables_changed
+from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement, recorded_statement
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
 
 AT = Coordinates.parse("binlog.000001:4")
 NEVER = datetime(2026, 1, 1, tzinfo=UTC)

@@ -14,7 +14,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.binlog.stream.framing import EventType
+from lockstep.pipeline.binlog.stream.framing import EventType
 from tests.pipeline.made import Log, gtid, nested, payload, query, rows, table_map, xa, xa_prepare
 from tests.pipeline.segmented import captured, named
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.table import TableName
-from pipeline.tables import TablePatterns, is_helper
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import TablePatterns, is_helper
 
 HELPERS = [
     "_orders_gho",

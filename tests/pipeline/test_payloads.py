@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.errors import DamagedEvent, UnsupportedEvent
+from lockstep.pipeline.values.errors import DamagedEvent, UnsupportedEvent
 from tests.pipeline.buffered import a_buffer, feed
 from tests.pipeline.dialects_made import log_of
 from tests.pipeline.made import (

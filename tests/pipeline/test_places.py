@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.gtid import GtidSet
-from pipeline.places import (
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.places import (
     AfterGtids,
     AtCoordinates,
     AtMoment,
@@ -22,7 +22,7 @@ from pipeline.places import (
     Snapshot,
     parse_place,
 )
-from pipeline.position import Coordinates, LogFile
+from lockstep.pipeline.values.position import Coordinates, LogFile
 from tests.pipeline.test_gtid import MARIADB, MYSQL, built
 from tests.pipeline.test_position import FILES, PLACES
 

@@ -7,14 +7,14 @@ from dataclasses import fields
 
 import pytest
 
-from pipeline.batch import BatchState
-from pipeline.bounds import Budget
-from pipeline.decisions import Continuity
-from pipeline.runs.inspecting.plan import RunPlan, make_plan
-from pipeline.runs.inspecting.plan_reading import PlannedReading, bytes_per_second
-from pipeline.segment import RowCounts
-from pipeline.start.question import StartRule
-from pipeline.table import TableName
+from lockstep.pipeline.model.batch import BatchState
+from lockstep.pipeline.run.status.plan import RunPlan, make_plan
+from lockstep.pipeline.run.status.plan_reading import PlannedReading, bytes_per_second
+from lockstep.pipeline.start.bounds import Budget
+from lockstep.pipeline.start.question import StartRule
+from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.segment import RowCounts
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower

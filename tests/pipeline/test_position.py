@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.position import Coordinates, LogFile
+from lockstep.pipeline.values.position import Coordinates, LogFile
 
 # What a file's name may hold on a POSIX system, less line breaks and what is invisible.
 LETTERS = st.characters(codec="utf-8", exclude_categories=("Cc", "Cs"), exclude_characters="/\\")

@@ -8,24 +8,30 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import ConfigurationError, NothingMatches, PrivilegeMissing, ServerSettings
-from pipeline.keeping import Retention
-from pipeline.mirror_names import Into, MirrorNames
-from pipeline.policies import Deletes, ForeignKeys, LakePolicies
-from pipeline.ports.source import ListedTable
-from pipeline.position import Coordinates
-from pipeline.preflight import CHECK_RULES, RUN_RULES, Finding, check_findings, run_findings
-from pipeline.preflight.evidence import KeptMirror, RunEvidence, SourceEvidence
-from pipeline.preflight.findings import judged
-from pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
-from pipeline.schema.model import KeyPart, KeySchema, TableSchema
-from pipeline.schema.rows import schema_of
-from pipeline.schema.treatments import Conversion, Hash, Mask
-from pipeline.shape.condition_text import read_condition
-from pipeline.shape.hashes import PrivacyKey
-from pipeline.shape.rules import ShapeRules
-from pipeline.source_plan import SourcePlan, TableSettings
-from pipeline.survey import (
+from lockstep.pipeline.check import CHECK_RULES, RUN_RULES, Finding, check_findings, run_findings
+from lockstep.pipeline.check.evidence import KeptMirror, RunEvidence, SourceEvidence
+from lockstep.pipeline.check.findings import judged
+from lockstep.pipeline.model.table_state import Extent
+from lockstep.pipeline.ports.source import ListedTable
+from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
+from lockstep.pipeline.schema.model import KeyPart, KeySchema, TableSchema
+from lockstep.pipeline.schema.rows import schema_of
+from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask
+from lockstep.pipeline.shape.condition_text import read_condition
+from lockstep.pipeline.shape.hashes import PrivacyKey
+from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.source_plan import SourcePlan, TableSettings
+from lockstep.pipeline.values.errors import (
+    ConfigurationError,
+    NothingMatches,
+    PrivilegeMissing,
+    ServerSettings,
+)
+from lockstep.pipeline.values.keeping import Retention
+from lockstep.pipeline.values.mirror_names import Into, MirrorNames
+from lockstep.pipeline.values.policies import Deletes, ForeignKeys, LakePolicies
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.survey import (
     Channel,
     LogFilters,
     OddSession,
@@ -34,9 +40,8 @@ from pipeline.survey import (
     SurveyedForeignKey,
     SurveyedTable,
 )
-from pipeline.table import Column, TableName
-from pipeline.table_state import Extent
-from pipeline.tables import NamePatterns, TablePatterns
+from lockstep.pipeline.values.table import Column, TableName
+from lockstep.pipeline.values.tables import NamePatterns, TablePatterns
 from tests.pipeline.preflight_made import (
     ANSWERING,
     GOOD,

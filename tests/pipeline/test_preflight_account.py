@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.grants import covers, read_grants
-from pipeline.preflight.account import has_globally
-from pipeline.table import TableName
+from lockstep.pipeline.check.account import has_globally
+from lockstep.pipeline.values.grants import covers, read_grants
+from lockstep.pipeline.values.table import TableName
 from tests.pipeline.preflight_made import looked, surveyed
 
 ORDERS = TableName("shop", "orders")

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from croniter import croniter
 
-from pipeline.preflight.findings import judged
-from pipeline.preflight.retention import CHECK_RULES, longest_pause, spoken
+from lockstep.pipeline.check.findings import judged
+from lockstep.pipeline.check.retention import CHECK_RULES, longest_pause, spoken
 from tests.pipeline.preflight_made import looked, surveyed
 
 NOW = datetime(2026, 11, 21, 11, 7, tzinfo=UTC)

@@ -13,9 +13,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as some
 
-from pipeline.errors import TableError
-from pipeline.position import Coordinates, LogFile
-from pipeline.proof.canonical import (
+from lockstep.pipeline.proof.canonical import (
     canonical,
     decimals,
     double_text,
@@ -23,12 +21,14 @@ from pipeline.proof.canonical import (
     expression,
     stored_geometry,
 )
-from pipeline.proof.hashes import MODULUS, RowHasher, RowSum
-from pipeline.proof.prefixes import CarriedSum, grouped
-from pipeline.proof.rows import Pairs, RowsBeforeLog, RowTally, WrongRows, pairs, share_of
-from pipeline.proof.sampling import STRETCH, numbers_between
-from pipeline.schema.types import arrow_type
-from pipeline.table import Column, TableName, TableStructure
+from lockstep.pipeline.proof.hashes import MODULUS, RowHasher, RowSum
+from lockstep.pipeline.proof.prefixes import CarriedSum, grouped
+from lockstep.pipeline.proof.rows import Pairs, RowsBeforeLog, RowTally, WrongRows, pairs, share_of
+from lockstep.pipeline.proof.sampling import STRETCH, numbers_between
+from lockstep.pipeline.schema.types import arrow_type
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.pipeline.values.table import Column, TableName, TableStructure
 
 STRUCTURE = TableStructure(
     TableName("shop", "t"),

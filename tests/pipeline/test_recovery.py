@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.claim import BatchSpan, Claim
-from pipeline.lake_commit import LakeCommit, stamp
-from pipeline.position import Anchor, Coordinates, LogFile
-from pipeline.recovery.decide import NEAR, Case, LedgerContent, case_of, decide
-from pipeline.recovery.facts import (
+from lockstep.pipeline.model.claim import BatchSpan, Claim
+from lockstep.pipeline.model.lake_commit import LakeCommit, stamp
+from lockstep.pipeline.recovery.decide import NEAR, Case, LedgerContent, case_of, decide
+from lockstep.pipeline.recovery.facts import (
     BatchRecord,
     LakeFacts,
     MirrorFacts,
@@ -24,7 +23,8 @@ from pipeline.recovery.facts import (
     ShownBatch,
     mirror_facts,
 )
-from pipeline.table import TableName
+from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile
+from lockstep.pipeline.values.table import TableName
 
 TABLES = tuple(TableName("shop", name) for name in "abc")
 OWN, OTHER = "own", "other"

@@ -9,20 +9,20 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from pipeline.batch import Batch, BatchState, CaptureRecord
-from pipeline.changes.layout import application_id, changelog_path
-from pipeline.changes.source_tables import source_table_id, source_table_path
-from pipeline.decisions import Lease
-from pipeline.errors import SegmentsLost, StoppedBy
-from pipeline.ports.ledger import content_of
-from pipeline.runs.context import Unwatched, Workplace
-from pipeline.runs.repair import repair
-from pipeline.segment import SegmentFile, SourcePart, SourceTable
-from pipeline.source_plan import SourcePlan
-from pipeline.table_state import OrderKind
-from pipeline.tables import TablePatterns
-from resources.mysql.connection import ConnectionSettings
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.mirror.layout import application_id, changelog_path
+from lockstep.pipeline.mirror.source_tables import source_table_id, source_table_path
+from lockstep.pipeline.model.batch import Batch, BatchState, CaptureRecord
+from lockstep.pipeline.model.table_state import OrderKind
+from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.run.repair import repair
+from lockstep.pipeline.source_plan import SourcePlan
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import SegmentsLost, StoppedBy
+from lockstep.pipeline.values.segment import SegmentFile, SourcePart, SourceTable
+from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.resources.mysql.connection import ConnectionSettings
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_ledger import LedgerOfTest
 from tests.ledger.made import (
     ORDERS,

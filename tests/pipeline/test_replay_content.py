@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.runs.replaying.segments_found import differences, same_rows
+from lockstep.pipeline.run.replay.segment_comparison import differences, same_rows
 
 SCHEMA = pa.schema(
     [

@@ -10,9 +10,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.changes.layout import DELETED_AT
-from pipeline.replay.rows import wrong_rows
-from pipeline.runs.replaying.segments_found import same_rows
+from lockstep.pipeline.mirror.layout import DELETED_AT
+from lockstep.pipeline.replay.rows import wrong_rows
+from lockstep.pipeline.run.replay.segment_comparison import same_rows
 
 MOMENTS = [datetime(2026, 11, 1, hour, tzinfo=UTC) for hour in (6, 7)]
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.batch import Batch, BatchState
-from pipeline.errors import SpanRefused
-from pipeline.gtid import GtidSet
-from pipeline.places import moment_text, parse_place
-from pipeline.position import Coordinates, LogFile, Position
-from pipeline.replay.spans import Span, batches_of, ends_early
+from lockstep.pipeline.model.batch import Batch, BatchState
+from lockstep.pipeline.replay.spans import Span, batches_of, ends_early
+from lockstep.pipeline.values.errors import SpanRefused
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.places import moment_text, parse_place
+from lockstep.pipeline.values.position import Coordinates, LogFile, Position
 
 BEGAN = datetime(2026, 11, 1, 6, tzinfo=UTC)
 SERVERS = ("1aaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa", "2aaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import TableError
-from pipeline.resultset.walk import Definition
-from pipeline.table import Column
+from lockstep.pipeline.resultset.walk import Definition
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import Column
 from tests.pipeline.results_made import EOF, KINDS, Kind, counted, packets, row
 from tests.pipeline.results_read import batches, values
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.binlog.values.table import DECODED_BY
-from pipeline.errors import SourceUnavailable
-from pipeline.resultset.column_arrays import READ_BY, mismatched_column
-from pipeline.resultset.packets import MAX_ROW_BYTES, ErrorPacket, read_ending
-from pipeline.resultset.walk import Definition
-from pipeline.table import Column
+from lockstep.pipeline.binlog.values.table import DECODED_BY
+from lockstep.pipeline.resultset.column_arrays import READ_BY, mismatched_column
+from lockstep.pipeline.resultset.packets import MAX_ROW_BYTES, ErrorPacket, read_ending
+from lockstep.pipeline.resultset.walk import Definition
+from lockstep.pipeline.values.errors import SourceUnavailable
+from lockstep.pipeline.values.table import Column
 from tests.pipeline.results_made import EOF, KINDS, OK, packets, row
 from tests.pipeline.results_read import batches, values
 
@@ -142,7 +142,7 @@ def test_what_is_no_result_is_a_lost_connection(sent: bytes) -> None:
 def test_a_row_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond what a server can send, however it is cut into packets."""
     assert MAX_ROW_BYTES > 1 << 30
-    monkeypatch.setattr("pipeline.resultset.packets.MAX_ROW_BYTES", 1 << 24)
+    monkeypatch.setattr("lockstep.pipeline.resultset.packets.MAX_ROW_BYTES", 1 << 24)
     sent = packets([row([BLOB.cell(b"x" * (1 << 25))]), EOF])
     with pytest.raises(SourceUnavailable, match="larger"):
         values(batches([BLOB], sent))

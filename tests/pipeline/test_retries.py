@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import retries
-from pipeline.retries import SPARK, STEP
+from lockstep.pipeline.values import retries
+from lockstep.pipeline.values.retries import SPARK, STEP
 from tests.pages.retries import named
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,11 +50,11 @@ def _goes_on(tried: ast.Try) -> bool:
 
 
 def test_nothing_else_waits_or_counts_tries() -> None:
-    """Whoever waits takes its numbers and its loop from `pipeline.retries`."""
+    """Whoever waits takes its numbers and its loop from `pipeline.values.retries`."""
     found = {
         str(path.relative_to(ROOT)): wrong
         for path in MODULES
-        if path != Path(retries.__file__)
+        if path != Path(retries.__file__).resolve()
         and _MAY_WAIT.search(text := path.read_text())
         and (wrong := waits(ast.parse(text)))
     }
@@ -78,7 +78,9 @@ def test_a_wait_is_found(code: str) -> None:
 
 
 def test_each_retry_is_used() -> None:
-    others = "".join(path.read_text() for path in MODULES if path != Path(retries.__file__))
+    others = "".join(
+        path.read_text() for path in MODULES if path != Path(retries.__file__).resolve()
+    )
     assert len(named()) > 10
     assert [name for name in named() if f" {name}" not in others] == []
 

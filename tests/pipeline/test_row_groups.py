@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pipeline import row_groups as room
-from pipeline.row_groups import row_groups
+from lockstep.pipeline.values import row_groups as room
+from lockstep.pipeline.values.row_groups import row_groups
 
 
 def batch(first: int, count: int) -> pa.RecordBatch:

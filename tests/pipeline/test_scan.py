@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.binlog.search.places import find_boundary, read_anchor
-from pipeline.position import Coordinates, LogFile
+from lockstep.pipeline.binlog.search.places import find_boundary, read_anchor
+from lockstep.pipeline.values.position import Coordinates, LogFile
 from tests.pipeline.logs_made import MadeServer
 from tests.pipeline.made import Log
 

@@ -8,12 +8,12 @@ from uuid import UUID
 
 import pytest
 
-from pipeline.binlog.search.file_heads import find_file_before, read_file_head
-from pipeline.binlog.search.places import Boundary, find_boundary, find_end_of
-from pipeline.binlog.stream.framing import EventType
-from pipeline.errors import EndNotReached, NotAnEventBoundary, StreamEndedEarly
-from pipeline.gtid import GtidSet
-from pipeline.position import Anchor, Coordinates, LogFile, Position
+from lockstep.pipeline.binlog.search.file_heads import find_file_before, read_file_head
+from lockstep.pipeline.binlog.search.places import Boundary, find_boundary, find_end_of
+from lockstep.pipeline.binlog.stream.framing import EventType
+from lockstep.pipeline.values.errors import EndNotReached, NotAnEventBoundary, StreamEndedEarly
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile, Position
 from tests.pipeline.dialects_made import compressed, log_of, tagged_gtid
 from tests.pipeline.logs_made import MadeServer, commit, file_of
 from tests.pipeline.made import (

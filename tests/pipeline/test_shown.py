@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from lockstep.commands.check import finding_lines
-from pipeline.errors import ConfigurationError, TableError
-from pipeline.preflight import Finding
-from pipeline.shown import in_markdown, shown
-from pipeline.table import TableName
+from lockstep.pipeline.check import Finding
+from lockstep.pipeline.values.errors import ConfigurationError, TableError
+from lockstep.pipeline.values.shown import in_markdown, shown
+from lockstep.pipeline.values.table import TableName
 
 FORGED = "t\n2026-01-01 all is well\x1b[2J\u202e\r"
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import TableError
-from pipeline.json_values import to_json
-from pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
-from pipeline.snapshot.bounds import Bound, Range, asked, bound_of, where
-from pipeline.snapshot.keys import chunk_key, only_on_mysql
-from pipeline.table import TableName
+from lockstep.pipeline.model.json_values import to_json
+from lockstep.pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
+from lockstep.pipeline.snapshot.bounds import Bound, Range, asked, bound_of, where
+from lockstep.pipeline.snapshot.keys import chunk_key, only_on_mysql
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import TableName
 
 INTEGERS = st.integers(-3, 3)
 

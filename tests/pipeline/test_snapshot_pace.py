@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.snapshot.giving_way import CHUNK_SECONDS, Patience, cure, leaves, patience
-from pipeline.snapshot.pace import (
+from lockstep.pipeline.snapshot.giving_way import CHUNK_SECONDS, Patience, cure, leaves, patience
+from lockstep.pipeline.snapshot.pace import (
     GROWS,
     SHRINKS,
     ChunkRead,
@@ -20,8 +20,8 @@ from pipeline.snapshot.pace import (
     next_size,
     throttle,
 )
-from pipeline.snapshot.progress import LoadProgress
-from pipeline.table import TableName
+from lockstep.pipeline.snapshot.progress import LoadProgress
+from lockstep.pipeline.values.table import TableName
 
 PACE = Pace()
 NARROW = 50

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.errors import LockstepError, StartUnreachable, named, naming
+from lockstep.pipeline.values.errors import LockstepError, StartUnreachable, named, naming
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline import row_groups
-from pipeline.binlog.stream.framing import EventType
-from pipeline.policies import LakePolicies
-from pipeline.runs.capturing.captured_tables import CapturedTables
-from pipeline.runs.capturing.segment_builder import Segmenter, SourceRows
-from pipeline.runs.capturing.table_changes import CaptureRules
-from pipeline.schema.history import History
-from pipeline.schema.tracker import SchemaTracker, StructuresInMemory
-from pipeline.segment import SourceTable
+from lockstep.pipeline.binlog.stream.framing import EventType
+from lockstep.pipeline.run.dump.captured_tables import CapturedTables
+from lockstep.pipeline.run.dump.segment_builder import Segmenter, SourceRows
+from lockstep.pipeline.run.dump.table_changes import CaptureRules
+from lockstep.pipeline.schema.history import History
+from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
+from lockstep.pipeline.values import row_groups
+from lockstep.pipeline.values.policies import LakePolicies
+from lockstep.pipeline.values.segment import SourceTable
 from tests.pipeline.buffered import a_buffer
 from tests.pipeline.made import Log, gtid, nested, payload, query, received, rows
 from tests.pipeline.segmented import NOW, begin, named, odd, write

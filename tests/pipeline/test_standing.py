@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from lockstep.commands.status import exit_code, proof_lines, proof_values, status_lines
-from pipeline.batch import Batch, BatchState
-from pipeline.decisions import Attempt, AttemptOutcome, Continuity, LeaseView
-from pipeline.errors import Recovery, SecretMissing, SourceUnavailable, StoppedBy
-from pipeline.gaps import Closed, Gap
-from pipeline.json_values import to_json
-from pipeline.ports.source import ServerFacts
-from pipeline.position import Coordinates, Position
-from pipeline.proof.proven import Proof, Proven, TableProof, open_differences
-from pipeline.standing.facts import (
+from lockstep.pipeline.model.batch import Batch, BatchState
+from lockstep.pipeline.model.gaps import Closed, Gap
+from lockstep.pipeline.model.json_values import to_json
+from lockstep.pipeline.model.table_state import Extent, StoppedTable, TableEventKind
+from lockstep.pipeline.ports.source import ServerFacts
+from lockstep.pipeline.proof.proven import Proof, Proven, TableProof, open_differences
+from lockstep.pipeline.start.question import Question
+from lockstep.pipeline.start.rules import decide_start
+from lockstep.pipeline.status.facts import (
     Failures,
     Headroom,
     Lag,
@@ -31,11 +31,11 @@ from pipeline.standing.facts import (
     overlaps,
     why_not_by_gtid,
 )
-from pipeline.standing.verdict import State, verdict
-from pipeline.start.question import Question
-from pipeline.start.rules import decide_start
-from pipeline.table import TableName
-from pipeline.table_state import Extent, StoppedTable, TableEventKind
+from lockstep.pipeline.status.verdict import State, verdict
+from lockstep.pipeline.values.decisions import Attempt, AttemptOutcome, Continuity, LeaseView
+from lockstep.pipeline.values.errors import Recovery, SecretMissing, SourceUnavailable, StoppedBy
+from lockstep.pipeline.values.position import Coordinates, Position
+from lockstep.pipeline.values.table import TableName
 from tests.pipeline.start_made import (
     DIFFERENT,
     MARIA,

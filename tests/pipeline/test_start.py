@@ -6,21 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.decisions import Continuity
-from pipeline.errors import (
+from lockstep.pipeline.start.question import Question, StartRule
+from lockstep.pipeline.start.rules import compare_anchor, decide_start
+from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.errors import (
     HistoryRewritten,
     NoRuleApplies,
     PositionPurged,
     Recovery,
 )
-from pipeline.places import Earliest
-from pipeline.policies import OnPositionLost, StartPolicies
-from pipeline.position import Anchor, Coordinates
-from pipeline.start.question import (
-    Question,
-    StartRule,
-)
-from pipeline.start.rules import compare_anchor, decide_start
+from lockstep.pipeline.values.places import Earliest
+from lockstep.pipeline.values.policies import OnPositionLost, StartPolicies
+from lockstep.pipeline.values.position import Anchor, Coordinates
 from tests.pipeline.start_made import (
     ANCHOR,
     BATCH,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.batch import Cursor
-from pipeline.decisions import Continuity
-from pipeline.errors import MomentOutOfRange, StartBehindCursor, StartUnreachable
-from pipeline.ports.source import ServerFacts
-from pipeline.position import Coordinates
-from pipeline.start.question import AnchorReading, Question, ReachedPlace, Start, StartRule
-from pipeline.start.rules import decide_start
+from lockstep.pipeline.model.batch import Cursor
+from lockstep.pipeline.ports.source import ServerFacts
+from lockstep.pipeline.start.question import AnchorReading, Question, ReachedPlace, Start, StartRule
+from lockstep.pipeline.start.rules import decide_start
+from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.errors import MomentOutOfRange, StartBehindCursor, StartUnreachable
+from lockstep.pipeline.values.position import Coordinates
 from tests.pipeline.start_made import (
     BATCH,
     DIFFERENT,

@@ -6,14 +6,19 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.errors import PositionPurged, SourceDiverged, StartNotChosen, StartUnreachable
-from pipeline.places import InFile, Latest, OfRun, Place, Snapshot, parse_place
-from pipeline.ports.source import ServerFacts
-from pipeline.position import Coordinates
-from pipeline.source_plan import SourcePlan, StandbyPlan
-from pipeline.start.question import Question, Since, StartRule, Where
-from pipeline.start.rules import decide_start
-from pipeline.tables import TablePatterns
+from lockstep.pipeline.ports.source import ServerFacts
+from lockstep.pipeline.source_plan import SourcePlan, StandbyPlan
+from lockstep.pipeline.start.question import Question, Since, StartRule, Where
+from lockstep.pipeline.start.rules import decide_start
+from lockstep.pipeline.values.errors import (
+    PositionPurged,
+    SourceDiverged,
+    StartNotChosen,
+    StartUnreachable,
+)
+from lockstep.pipeline.values.places import InFile, Latest, OfRun, Place, Snapshot, parse_place
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.tables import TablePatterns
 from tests.pipeline.start_made import MARIA, A, B, at, facts, gtids, refused, started
 
 MOMENT = datetime(2026, 11, 1, 5, 30, tzinfo=UTC)

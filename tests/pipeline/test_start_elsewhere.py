@@ -7,18 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from pipeline.decisions import Continuity
-from pipeline.errors import (
-    HistoryRewritten,
-    HistoryUnproven,
-    PositionPurged,
-    SourceChanged,
-    SourceDiverged,
-)
-from pipeline.policies import OnSourceChanged, StartPolicies
-from pipeline.ports.source import ServerFacts
-from pipeline.position import SetAnchor
-from pipeline.start.question import (
+from lockstep.pipeline.ports.source import ServerFacts
+from lockstep.pipeline.start.question import (
     AnchorReading,
     Question,
     SetReading,
@@ -26,7 +16,17 @@ from pipeline.start.question import (
     Start,
     StartRule,
 )
-from pipeline.start.rules import compare_set, decide_start
+from lockstep.pipeline.start.rules import compare_set, decide_start
+from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.errors import (
+    HistoryRewritten,
+    HistoryUnproven,
+    PositionPurged,
+    SourceChanged,
+    SourceDiverged,
+)
+from lockstep.pipeline.values.policies import OnSourceChanged, StartPolicies
+from lockstep.pipeline.values.position import SetAnchor
 from tests.pipeline.start_made import (
     BATCH,
     COMMITTED,

@@ -11,10 +11,19 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline.decisions import Continuity
-from pipeline.errors import Recovery, StartUnreachable
-from pipeline.gtid import GtidSet
-from pipeline.places import (
+from lockstep.pipeline.start.question import (
+    AnchorReading,
+    Question,
+    Refusal,
+    SetReading,
+    Start,
+    StartRule,
+)
+from lockstep.pipeline.start.rules import TABLE, decide_start, decision_record
+from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.errors import Recovery, StartUnreachable
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.places import (
     AfterGtids,
     AtCoordinates,
     AtMoment,
@@ -24,18 +33,9 @@ from pipeline.places import (
     OfRun,
     Snapshot,
 )
-from pipeline.policies import OnPositionLost, OnSourceChanged, StartPolicies
-from pipeline.position import Coordinates
-from pipeline.start.question import (
-    AnchorReading,
-    Question,
-    Refusal,
-    SetReading,
-    Start,
-    StartRule,
-)
-from pipeline.start.rules import TABLE, decide_start, decision_record
-from pipeline.tables import TablePatterns
+from lockstep.pipeline.values.policies import OnPositionLost, OnSourceChanged, StartPolicies
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.tables import TablePatterns
 from tests.pipeline.start_made import (
     BATCH,
     MARIA,

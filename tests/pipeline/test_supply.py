@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import Need
-from pipeline.policies import Deletes, LakePolicies, Truncates
-from pipeline.supply.plan import (
+from lockstep.pipeline.model.table_state import Supplier
+from lockstep.pipeline.supply.plan import (
     OLDER,
     RULES,
     ColumnsRead,
@@ -27,7 +26,8 @@ from pipeline.supply.plan import (
     copied,
     plan,
 )
-from pipeline.table_state import Supplier
+from lockstep.pipeline.values.errors import Need
+from lockstep.pipeline.values.policies import Deletes, LakePolicies, Truncates
 from tests.pages.supply_rules import BASED, CHANGELOG, COLUMNS, LOAD, LOG, PAST, Reached
 from tests.pages.supply_rules import TABLE as ORDERS
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.binlog.rows.maps import TableMaps
-from pipeline.binlog.rows.table_map import (
+from lockstep.pipeline.binlog.rows.maps import TableMaps
+from lockstep.pipeline.binlog.rows.table_map import (
     OptionalField,
     Outline,
     TableMap,
@@ -18,14 +18,20 @@ from pipeline.binlog.rows.table_map import (
     read_structure,
     read_table_map,
 )
-from pipeline.binlog.stream.description import LogWriter
-from pipeline.binlog.stream.framing import HEADER
-from pipeline.errors import TableError
-from pipeline.position import Coordinates, LogFile
-from pipeline.runs.capturing.image_decoder import checked
-from pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
-from pipeline.schema.model import ColumnSchema, HiddenColumn, KeyPart, KeySchema, TableSchema
-from pipeline.table import TableName
+from lockstep.pipeline.binlog.stream.description import LogWriter
+from lockstep.pipeline.binlog.stream.framing import HEADER
+from lockstep.pipeline.run.dump.image_decoder import checked
+from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
+from lockstep.pipeline.schema.model import (
+    ColumnSchema,
+    HiddenColumn,
+    KeyPart,
+    KeySchema,
+    TableSchema,
+)
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.pipeline.values.table import TableName
 from tests.pipeline.dialects_made import map_of
 
 INT, YEAR = 3, 13

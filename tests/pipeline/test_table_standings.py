@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import Need, StoppedBy
-from pipeline.gaps import Gap
-from pipeline.position import Coordinates
-from pipeline.proof.proven import TableProof
-from pipeline.standing.tables import TableHealth, table_standings
-from pipeline.table import TableName
-from pipeline.table_state import Extent, TableCondition, TableState
-from pipeline.upkeep.clearing import Tightening, UnclearedValues
+from lockstep.pipeline.model.gaps import Gap
+from lockstep.pipeline.model.table_state import Extent, TableCondition, TableState
+from lockstep.pipeline.proof.proven import TableProof
+from lockstep.pipeline.status.tables import TableHealth, table_standings
+from lockstep.pipeline.upkeep.clearing import Tightening, UnclearedValues
+from lockstep.pipeline.values.errors import Need, StoppedBy
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 TABLE = TableName("shop", "orders")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.binlog.stream.framing import EventType
-from pipeline.binlog.stream.texts import MOST_BYTES
+from lockstep.pipeline.binlog.stream.framing import EventType
+from lockstep.pipeline.binlog.stream.texts import MOST_BYTES
 from tests.pipeline.buffered import Out, a_buffer, feed
 from tests.pipeline.made import (
     Log,

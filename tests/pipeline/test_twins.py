@@ -10,10 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.binlog.text.charset_tables import MULTI_BYTE
-from pipeline.binlog.text.charsets import CHARACTER_SETS, single_byte, text_decoder
-from pipeline.binlog.text.twins import is_ambiguous, is_canonical, is_canonical_number, twins
-from pipeline.table import Column
+from lockstep.pipeline.binlog.text.ambiguous_text import (
+    is_ambiguous,
+    is_canonical,
+    is_canonical_number,
+    twins,
+)
+from lockstep.pipeline.binlog.text.charset_tables import MULTI_BYTE
+from lockstep.pipeline.binlog.text.charsets import CHARACTER_SETS, single_byte, text_decoder
+from lockstep.pipeline.values.table import Column
 from tests.chance import by_chance
 
 SEVERAL = sorted(charset for charset in CHARACTER_SETS if is_ambiguous(charset))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pipeline.errors import TableError
-from pipeline.schema.types import arrow_schema, arrow_type
-from pipeline.table import Column, TableName, TableStructure
+from lockstep.pipeline.schema.types import arrow_schema, arrow_type
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import Column, TableName, TableStructure
 
 
 @pytest.mark.parametrize(

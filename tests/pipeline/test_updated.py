@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.binlog.arrays.cells import layout
-from pipeline.binlog.rows.rows import TableDecoder
-from pipeline.binlog.stream.framing import HEADER, EventType
-from pipeline.binlog.stream.ring import AT, EVENT_COLUMNS, SIZE, TYPE, Block
-from pipeline.row_images import CHANGE_TYPES, unpack_bits
-from pipeline.schema.types import arrow_schema
-from pipeline.segment import ChangeType
-from pipeline.table import Column, TableName, TableStructure
+from lockstep.pipeline.binlog.arrays.cells import layout
+from lockstep.pipeline.binlog.rows.rows import TableDecoder
+from lockstep.pipeline.binlog.stream.framing import HEADER, EventType
+from lockstep.pipeline.binlog.stream.ring import AT, EVENT_COLUMNS, SIZE, TYPE, Block
+from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.values.row_images import CHANGE_TYPES, unpack_bits
+from lockstep.pipeline.values.segment import ChangeType
+from lockstep.pipeline.values.table import Column, TableName, TableStructure
 
 Row: TypeAlias = list[bytes | None]
 """Each column's cell, its length before it; None where it is NULL."""

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.foreign_commits import Ahead, AllExpected, Foreign, MirrorRecord, judge
-from pipeline.lake_commit import (
+from lockstep.pipeline.model.foreign_commits import Ahead, AllExpected, Foreign, MirrorRecord, judge
+from lockstep.pipeline.model.lake_commit import (
     FileAction,
     LakeCommit,
     LogAbove,
@@ -17,9 +17,8 @@ from pipeline.lake_commit import (
     metadata_for_kind,
     stamp,
 )
-from pipeline.recovery.facts import mirror_facts
-from pipeline.table import TableName
-from pipeline.upkeep.decide import (
+from lockstep.pipeline.recovery.facts import mirror_facts
+from lockstep.pipeline.upkeep.decide import (
     CLOCKS_APART,
     DAY,
     VERSIONS,
@@ -34,6 +33,7 @@ from pipeline.upkeep.decide import (
     decide,
     target_bytes,
 )
+from lockstep.pipeline.values.table import TableName
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 KEEP = timedelta(days=1)

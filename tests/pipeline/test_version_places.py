@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pipeline.batch import Batch, BatchKind, BatchState
-from pipeline.errors import VersionSetUnknown
-from pipeline.gtid import GtidSet
-from pipeline.places import parse_place
-from pipeline.position import Coordinates, LogFile, Position
-from pipeline.runs.inspecting.version_sets import chosen_batch
+from lockstep.pipeline.model.batch import Batch, BatchKind, BatchState
+from lockstep.pipeline.run.status.version_sets import chosen_batch
+from lockstep.pipeline.values.errors import VersionSetUnknown
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.places import parse_place
+from lockstep.pipeline.values.position import Coordinates, LogFile, Position
 
 ONE = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 TWO = "4e11fa47-71ca-11e1-9e33-c80aa9429562"

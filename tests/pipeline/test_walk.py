@@ -6,10 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from pipeline.binlog.search.walk import step_over, walk
-from pipeline.binlog.stream.framing import EventType
-from pipeline.errors import DamagedEvent
-from pipeline.position import Coordinates
+from lockstep.pipeline.binlog.search.walk import step_over, walk
+from lockstep.pipeline.binlog.stream.framing import EventType
+from lockstep.pipeline.values.errors import DamagedEvent
+from lockstep.pipeline.values.position import Coordinates
 from tests.pipeline.buffered import START, a_buffer, feed
 from tests.pipeline.dialects_made import tagged_gtid
 from tests.pipeline.logs_made import MadeDump

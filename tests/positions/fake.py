@@ -16,12 +16,10 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from pipeline.batch import Xid
-from pipeline.binlog.stream.framing import EventType
-from pipeline.binlog.stream.gtid_sets import encode_gtid_set
-from pipeline.errors import PositionPurged
-from pipeline.gtid import GtidSet
-from pipeline.ports.source import (
+from lockstep.pipeline.binlog.stream.framing import EventType
+from lockstep.pipeline.binlog.stream.gtid_sets import encode_gtid_set
+from lockstep.pipeline.model.batch import Xid
+from lockstep.pipeline.ports.source import (
     Baseline,
     BinlogSize,
     CurrentSchemas,
@@ -30,21 +28,23 @@ from pipeline.ports.source import (
     ServerFacts,
     TableSnapshot,
 )
-from pipeline.position import Coordinates, LogFile
-from pipeline.schema.model import (
+from lockstep.pipeline.schema.model import (
     ColumnSchema,
     DatabaseSchema,
     KeyPart,
     KeySchema,
     TableSchema,
 )
-from pipeline.schema.rows import row_structure
-from pipeline.schema.types import arrow_schema
-from pipeline.snapshot.bounds import Bound, Range
-from pipeline.snapshot.giving_way import PIECE_SECONDS
-from pipeline.snapshot.pace import SourceLoad
-from pipeline.survey import Survey
-from pipeline.table import TableName, TableStructure
+from lockstep.pipeline.schema.rows import row_structure
+from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.snapshot.bounds import Bound, Range
+from lockstep.pipeline.snapshot.giving_way import PIECE_SECONDS
+from lockstep.pipeline.snapshot.pace import SourceLoad
+from lockstep.pipeline.values.errors import PositionPurged
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.pipeline.values.survey import Survey
+from lockstep.pipeline.values.table import TableName, TableStructure
 from tests.pipeline.made import format_description, packet, query, received, rotate, wire
 
 TABLE = TableName("shop", "t")

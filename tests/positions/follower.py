@@ -12,23 +12,28 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
-from pipeline.batch import Batch, Cursor
-from pipeline.bounds import Budget
-from pipeline.decisions import Lease, RecordedDecision
-from pipeline.places import Place, parse_place
-from pipeline.policies import LakePolicies, OnSourceChanged, StartPolicies
-from pipeline.ports.source import SourceServer
-from pipeline.runs.acknowledge import acknowledge
-from pipeline.runs.capture import capture
-from pipeline.runs.context import Unwatched, Workplace
-from pipeline.runs.inspecting.table_commands import OrderRequest, Reload, give_reload, plan_reload
-from pipeline.runs.merge import merge
-from pipeline.runs.reports import CaptureReport
-from pipeline.segment import Segment
-from pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan, TableSettings
-from pipeline.table import TableName
-from pipeline.table_state import Extent, OrderKind, Supplier, TableState
-from pipeline.tables import NamePatterns, TablePatterns
+from lockstep.pipeline.model.batch import Batch, Cursor
+from lockstep.pipeline.model.table_state import Extent, OrderKind, Supplier, TableState
+from lockstep.pipeline.ports.source import SourceServer
+from lockstep.pipeline.run.acknowledge import acknowledge
+from lockstep.pipeline.run.capture import capture
+from lockstep.pipeline.run.context import Unwatched, Workplace
+from lockstep.pipeline.run.merge import merge
+from lockstep.pipeline.run.reports import CaptureReport
+from lockstep.pipeline.run.status.table_commands import (
+    OrderRequest,
+    Reload,
+    give_reload,
+    plan_reload,
+)
+from lockstep.pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan, TableSettings
+from lockstep.pipeline.start.bounds import Budget
+from lockstep.pipeline.values.decisions import Lease, RecordedDecision
+from lockstep.pipeline.values.places import Place, parse_place
+from lockstep.pipeline.values.policies import LakePolicies, OnSourceChanged, StartPolicies
+from lockstep.pipeline.values.segment import Segment
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import NamePatterns, TablePatterns
 from tests.fix_ledger import Content, LedgerOfTest
 from tests.twins.changelog import MemoryChangelog
 from tests.twins.claims import MemoryClaims

@@ -16,14 +16,15 @@ from typing import Any, Final, cast
 
 import pyarrow as pa
 
-from pipeline.batch import Batch
-from pipeline.ports.ledger import content_of
-from pipeline.ports.source import SourceServer, TableSnapshot
-from pipeline.runs.inspecting.plan import RunPlan, make_plan
-from pipeline.schema.consequences import Action
-from pipeline.schema.model import TableSchema
-from pipeline.snapshot.bounds import Range
-from pipeline.supply.plan import (
+from lockstep.pipeline.model.batch import Batch
+from lockstep.pipeline.model.table_state import TableEventKind
+from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.source import SourceServer, TableSnapshot
+from lockstep.pipeline.run.status.plan import RunPlan, make_plan
+from lockstep.pipeline.schema.consequences import Action
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.snapshot.bounds import Range
+from lockstep.pipeline.supply.plan import (
     ColumnsRead,
     FromChangelog,
     FromLog,
@@ -31,8 +32,7 @@ from pipeline.supply.plan import (
     RowsRead,
     Step,
 )
-from pipeline.table import TableName
-from pipeline.table_state import TableEventKind
+from lockstep.pipeline.values.table import TableName
 from tests.positions.follower import SOURCE, Follower
 
 Supplied = tuple[str, str]

@@ -12,13 +12,19 @@ from typing import Any
 
 from pymysql.cursors import DictCursor
 
-from pipeline.batch import Batch
-from pipeline.ports.ledger import content_of
-from pipeline.runs.comparing.verify_schema import verify_schema
-from pipeline.runs.inspecting.table_commands import OrderRequest, give_order
-from pipeline.runs.reports import CaptureReport
-from pipeline.table import TableName
-from pipeline.table_state import OrderKind, StoppedTable, TableEventKind, TableOrder, TableState
+from lockstep.pipeline.model.batch import Batch
+from lockstep.pipeline.model.table_state import (
+    OrderKind,
+    StoppedTable,
+    TableEventKind,
+    TableOrder,
+    TableState,
+)
+from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.run.proof.verify_schema import verify_schema
+from lockstep.pipeline.run.reports import CaptureReport
+from lockstep.pipeline.run.status.table_commands import OrderRequest, give_order
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server

@@ -19,7 +19,7 @@ from pymysql.cursors import Cursor
 
 from demo.mysql_search import Program, cache_folder
 from demo.mysqld import ProgramMySql, mysql_server
-from pipeline.gtid import GtidSet
+from lockstep.pipeline.values.gtid import GtidSet
 from tests.fix_mysql import ACCOUNT, PASSWORD, UNHURRIED, MySqlStand, killed_at_last
 from tests.mariadb.server import mariadb_server
 

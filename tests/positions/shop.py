@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.decisions import RecordedDecision
-from pipeline.errors import LockstepError
-from pipeline.start.question import StartRule
+from lockstep.pipeline.start.question import StartRule
+from lockstep.pipeline.values.decisions import RecordedDecision
+from lockstep.pipeline.values.errors import LockstepError
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower

@@ -14,7 +14,7 @@ from typing import Any
 
 from pymysql import MySQLError
 
-from pipeline.errors import LockstepError
+from lockstep.pipeline.values.errors import LockstepError
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server

@@ -10,15 +10,13 @@ from typing import Any
 
 import pytest
 
-from pipeline.batch import BatchState
-from pipeline.errors import (
-    LeaseLost,
-)
-from pipeline.ports.ledger import content_of
-from pipeline.runs.capture import capture
-from pipeline.runs.context import Workplace
-from resources.lake.segments import ParquetSegments, ParquetSegmentWriter
-from resources.lake.spool import FileSpool
+from lockstep.pipeline.model.batch import BatchState
+from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.run.capture import capture
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.values.errors import LeaseLost
+from lockstep.resources.lake.changelog.segments import ParquetSegments, ParquetSegmentWriter
+from lockstep.resources.lake.changelog.spool import FileSpool
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.positions.interrupted import Crash, Interrupted, drawn, interrupted, mortal, noted

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pipeline.errors import (
+from lockstep.pipeline.values.errors import (
     LockstepError,
     MomentOutOfRange,
     NotAnEventBoundary,

@@ -11,10 +11,10 @@ from typing import Any, cast
 
 import pytest
 
-from pipeline.bounds import Budget
-from pipeline.ports.ledger import content_of
-from pipeline.ports.source import BinlogDump, Received, SourceServer
-from pipeline.position import Coordinates
+from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.source import BinlogDump, Received, SourceServer
+from lockstep.pipeline.start.bounds import Budget
+from lockstep.pipeline.values.position import Coordinates
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.positions.one_table import Shop, open_shop

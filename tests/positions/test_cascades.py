@@ -15,11 +15,11 @@ import pytest
 
 from demo.mysql_search import Program
 from demo.mysqld import mysql_server
-from pipeline.policies import ForeignKeys, LakePolicies
-from pipeline.ports.source import CurrentSchemas, SourceServer
-from pipeline.snapshot.pace import Pace
-from pipeline.source_plan import SnapshotPlan
-from pipeline.table import TableName
+from lockstep.pipeline.ports.source import CurrentSchemas, SourceServer
+from lockstep.pipeline.snapshot.pace import Pace
+from lockstep.pipeline.source_plan import SnapshotPlan
+from lockstep.pipeline.values.policies import ForeignKeys, LakePolicies
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand, killed_at_last
 from tests.positions.follower import SOURCE
 from tests.positions.paused import Shop

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pipeline.places import parse_place
-from pipeline.replay.spans import Span
-from pipeline.runs.inspecting.version_sets import version_set_at
-from pipeline.runs.rebuilding.origin import cut_at
-from pipeline.runs.replaying.recapture import select
+from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.run.rebuild.origin import cut_at
+from lockstep.pipeline.run.replay.recapture import select
+from lockstep.pipeline.run.status.version_sets import version_set_at
+from lockstep.pipeline.values.places import parse_place
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.one_table import Shop, open_shop

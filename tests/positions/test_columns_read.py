@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from pipeline.policies import Deletes, LakePolicies, OnRewrite
-from pipeline.ports.ledger import content_of
-from pipeline.table_state import TableEventKind
-from resources.mysql.server import MySqlServer
-from resources.mysql.watermarks import low_mark
+from lockstep.pipeline.model.table_state import TableEventKind
+from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.values.policies import Deletes, LakePolicies, OnRewrite
+from lockstep.resources.mysql.server import MySqlServer
+from lockstep.resources.mysql.watermarks import low_mark
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.positions.paused import Shop
@@ -169,7 +169,7 @@ def _around_snapshots(
             return found
 
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("resources.mysql.reader.low_mark", marked)
+            patched.setattr("lockstep.resources.mysql.reader.low_mark", marked)
             with taken(server, table, *args, **options) as rows:
                 shop.do(*behind)
                 yield rows

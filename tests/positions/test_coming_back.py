@@ -11,18 +11,18 @@ import pymysql
 import pytest
 
 from lockstep.commands import plan as show
-from pipeline.bounds import Budget
-from pipeline.errors import MirrorRefused, StoppedBy, TableError
-from pipeline.policies import OnPositionLost, StartPolicies
-from pipeline.runs.inspecting.plan import make_plan
-from pipeline.schema.context import StatementContext
-from pipeline.schema.model import TableSchema
-from pipeline.schema.statements.changes import NotUnderstood
-from pipeline.schema.statements.read import read_change
-from pipeline.supply.plan import RowsRead
-from pipeline.table import TableName
-from pipeline.table_state import OrderKind, TableCondition, TableEventKind
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableEventKind
+from lockstep.pipeline.run.status.plan import make_plan
+from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.statements.changes import NotUnderstood
+from lockstep.pipeline.schema.statements.read import read_change
+from lockstep.pipeline.start.bounds import Budget
+from lockstep.pipeline.supply.plan import RowsRead
+from lockstep.pipeline.values.errors import MirrorRefused, StoppedBy, TableError
+from lockstep.pipeline.values.policies import OnPositionLost, StartPolicies
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.positions.follower import SOURCE
@@ -469,7 +469,7 @@ def _followed_today(shop: Shop) -> Iterator[None]:
         return read_change(text, context)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipeline.schema.tracker.read_change", earlier)
+        patch.setattr("lockstep.pipeline.schema.tracker.read_change", earlier)
         shop.do(
             "insert into a values (2, 2)",
             "alter table a add column followed_today int default 4",

@@ -15,9 +15,9 @@ import pytest
 
 from demo.mysql_search import Program
 from demo.tcp import free_port
-from pipeline.errors import HistoryRewritten
-from pipeline.start.question import StartRule
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.start.question import StartRule
+from lockstep.pipeline.values.errors import HistoryRewritten
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import settings
 from tests.positions.follower import SET_PAUSES, SOURCE, Follower

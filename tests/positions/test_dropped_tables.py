@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.changes.layout import mirror_path
-from pipeline.policies import DroppedTables, LakePolicies
-from pipeline.ports.held import RequireHeld, no_check
-from pipeline.runs.acknowledge import acknowledge
-from pipeline.runs.capture import capture
-from pipeline.runs.merge import merge
-from pipeline.table_state import TableCondition
+from lockstep.pipeline.mirror.layout import mirror_path
+from lockstep.pipeline.model.table_state import TableCondition
+from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.run.acknowledge import acknowledge
+from lockstep.pipeline.run.capture import capture
+from lockstep.pipeline.run.merge import merge
+from lockstep.pipeline.values.policies import DroppedTables, LakePolicies
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server

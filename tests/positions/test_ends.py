@@ -6,18 +6,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pipeline.errors import (
+from lockstep.pipeline.model.table_state import TableCondition
+from lockstep.pipeline.run.capture import capture
+from lockstep.pipeline.run.status.plan import make_plan
+from lockstep.pipeline.values.errors import (
     EndNotReached,
     LockstepError,
     MomentOutOfRange,
     NotAnEventBoundary,
     StartUnreachable,
 )
-from pipeline.policies import LakePolicies, OnRewrite
-from pipeline.runs.capture import capture
-from pipeline.runs.inspecting.plan import make_plan
-from pipeline.table import TableName
-from pipeline.table_state import TableCondition
+from lockstep.pipeline.values.policies import LakePolicies, OnRewrite
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pipeline.decisions import Continuity
-from pipeline.errors import PositionPurged, SourceDiverged
-from pipeline.position import ServerPeriod
-from pipeline.start.question import StartRule
+from lockstep.pipeline.start.question import StartRule
+from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.errors import PositionPurged, SourceDiverged
+from lockstep.pipeline.values.position import ServerPeriod
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.bounds import Budget
+from lockstep.pipeline.start.bounds import Budget
 from tests.positions.follower import Follower
 from tests.positions.servers import (
     Pair,

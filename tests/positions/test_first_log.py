@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.table_state import TableCondition
+from lockstep.pipeline.model.table_state import TableCondition
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import Pair, fresh

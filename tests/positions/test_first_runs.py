@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.places import Earliest, Latest
-from pipeline.runs.expect import expected_log
+from lockstep.pipeline.run.expected_log import expected_log
+from lockstep.pipeline.values.places import Earliest, Latest
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower

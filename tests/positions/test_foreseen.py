@@ -11,22 +11,27 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.errors import ConfigurationError, LedgerRefused, PastRefused, SpanRefused
-from pipeline.places import parse_place
-from pipeline.proof.sampling import ValueRange
-from pipeline.replay.spans import Span
-from pipeline.runs.inspecting.table_commands import (
+from lockstep.pipeline.model.table_state import OrderKind, Supplier
+from lockstep.pipeline.proof.sampling import ValueRange
+from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.run.rebuild.origin import origin_at
+from lockstep.pipeline.run.rebuild.rebuild import rebuild_as_of
+from lockstep.pipeline.run.replay.replay import plan_replay, replay
+from lockstep.pipeline.run.status.table_commands import (
     OrderRequest,
     give_order,
     give_reload,
     plan_reload,
     plan_resume,
 )
-from pipeline.runs.rebuilding.origin import origin_at
-from pipeline.runs.rebuilding.rebuild import rebuild_as_of
-from pipeline.runs.replaying.replay import plan_replay, replay
-from pipeline.segment import SegmentFile
-from pipeline.table_state import OrderKind, Supplier
+from lockstep.pipeline.values.errors import (
+    ConfigurationError,
+    LedgerRefused,
+    PastRefused,
+    SpanRefused,
+)
+from lockstep.pipeline.values.places import parse_place
+from lockstep.pipeline.values.segment import SegmentFile
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.positions.follower import SOURCE

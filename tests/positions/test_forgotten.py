@@ -17,11 +17,25 @@ from typing import Any
 
 import pytest
 
-from pipeline.batch import BatchState
-from pipeline.changes.layout import changelog_path
-from pipeline.changes.source_tables import source_table_path
-from pipeline.consumers import ConsumerStart, DeliveryBounds
-from pipeline.errors import (
+from lockstep.pipeline.mirror.layout import changelog_path
+from lockstep.pipeline.mirror.source_tables import source_table_path
+from lockstep.pipeline.model.batch import BatchState
+from lockstep.pipeline.model.table_state import Supplier
+from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.rebuild.origin import origin_at
+from lockstep.pipeline.run.rebuild.rebuild import rebuild_as_of
+from lockstep.pipeline.run.recovery.recover import recover
+from lockstep.pipeline.run.replay.replay import replay
+from lockstep.pipeline.run.status.schema_history import show_schema
+from lockstep.pipeline.run.status.span_report import report_of_span
+from lockstep.pipeline.run.status.version_sets import version_set_at
+from lockstep.pipeline.run.upkeep.changes import delete_changes, plan_changes
+from lockstep.pipeline.schema.history import Knowledge
+from lockstep.pipeline.upkeep.changes import ChangesPlan
+from lockstep.pipeline.values.consumers import ConsumerStart, DeliveryBounds
+from lockstep.pipeline.values.errors import (
     ConsumerRefused,
     ForeignCommit,
     LockstepError,
@@ -30,23 +44,9 @@ from pipeline.errors import (
     SpanRefused,
     VersionSetUnknown,
 )
-from pipeline.places import parse_place
-from pipeline.ports.ledger import content_of
-from pipeline.replay.spans import Span
-from pipeline.runs.context import Workplace
-from pipeline.runs.inspecting.schema_history import show_schema
-from pipeline.runs.inspecting.span_report import report_of_span
-from pipeline.runs.inspecting.version_sets import version_set_at
-from pipeline.runs.rebuilding.origin import origin_at
-from pipeline.runs.rebuilding.rebuild import rebuild_as_of
-from pipeline.runs.recovering.recover import recover
-from pipeline.runs.replaying.replay import replay
-from pipeline.runs.upkeeping.changes import delete_changes, plan_changes
-from pipeline.schema.history import Knowledge
-from pipeline.segment import SegmentFile
-from pipeline.table import TableName
-from pipeline.table_state import Supplier
-from pipeline.upkeep.changes import ChangesPlan
+from lockstep.pipeline.values.places import parse_place
+from lockstep.pipeline.values.segment import SegmentFile
+from lockstep.pipeline.values.table import TableName
 from tests.fix_ledger import LedgerOfTest
 from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import go_on, lake_of

@@ -13,11 +13,16 @@ import pytest
 from pymysql import MySQLError
 
 from lockstep.commands.plan import supply_lines
-from pipeline.errors import PastRefused, StoppedBy
-from pipeline.runs.inspecting.plan import make_plan
-from pipeline.runs.inspecting.table_commands import OrderRequest, Reload, give_reload, plan_reload
-from pipeline.supply.plan import FromPast, RowsRead
-from pipeline.table_state import Supplier, TableEventKind
+from lockstep.pipeline.model.table_state import Supplier, TableEventKind
+from lockstep.pipeline.run.status.plan import make_plan
+from lockstep.pipeline.run.status.table_commands import (
+    OrderRequest,
+    Reload,
+    give_reload,
+    plan_reload,
+)
+from lockstep.pipeline.supply.plan import FromPast, RowsRead
+from lockstep.pipeline.values.errors import PastRefused, StoppedBy
 from tests.fix_mysql import ACCOUNT, MySqlStand
 from tests.hostile.test_recovered import recovered, undone
 from tests.mysql.logged import head

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipeline.gaps import Gap
-from pipeline.table import TableName
-from pipeline.table_state import OrderKind, TableEventKind
+from lockstep.pipeline.model.gaps import Gap
+from lockstep.pipeline.model.table_state import OrderKind, TableEventKind
+from lockstep.pipeline.values.table import TableName
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import Pair, head, purge
 from tests.positions.shop import follow, open_shop, put, require_same

@@ -10,16 +10,16 @@ from itertools import product
 
 import pytest
 
-from pipeline.batch import BatchState
-from pipeline.errors import LakeUnavailable, TableError
-from pipeline.ports.held import RequireHeld, no_check
-from pipeline.ports.mirror_writes import MirrorWrite
-from pipeline.ports.mirrors import MirrorCommit
-from pipeline.runs.acknowledge import acknowledge
-from pipeline.runs.capture import capture
-from pipeline.runs.merge import merge
-from pipeline.table import TableName
-from pipeline.table_state import OrderKind, TableCondition, TableState
+from lockstep.pipeline.model.batch import BatchState
+from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableState
+from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.ports.mirror_writes import MirrorWrite
+from lockstep.pipeline.ports.mirrors import MirrorCommit
+from lockstep.pipeline.run.acknowledge import acknowledge
+from lockstep.pipeline.run.capture import capture
+from lockstep.pipeline.run.merge import merge
+from lockstep.pipeline.values.errors import LakeUnavailable, TableError
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.positions.interrupted import Crash, drawn, mortal, noted

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.batch import Cursor
-from pipeline.errors import PositionPurged, SourceChanged, TransactionsWithoutGtid
-from pipeline.start.question import StartRule
+from lockstep.pipeline.model.batch import Cursor
+from lockstep.pipeline.start.question import StartRule
+from lockstep.pipeline.values.errors import PositionPurged, SourceChanged, TransactionsWithoutGtid
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import (

@@ -12,19 +12,19 @@ import pyarrow as pa
 import pytest
 
 from lockstep.commands import plan as show
-from pipeline.mirror_names import Into
-from pipeline.places import parse_place
-from pipeline.runs.inspecting.plan import make_plan
-from pipeline.runs.inspecting.status import standing_of
-from pipeline.runs.inspecting.version_sets import version_set_at
-from pipeline.runs.mirror_places import former_places
-from pipeline.runs.rebuilding.origin import origin_at
-from pipeline.runs.rebuilding.rebuild import rebuild_as_of
-from pipeline.runs.upkeeping.upkeep import delete_former_folders, plan_former
-from pipeline.snapshot.pace import Pace
-from pipeline.source_plan import SnapshotPlan, TableSettings
-from pipeline.table_state import OrderKind, Supplier, TableCondition, TableEventKind
-from pipeline.tables import TablePatterns
+from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableCondition, TableEventKind
+from lockstep.pipeline.run.mirror_places import former_places
+from lockstep.pipeline.run.rebuild.origin import origin_at
+from lockstep.pipeline.run.rebuild.rebuild import rebuild_as_of
+from lockstep.pipeline.run.status.plan import make_plan
+from lockstep.pipeline.run.status.status import standing_of
+from lockstep.pipeline.run.status.version_sets import version_set_at
+from lockstep.pipeline.run.upkeep.upkeep import delete_former_folders, plan_former
+from lockstep.pipeline.snapshot.pace import Pace
+from lockstep.pipeline.source_plan import SnapshotPlan, TableSettings
+from lockstep.pipeline.values.mirror_names import Into
+from lockstep.pipeline.values.places import parse_place
+from lockstep.pipeline.values.tables import TablePatterns
 from tests.fix_ledger import LedgerOfTest
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head

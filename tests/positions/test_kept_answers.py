@@ -6,9 +6,9 @@ from inspect import signature
 from random import Random
 from typing import Any, Final
 
-from pipeline.changes.layout import application_id
-from pipeline.decisions import Continuity
-from pipeline.ports.ledger import Ledger
+from lockstep.pipeline.mirror.layout import application_id
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.values.decisions import Continuity
 from tests.fix_ledger import LedgerOfTest
 from tests.fix_mysql import MySqlStand
 from tests.positions.paused import open_shop

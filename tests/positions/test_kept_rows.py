@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.policies import Deletes, LakePolicies, OnRewrite
+from lockstep.pipeline.values.policies import Deletes, LakePolicies, OnRewrite
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server

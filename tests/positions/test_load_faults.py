@@ -13,18 +13,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.errors import LakeUnavailable, SourceUnavailable
-from pipeline.load import Chunk
-from pipeline.policies import OnPositionLost, StartPolicies
-from pipeline.ports.ledger import content_of
-from pipeline.row_groups import row_groups
-from pipeline.runs.comparing.verify_rows import verify
-from pipeline.runs.context import Workplace
-from pipeline.runs.loading import loads
-from pipeline.snapshot.pace import LoadLimits, Pace
-from pipeline.source_plan import SnapshotPlan
-from pipeline.table_state import TableCondition
-from resources.lake.segments import ParquetSegments
+from lockstep.pipeline.model.load import Chunk
+from lockstep.pipeline.model.table_state import TableCondition
+from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.load import loads
+from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.snapshot.pace import LoadLimits, Pace
+from lockstep.pipeline.source_plan import SnapshotPlan
+from lockstep.pipeline.values.errors import LakeUnavailable, SourceUnavailable
+from lockstep.pipeline.values.policies import OnPositionLost, StartPolicies
+from lockstep.pipeline.values.row_groups import row_groups
+from lockstep.resources.lake.changelog.segments import ParquetSegments
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.paused import Shop

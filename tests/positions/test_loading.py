@@ -10,16 +10,16 @@ from random import Random
 
 import pytest
 
-from pipeline.ports.ledger import content_of
-from pipeline.ports.source import Baseline
-from pipeline.runs.comparing.verify_rows import verify
-from pipeline.runs.loading import loads
-from pipeline.snapshot.pace import Pace
-from pipeline.source_plan import SnapshotPlan
-from pipeline.table import TableName
-from pipeline.table_state import TableCondition, TableEventKind
-from resources.mysql.connection import ConnectionSettings
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.model.table_state import TableCondition, TableEventKind
+from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.source import Baseline
+from lockstep.pipeline.run.load import loads
+from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.snapshot.pace import Pace
+from lockstep.pipeline.source_plan import SnapshotPlan
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.connection import ConnectionSettings
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
 from tests.positions.follower import SOURCE, Follower

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pipeline.errors import LockstepError, SourceUnavailable
-from pipeline.runs.inspecting.status import standing_of
-from pipeline.snapshot.log_room import keep_longer, one_week
-from pipeline.standing.facts import Standing
-from pipeline.standing.verdict import State, verdict
-from pipeline.start.question import Start, StartRule
+from lockstep.pipeline.run.status.status import standing_of
+from lockstep.pipeline.snapshot.log_room import keep_longer, one_week
+from lockstep.pipeline.start.question import Start, StartRule
+from lockstep.pipeline.status.facts import Standing
+from lockstep.pipeline.status.verdict import State, verdict
+from lockstep.pipeline.values.errors import LockstepError, SourceUnavailable
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower

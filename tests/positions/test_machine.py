@@ -17,10 +17,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from pipeline.batch import Batch, BatchState
-from pipeline.decisions import Continuity
-from pipeline.errors import LockstepError
-from pipeline.ports.source import SourceServer
+from lockstep.pipeline.model.batch import Batch, BatchState
+from lockstep.pipeline.ports.source import SourceServer
+from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.errors import LockstepError
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower, by_time
 from tests.positions.interrupted import Crash, mortal

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.errors import HistoryUnproven, PositionPurged, SourceDiverged
-from pipeline.start.question import StartRule
+from lockstep.pipeline.start.question import StartRule
+from lockstep.pipeline.values.errors import HistoryUnproven, PositionPurged, SourceDiverged
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import (

@@ -10,7 +10,7 @@ from typing import Final
 import pymysql
 import pytest
 
-from pipeline.runs.comparing.verify_schema import verify_schema
+from lockstep.pipeline.run.proof.verify_schema import verify_schema
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import Follower

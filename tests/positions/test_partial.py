@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.bounds import Budget
-from pipeline.runs.capturing.table_extents import partial_tables, record_whole
-from pipeline.runs.comparing.verify_rows import verify
-from pipeline.runs.inspecting.status import standing_of
-from pipeline.standing.facts import Standing
-from pipeline.standing.verdict import State, verdict
-from pipeline.table import TableName
+from lockstep.pipeline.run.dump.table_extents import partial_tables, record_whole
+from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.run.status.status import standing_of
+from lockstep.pipeline.start.bounds import Budget
+from lockstep.pipeline.status.facts import Standing
+from lockstep.pipeline.status.verdict import State, verdict
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower

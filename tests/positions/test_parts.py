@@ -9,12 +9,12 @@ from random import Random
 
 import pytest
 
-from pipeline.errors import ConditionRefused, RowsNotRead
-from pipeline.runs.comparing.verify_rows import verify
-from pipeline.runs.reports import Refreshed
-from pipeline.snapshot.condition import read_condition
-from pipeline.source_plan import RereadRows
-from pipeline.table_state import TableEventKind
+from lockstep.pipeline.model.table_state import TableEventKind
+from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.run.reports import Refreshed
+from lockstep.pipeline.snapshot.condition import read_condition
+from lockstep.pipeline.source_plan import RereadRows
+from lockstep.pipeline.values.errors import ConditionRefused, RowsNotRead
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import Follower

@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from pipeline.errors import SourceUnavailable
+from lockstep.pipeline.values.errors import SourceUnavailable
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.runs.merge import merge
-from resources.postgres.session import Session
+from lockstep.pipeline.run.merge import merge
+from lockstep.resources.postgres.session import Session
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import Follower

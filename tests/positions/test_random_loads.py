@@ -16,9 +16,9 @@ import pytest
 from pymysql.constants import CLIENT
 from pymysql.cursors import Cursor
 
-from pipeline.runs.comparing.verify_rows import verify
-from pipeline.snapshot.pace import Pace
-from pipeline.source_plan import SnapshotPlan
+from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.snapshot.pace import Pace
+from lockstep.pipeline.source_plan import SnapshotPlan
 from tests.fix_mysql import MySqlStand
 from tests.mysql.random_tables import RandomTable, random_tables
 from tests.mysql.random_writes import RandomWrites

@@ -10,12 +10,12 @@ from random import Random
 
 import pytest
 
-from pipeline.errors import ServerSettings
-from pipeline.retries import REPLICA
-from pipeline.snapshot.pace import Pace
-from pipeline.source_plan import SnapshotPlan
-from resources.mysql import replica as replica_module
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.snapshot.pace import Pace
+from lockstep.pipeline.source_plan import SnapshotPlan
+from lockstep.pipeline.values.errors import ServerSettings
+from lockstep.pipeline.values.retries import REPLICA
+from lockstep.resources.mysql import replica as replica_module
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import settings
 from tests.positions.follower import SOURCE, Follower

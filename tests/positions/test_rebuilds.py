@@ -17,14 +17,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.errors import ConfigurationError, PastRefused, SpanRefused, StoppedBy
-from pipeline.places import moment_text, parse_place
-from pipeline.policies import Deletes, DroppedColumns, LakePolicies
-from pipeline.runs.inspecting.table_commands import OrderRequest, give_order
-from pipeline.runs.rebuilding.origin import origin_at
-from pipeline.runs.rebuilding.rebuild import RebuildReport, rebuild_as_of
-from pipeline.table import TableName
-from pipeline.table_state import OrderKind, Supplier
+from lockstep.pipeline.model.table_state import OrderKind, Supplier
+from lockstep.pipeline.run.rebuild.origin import origin_at
+from lockstep.pipeline.run.rebuild.rebuild import RebuildReport, rebuild_as_of
+from lockstep.pipeline.run.status.table_commands import OrderRequest, give_order
+from lockstep.pipeline.values.errors import ConfigurationError, PastRefused, SpanRefused, StoppedBy
+from lockstep.pipeline.values.places import moment_text, parse_place
+from lockstep.pipeline.values.policies import Deletes, DroppedColumns, LakePolicies
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower

@@ -10,12 +10,12 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from pipeline.errors import Need, PastRefused, StoppedBy
-from pipeline.policies import Deletes, LakePolicies
-from pipeline.runs.inspecting.table_commands import Reload
-from pipeline.snapshot.pace import Pace
-from pipeline.source_plan import SnapshotPlan
-from pipeline.table_state import Supplier, TableEventKind
+from lockstep.pipeline.model.table_state import Supplier, TableEventKind
+from lockstep.pipeline.run.status.table_commands import Reload
+from lockstep.pipeline.snapshot.pace import Pace
+from lockstep.pipeline.source_plan import SnapshotPlan
+from lockstep.pipeline.values.errors import Need, PastRefused, StoppedBy
+from lockstep.pipeline.values.policies import Deletes, LakePolicies
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower

@@ -11,17 +11,23 @@ from typing import Any
 
 import pytest
 
-from pipeline.policies import Deletes, DroppedTables, LakePolicies
-from pipeline.runs.acknowledge import acknowledge
-from pipeline.runs.comparing.verify_rows import verify
-from pipeline.runs.inspecting.plan import make_plan
-from pipeline.runs.merge import merge
-from pipeline.schema.treatments import Hash
-from pipeline.shape.condition_text import read_condition
-from pipeline.shape.rules import ShapeRules
-from pipeline.table import TableName
-from pipeline.table_state import OrderKind, Supplier, TableCondition, TableEventKind, TableState
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.model.table_state import (
+    OrderKind,
+    Supplier,
+    TableCondition,
+    TableEventKind,
+    TableState,
+)
+from lockstep.pipeline.run.acknowledge import acknowledge
+from lockstep.pipeline.run.merge import merge
+from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.run.status.plan import make_plan
+from lockstep.pipeline.schema.treatments import Hash
+from lockstep.pipeline.shape.condition_text import read_condition
+from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.values.policies import Deletes, DroppedTables, LakePolicies
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.server import MySqlServer
 from tests.chance import by_chance
 from tests.fix_ledger import LedgerOfTest
 from tests.fix_mysql import MySqlStand

@@ -14,15 +14,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.changes.layout import changelog_path
-from pipeline.errors import BatchesWait, SpanRefused
-from pipeline.places import moment_text, parse_place
-from pipeline.policies import Deletes, LakePolicies
-from pipeline.replay.spans import Span
-from pipeline.runs.replaying.replay import ReplayReport, plan_replay, replay
-from pipeline.runs.replaying.segments_found import SegmentStanding
-from pipeline.runs.replaying.settle import settle_replays
-from pipeline.table import TableName
+from lockstep.pipeline.mirror.layout import changelog_path
+from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.run.replay.replay import ReplayReport, plan_replay, replay
+from lockstep.pipeline.run.replay.segment_comparison import SegmentStanding
+from lockstep.pipeline.run.replay.settle import settle_replays
+from lockstep.pipeline.values.errors import BatchesWait, SpanRefused
+from lockstep.pipeline.values.places import moment_text, parse_place
+from lockstep.pipeline.values.policies import Deletes, LakePolicies
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower

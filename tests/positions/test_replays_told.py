@@ -9,17 +9,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.errors import BatchesWait, PastRefused, SourceBusy
-from pipeline.places import parse_place
-from pipeline.replay.spans import Span
-from pipeline.runs.inspecting.table_commands import OrderRequest, give_order
-from pipeline.runs.rebuilding.origin import origin_at
-from pipeline.runs.rebuilding.rebuild import rebuild_as_of
-from pipeline.runs.replaying.replay import ReplayReport, plan_replay, replay
-from pipeline.runs.replaying.segments_found import SegmentStanding
-from pipeline.runs.replaying.waiting import wait_for_lock
-from pipeline.table import TableName
-from pipeline.table_state import OrderKind
+from lockstep.pipeline.model.table_state import OrderKind
+from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.run.rebuild.origin import origin_at
+from lockstep.pipeline.run.rebuild.rebuild import rebuild_as_of
+from lockstep.pipeline.run.replay.replay import ReplayReport, plan_replay, replay
+from lockstep.pipeline.run.replay.segment_comparison import SegmentStanding
+from lockstep.pipeline.run.replay.waiting import wait_for_lock
+from lockstep.pipeline.run.status.table_commands import OrderRequest, give_order
+from lockstep.pipeline.values.errors import BatchesWait, PastRefused, SourceBusy
+from lockstep.pipeline.values.places import parse_place
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.decisions import Continuity
-from pipeline.errors import HistoryRewritten, HistoryUnproven
-from pipeline.start.question import StartRule
+from lockstep.pipeline.start.question import StartRule
+from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.errors import HistoryRewritten, HistoryUnproven
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import (

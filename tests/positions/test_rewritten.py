@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.errors import HistoryRewritten, PositionPurged
-from pipeline.gtid import GtidSet
-from pipeline.ports.source import ServerFacts
-from pipeline.start.question import StartRule
-from resources.mysql.connection import ConnectionSettings
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.ports.source import ServerFacts
+from lockstep.pipeline.start.question import StartRule
+from lockstep.pipeline.values.errors import HistoryRewritten, PositionPurged
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.resources.mysql.connection import ConnectionSettings
+from lockstep.resources.mysql.server import MySqlServer
 from tests.mysql.reading import settings
 from tests.positions.follower import SET_PAUSES, SOURCE
 from tests.positions.servers import Pair, executed, head, purge

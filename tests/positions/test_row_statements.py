@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from pipeline.errors import UnsupportedStatement
+from lockstep.pipeline.values.errors import UnsupportedStatement
 from tests.fix_mysql import ACCOUNT, MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server

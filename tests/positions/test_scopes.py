@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.table import TableName
-from pipeline.table_state import OrderKind
+from lockstep.pipeline.model.table_state import OrderKind
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server

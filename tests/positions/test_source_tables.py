@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from pipeline.ports.changelog import Published
-from pipeline.runs.acknowledge import acknowledge
-from pipeline.runs.merge import merge
-from pipeline.segment import SourceTable
+from lockstep.pipeline.ports.changelog import Published
+from lockstep.pipeline.run.acknowledge import acknowledge
+from lockstep.pipeline.run.merge import merge
+from lockstep.pipeline.values.segment import SourceTable
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower

@@ -14,14 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.places import parse_place
-from pipeline.policies import Deletes, DroppedColumns, LakePolicies, OnRewrite
-from pipeline.runs.comparing.verify_rows import verify
-from pipeline.runs.inspecting.plan import make_plan
-from pipeline.runs.rebuilding.origin import origin_at
-from pipeline.runs.rebuilding.rebuild import rebuild_as_of
-from pipeline.stamps import STAMPS
-from pipeline.table_state import OrderKind, TableEventKind
+from lockstep.pipeline.model.table_state import OrderKind, TableEventKind
+from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.run.rebuild.origin import origin_at
+from lockstep.pipeline.run.rebuild.rebuild import rebuild_as_of
+from lockstep.pipeline.run.status.plan import make_plan
+from lockstep.pipeline.values.places import parse_place
+from lockstep.pipeline.values.policies import Deletes, DroppedColumns, LakePolicies, OnRewrite
+from lockstep.pipeline.values.stamps import STAMPS
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import Follower
 from tests.positions.paused import Shop, open_shop

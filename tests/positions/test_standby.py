@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from demo.tcp import free_port
-from pipeline.errors import SourceDiverged, SourceUnavailable
-from pipeline.places import parse_place
-from pipeline.source_plan import SourcePlan, StandbyPlan
-from pipeline.start.question import StartRule
-from pipeline.tables import TablePatterns
-from resources.mysql.connection import ConnectionSettings
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.source_plan import SourcePlan, StandbyPlan
+from lockstep.pipeline.start.question import StartRule
+from lockstep.pipeline.values.errors import SourceDiverged, SourceUnavailable
+from lockstep.pipeline.values.places import parse_place
+from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.resources.mysql.connection import ConnectionSettings
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import settings
 from tests.positions.follower import SOURCE, Follower

@@ -6,12 +6,12 @@ from datetime import UTC
 
 import pytest
 
-from pipeline.batch import BatchState
-from pipeline.decisions import Continuity
-from pipeline.errors import LedgerUnavailable, StartBehindCursor, StartUnreachable
-from pipeline.places import moment_text
-from pipeline.runs.capture import capture
-from pipeline.start.question import StartRule
+from lockstep.pipeline.model.batch import BatchState
+from lockstep.pipeline.run.capture import capture
+from lockstep.pipeline.start.question import StartRule
+from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.errors import LedgerUnavailable, StartBehindCursor, StartUnreachable
+from lockstep.pipeline.values.places import moment_text
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import (
     Pair,

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.errors import LogStops
-from pipeline.runs.capture import capture
-from pipeline.runs.merge import merge
+from lockstep.pipeline.run.capture import capture
+from lockstep.pipeline.run.merge import merge
+from lockstep.pipeline.values.errors import LogStops
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.positions.one_table import Shop, open_shop

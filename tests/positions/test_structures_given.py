@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from pipeline.errors import ConfigurationError, LedgerRefused, Need
-from pipeline.runs.inspecting.table_commands import OrderRequest, plan_resume
-from pipeline.schema.context import StatementContext
-from pipeline.schema.statements.changes import NotUnderstood
-from pipeline.schema.statements.read import read_change
-from pipeline.table import TableName
+from lockstep.pipeline.run.status.table_commands import OrderRequest, plan_resume
+from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.schema.statements.changes import NotUnderstood
+from lockstep.pipeline.schema.statements.read import read_change
+from lockstep.pipeline.values.errors import ConfigurationError, LedgerRefused, Need
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.positions.paused import Shop
@@ -30,7 +30,10 @@ def followed_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
             return NotUnderstood("not this one", may_touch=may_touch)
         return read_change(text, context)
 
-    for module in ("pipeline.schema.tracker", "pipeline.runs.inspecting.table_commands"):
+    for module in (
+        "lockstep.pipeline.schema.tracker",
+        "lockstep.pipeline.run.status.table_commands",
+    ):
         monkeypatch.setattr(f"{module}.read_change", fewer)
 
 

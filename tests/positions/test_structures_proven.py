@@ -11,17 +11,17 @@ from typing import Any, cast
 import pytest
 
 from lockstep.commands.status import status_lines, status_values
-from pipeline.bounds import Budget
-from pipeline.decisions import STRUCTURES
-from pipeline.errors import Need, SourceMoving, UnsupportedEvent
-from pipeline.ports.source import CurrentSchemas, SourceServer
-from pipeline.runs.capturing import structure_proof
-from pipeline.runs.inspecting import status
-from pipeline.schema.logged import LoggedStatement
-from pipeline.standing.verdict import verdict
-from pipeline.table import TableName
-from pipeline.table_state import TableCondition
-from resources.mysql.server import MySqlServer
+from lockstep.pipeline.model.table_state import TableCondition
+from lockstep.pipeline.ports.source import CurrentSchemas, SourceServer
+from lockstep.pipeline.run.dump import structure_proof
+from lockstep.pipeline.run.status import status
+from lockstep.pipeline.schema.logged import LoggedStatement
+from lockstep.pipeline.start.bounds import Budget
+from lockstep.pipeline.status.verdict import verdict
+from lockstep.pipeline.values.decisions import STRUCTURES
+from lockstep.pipeline.values.errors import Need, SourceMoving, UnsupportedEvent
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
 from tests.positions.follower import SOURCE, Follower

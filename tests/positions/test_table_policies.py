@@ -13,7 +13,10 @@ from typing import Any
 
 import pytest
 
-from pipeline.policies import (
+from lockstep.pipeline.model.table_state import OrderKind
+from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.source_plan import TableSettings
+from lockstep.pipeline.values.policies import (
     Deletes,
     DroppedColumns,
     DroppedTables,
@@ -21,11 +24,8 @@ from pipeline.policies import (
     OnRewrite,
     Truncates,
 )
-from pipeline.runs.comparing.verify_rows import verify
-from pipeline.source_plan import TableSettings
-from pipeline.table import TableName
-from pipeline.table_state import OrderKind
-from pipeline.tables import TablePatterns
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import TablePatterns
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from demo.mysql_search import Program
 from demo.mysqld import mysql_server
-from pipeline.start.question import StartRule
+from lockstep.pipeline.start.question import StartRule
 from tests.fix_mysql import MySqlStand, killed_at_last
 from tests.mysql.reading import server
 from tests.positions.follower import Follower

@@ -9,8 +9,8 @@ from random import Random
 import pymysql
 import pytest
 
-from pipeline.errors import LedgerRefused, PastRefused, StoppedBy
-from pipeline.table_state import Supplier
+from lockstep.pipeline.model.table_state import Supplier
+from lockstep.pipeline.values.errors import LedgerRefused, PastRefused, StoppedBy
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.positions.follower import SOURCE

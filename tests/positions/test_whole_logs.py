@@ -9,19 +9,16 @@ from typing import Any, cast
 
 import pytest
 
-from pipeline.batch import BatchState
-from pipeline.errors import (
-    StreamEndedEarly,
-    TransactionsMissing,
-)
-from pipeline.ports.consumers import Consumers
-from pipeline.ports.ledger import Ledger
-from pipeline.ports.source import BinlogDump, Received, ServerFacts, SourceServer
-from pipeline.position import Coordinates
-from pipeline.retries import STEP
-from pipeline.runs.capture import capture
-from pipeline.runs.context import Progress, Unwatched, Workplace
-from pipeline.runs.run import RunRecord, RunSession
+from lockstep.pipeline.model.batch import BatchState
+from lockstep.pipeline.ports.consumers import Consumers
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.source import BinlogDump, Received, ServerFacts, SourceServer
+from lockstep.pipeline.run.capture import capture
+from lockstep.pipeline.run.context import Progress, Unwatched, Workplace
+from lockstep.pipeline.run.run import RunRecord, RunSession
+from lockstep.pipeline.values.errors import StreamEndedEarly, TransactionsMissing
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.retries import STEP
 from tests.fix_mysql import MySqlStand
 from tests.pipeline.made import received
 from tests.positions.follower import SOURCE, Follower

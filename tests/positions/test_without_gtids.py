@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from pipeline.bounds import Budget
-from pipeline.decisions import Continuity
-from pipeline.errors import MomentOutOfRange, SourceChanged, SourceDiverged
-from pipeline.start.question import StartRule
+from lockstep.pipeline.start.bounds import Budget
+from lockstep.pipeline.start.question import StartRule
+from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.errors import MomentOutOfRange, SourceChanged, SourceDiverged
 from tests.positions.follower import SOURCE, Follower, by_time
 from tests.positions.servers import (
     Pair,

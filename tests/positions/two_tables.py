@@ -13,12 +13,10 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
 
-from pipeline.batch import BatchState
-from pipeline.decisions import Lease
-from pipeline.errors import (
-    LockstepError,
-)
-from pipeline.runs.context import Workplace
+from lockstep.pipeline.model.batch import BatchState
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import LockstepError
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server

@@ -15,13 +15,13 @@ from typing import Final
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.errors import LockstepError
-from pipeline.preflight import SourceEvidence, preflight
-from pipeline.runs.comparing.verify_rows import verify
-from pipeline.runs.comparing.verify_schema import verify_schema
-from pipeline.snapshot.pace import Pace
-from pipeline.source_plan import SnapshotPlan
-from pipeline.tables import TablePatterns
+from lockstep.pipeline.check import SourceEvidence, preflight
+from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.run.proof.verify_schema import verify_schema
+from lockstep.pipeline.snapshot.pace import Pace
+from lockstep.pipeline.source_plan import SnapshotPlan
+from lockstep.pipeline.values.errors import LockstepError
+from lockstep.pipeline.values.tables import TablePatterns
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower

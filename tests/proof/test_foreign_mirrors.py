@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.errors import MirrorRefused
-from pipeline.table import TableName
-from pipeline.table_state import Supplier
+from lockstep.pipeline.model.table_state import Supplier
+from lockstep.pipeline.values.errors import MirrorRefused
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.outside import OrderRequest, foreign_mirrors, give_reload, plan_reload, verify

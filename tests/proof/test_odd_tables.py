@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from pipeline.table import TableName
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.outside import verify

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.table import TableName
+from lockstep.pipeline.values.table import TableName
 from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
 from tests.outside import orders_to_read, repair

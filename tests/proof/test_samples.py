@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from pipeline.proof.proven import Proof
-from pipeline.table import TableName
+from lockstep.pipeline.proof.proven import Proof
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.outside import VerifyReport, verify_sample

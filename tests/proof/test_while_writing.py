@@ -10,8 +10,8 @@ from threading import Thread
 
 import pytest
 
-from pipeline.proof.proven import Proof
-from pipeline.table import TableName
+from lockstep.pipeline.proof.proven import Proof
+from lockstep.pipeline.values.table import TableName
 from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import until

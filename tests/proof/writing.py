@@ -17,7 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pymysql
 
-from pipeline.table import TableName
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import Follower
 

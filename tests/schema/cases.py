@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from pipeline.schema.model import ServerSchema
+from lockstep.pipeline.schema.model import ServerSchema
 
 Steps = Generator[str, ServerSchema, None]
 """Statements; behind each the tables are sent that the server has then."""

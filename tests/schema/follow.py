@@ -17,7 +17,7 @@ from typing import Final
 
 from demo.mysql_search import GivenServer, MySql, cache_folder, find_mysql
 from demo.mysqld import mysql_server
-from resources.lake.java import require_java
+from lockstep.resources.lake.spark.java import require_java
 from tests.fix_mysql import UNHURRIED, MySqlStand
 from tests.old_mysql import MYSQL_5_7, MYSQL_8_0, old_mysql
 from tests.schema.cases import Case, read_cases

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pipeline.binlog.rows.table_map import (
+from lockstep.pipeline.binlog.rows.table_map import (
     OptionalField,
     Outline,
     TableMap,
@@ -21,20 +21,20 @@ from pipeline.binlog.rows.table_map import (
     read_structure,
     read_table_map,
 )
-from pipeline.binlog.stream.description import LogWriter
-from pipeline.errors import TableError
-from pipeline.runs.capturing.image_decoder import disagreements, logs_hidden, without
-from pipeline.runs.capturing.structure_proof import changed_meaning
-from pipeline.schema.compare import aligned, differences
-from pipeline.schema.context import ServerDialect
-from pipeline.schema.evolve import evolve, forget
-from pipeline.schema.evolving.effects import Effect, NotFollowed, UnknownTable
-from pipeline.schema.hidden_columns import hidden_places
-from pipeline.schema.model import ServerSchema, TableSchema
-from pipeline.schema.rows import logged_structure, schema_of
-from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
-from pipeline.schema.statements.read import read_change
-from pipeline.table import Column, TableName, TableStructure
+from lockstep.pipeline.binlog.stream.description import LogWriter
+from lockstep.pipeline.run.dump.image_decoder import disagreements, logs_hidden, without
+from lockstep.pipeline.run.dump.structure_proof import changed_meaning
+from lockstep.pipeline.schema.compare import aligned, differences
+from lockstep.pipeline.schema.context import ServerDialect
+from lockstep.pipeline.schema.evolve import evolve, forget
+from lockstep.pipeline.schema.evolving.effects import Effect, NotFollowed, UnknownTable
+from lockstep.pipeline.schema.hidden_columns import hidden_places
+from lockstep.pipeline.schema.model import ServerSchema, TableSchema
+from lockstep.pipeline.schema.rows import logged_structure, schema_of
+from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
+from lockstep.pipeline.schema.statements.read import read_change
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import Column, TableName, TableStructure
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.schema.cases import Case

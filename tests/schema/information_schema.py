@@ -17,7 +17,7 @@ import pymysql
 from pymysql.constants import ER
 from pymysql.cursors import Cursor
 
-from pipeline.schema.model import (
+from lockstep.pipeline.schema.model import (
     ColumnSchema,
     DatabaseSchema,
     Default,
@@ -29,7 +29,7 @@ from pipeline.schema.model import (
     ServerSchema,
     TableSchema,
 )
-from pipeline.table import TableName
+from lockstep.pipeline.values.table import TableName
 
 SYSTEM: Final = ("mysql", "sys", "information_schema", "performance_schema")
 

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from pipeline.binlog.search.walk import walk
-from pipeline.binlog.stream.control import Query, read_query
-from pipeline.binlog.stream.framing import EventType
-from pipeline.position import Coordinates
-from pipeline.runs.capturing.logged_statements import context_of, statement_text
-from pipeline.schema.context import ServerDialect, StatementContext
+from lockstep.pipeline.binlog.search.walk import walk
+from lockstep.pipeline.binlog.stream.control import Query, read_query
+from lockstep.pipeline.binlog.stream.framing import EventType
+from lockstep.pipeline.run.dump.logged_statements import context_of, statement_text
+from lockstep.pipeline.schema.context import ServerDialect, StatementContext
+from lockstep.pipeline.values.position import Coordinates
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 

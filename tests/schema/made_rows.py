@@ -13,7 +13,7 @@ from typing import Final
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.schema.model import ColumnSchema, TableSchema
+from lockstep.pipeline.schema.model import ColumnSchema, TableSchema
 
 SESSION: Final = ("set sql_mode = '', foreign_key_checks = 0, unique_checks = 0, autocommit = 1",)
 """A session that takes what it can."""

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-from pipeline.schema.model import ColumnSchema, TableSchema
-from pipeline.table import TableName
+from lockstep.pipeline.schema.model import ColumnSchema, TableSchema
+from lockstep.pipeline.values.table import TableName
 from tests.schema.random_definitions import quoted
 
 _TEXTS: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})

@@ -13,7 +13,7 @@ from random import Random
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.schema.model import ServerSchema, TableSchema
+from lockstep.pipeline.schema.model import ServerSchema, TableSchema
 from tests.fix_mysql import MySqlStand
 from tests.schema.information_schema import read_server
 from tests.schema.made_rows import SESSION

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-from pipeline.schema.model import ColumnSchema, ServerSchema, TableSchema
-from pipeline.table import TableName
+from lockstep.pipeline.schema.model import ColumnSchema, ServerSchema, TableSchema
+from lockstep.pipeline.values.table import TableName
 from tests.schema.cases import Steps
 from tests.schema.made_values import full_name
 from tests.schema.random_definitions import quoted

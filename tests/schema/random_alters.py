@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Final
 
-from pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.model import TableSchema
 
 NAMES: Final = ("a", "b", "c", "d", "e", "f", "G", "h i")
 _TYPES: Final = (

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-from pipeline.schema.model import ColumnSchema, ServerSchema, TableSchema
-from pipeline.table import TableName
+from lockstep.pipeline.schema.model import ColumnSchema, ServerSchema, TableSchema
+from lockstep.pipeline.values.table import TableName
 from tests.schema.cases import Steps
 from tests.schema.random_definitions import (
     NAMES,

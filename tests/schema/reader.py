@@ -15,15 +15,15 @@ from urllib.parse import unquote
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from pipeline.policies import ForeignKeys, LakePolicies, OnRewrite
-from pipeline.ports.ledger import content_of
-from pipeline.runs.capturing.table_changes import DROPPED_BEFORE_READ
-from pipeline.runs.comparing.verify_rows import verify
-from pipeline.runs.comparing.verify_schema import verify_schema
-from pipeline.runs.context import Workplace
-from pipeline.runs.cures import stopped_tables
-from pipeline.table import TableName, TableStructure
-from pipeline.table_state import StoppedTable, TableEventKind
+from lockstep.pipeline.model.table_state import StoppedTable, TableEventKind
+from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.dump.table_changes import DROPPED_BEFORE_READ
+from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.run.proof.verify_schema import verify_schema
+from lockstep.pipeline.run.stop_errors import stopped_tables
+from lockstep.pipeline.values.policies import ForeignKeys, LakePolicies, OnRewrite
+from lockstep.pipeline.values.table import TableName, TableStructure
 from tests.lake.conftest import Lake
 from tests.positions.follower import SOURCE, Follower
 

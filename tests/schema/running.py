@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.position import Coordinates, LogFile
-from pipeline.schema.model import ServerSchema, TableSchema
-from pipeline.table import TableName
+from lockstep.pipeline.schema.model import ServerSchema, TableSchema
+from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.schema.cases import Case
 from tests.schema.information_schema import SYSTEM, read_server

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.schema.context import ServerDialect, StatementContext
-from pipeline.schema.evolve import Evolved, evolve
-from pipeline.schema.model import DatabaseSchema, ServerSchema, TableSchema
-from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
-from pipeline.schema.statements.read import read_change
-from pipeline.table import TableName
+from lockstep.pipeline.schema.context import ServerDialect, StatementContext
+from lockstep.pipeline.schema.evolve import Evolved, evolve
+from lockstep.pipeline.schema.model import DatabaseSchema, ServerSchema, TableSchema
+from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
+from lockstep.pipeline.schema.statements.read import read_change
+from lockstep.pipeline.values.table import TableName
 
 MYSQL = StatementContext(database="shop", server_collation="utf8mb4_0900_ai_ci")
 MARIADB = StatementContext(

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pipeline.schema.collations import (
+from lockstep.pipeline.schema.collations import (
     character_set,
     charset_of,
     collation_name,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.errors import DamagedEvent, UnsupportedEvent
-from pipeline.schema.context import (
+from lockstep.pipeline.schema.context import (
     ANSI_QUOTES,
     NO_BACKSLASH_ESCAPES,
     ServerDialect,
     StatementContext,
     read_context,
 )
+from lockstep.pipeline.values.errors import DamagedEvent, UnsupportedEvent
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.schema.logged_items import Logged, facts_of, logged

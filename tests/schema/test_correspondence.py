@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.schema.context import StatementContext
-from pipeline.schema.table_effects import (
+from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.schema.table_effects import (
     columns_from,
     may_rename_columns,
     why_renames_refused,

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.schema.code import with_code
-from pipeline.schema.context import ServerDialect, StatementContext
-from pipeline.schema.evolve import evolve, forget
-from pipeline.schema.evolving.effects import (
+from lockstep.pipeline.schema.code import with_code
+from lockstep.pipeline.schema.context import ServerDialect, StatementContext
+from lockstep.pipeline.schema.evolve import evolve, forget
+from lockstep.pipeline.schema.evolving.effects import (
     Changed,
     Created,
     Dropped,
@@ -20,10 +20,10 @@ from pipeline.schema.evolving.effects import (
     UnknownTable,
     UnloggedChange,
 )
-from pipeline.schema.model import DatabaseCode, ServerSchema
-from pipeline.schema.rows import row_structure, schema_of
-from pipeline.schema.statements.changes import CreateTable, Irrelevant, NotUnderstood
-from pipeline.schema.statements.read import read_change
+from lockstep.pipeline.schema.model import DatabaseCode, ServerSchema
+from lockstep.pipeline.schema.rows import row_structure, schema_of
+from lockstep.pipeline.schema.statements.changes import CreateTable, Irrelevant, NotUnderstood
+from lockstep.pipeline.schema.statements.read import read_change
 from tests.schema.schemas_made import EMPTY, MARIADB, MYSQL, after, named, table
 
 _A = "create table a (id int primary key, b int, c varchar(5))"

@@ -9,16 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.schema.fills import StatementMoment, fill_of
-from pipeline.schema.model import (
+from lockstep.pipeline.schema.fills import StatementMoment, fill_of
+from lockstep.pipeline.schema.model import (
     ColumnSchema,
     ExpressionDefault,
     LiteralDefault,
     TableSchema,
     WrittenDefault,
 )
-from pipeline.schema.rows import row_structure
-from pipeline.schema.types import arrow_schema
+from lockstep.pipeline.schema.rows import row_structure
+from lockstep.pipeline.schema.types import arrow_schema
 from tests.changes.tables_made import TABLE, a_column
 
 ZONE = timezone(timedelta(hours=2))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.policies import Deletes, LakePolicies
+from lockstep.pipeline.values.policies import Deletes, LakePolicies
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE

@@ -13,18 +13,18 @@ import pymysql
 import pytest
 from pymysql.cursors import Cursor
 
-from pipeline.errors import UnsupportedStatement
-from pipeline.policies import DroppedColumns, LakePolicies
-from pipeline.schema.statements.changes import (
+from lockstep.pipeline.schema.statements.changes import (
     CreateTable,
     DropTables,
     Irrelevant,
     NotUnderstood,
     TruncateTable,
 )
-from pipeline.schema.statements.passed import PASSED, Passed
-from pipeline.schema.statements.read import read_change
-from pipeline.table import TableName
+from lockstep.pipeline.schema.statements.passed import PASSED, Passed
+from lockstep.pipeline.schema.statements.read import read_change
+from lockstep.pipeline.values.errors import UnsupportedStatement
+from lockstep.pipeline.values.policies import DroppedColumns, LakePolicies
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.schema.cases import Case, in_databases, read_cases

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.schema.context import ServerDialect, StatementContext
-from pipeline.schema.statements.reader import CannotRead, tokens
+from lockstep.pipeline.schema.context import ServerDialect, StatementContext
+from lockstep.pipeline.schema.statements.reader import CannotRead, tokens
 from tests.schema.schemas_made import MARIADB, MYSQL
 
 _ANSI = replace(MYSQL, sql_mode=1 << 2)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.schema.compare import differences
-from pipeline.schema.model import (
+from lockstep.pipeline.schema.compare import differences
+from lockstep.pipeline.schema.model import (
     ColumnSchema,
     DatabaseSchema,
     ExpressionDefault,
@@ -23,8 +23,8 @@ from pipeline.schema.model import (
     ServerSchema,
     TableSchema,
 )
-from pipeline.schema.model_json import schema_fingerprint, schema_from_json, schema_to_json
-from pipeline.table import TableName
+from lockstep.pipeline.schema.model_json import schema_fingerprint, schema_from_json, schema_to_json
+from lockstep.pipeline.values.table import TableName
 from tests.schema.schemas_made import named
 
 _NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5)

@@ -7,9 +7,9 @@ from dataclasses import fields, is_dataclass
 
 import pytest
 
-from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
-from pipeline.schema.statements.read import read_change
-from pipeline.table import TableName
+from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
+from lockstep.pipeline.schema.statements.read import read_change
+from lockstep.pipeline.values.table import TableName
 from tests.schema.schemas_made import MYSQL
 
 PASSED = """

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.position import Coordinates, LogFile
-from pipeline.runs.merging.job import counting_versions, out_of_order
-from pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
-from pipeline.schema.model import TableSchema
-from pipeline.table import TableName
+from lockstep.pipeline.run.write.job import counting_versions, out_of_order
+from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.pipeline.values.table import TableName
 
 TABLE = TableName("shop", "orders")
 

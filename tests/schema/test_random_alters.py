@@ -12,19 +12,19 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pymysql.cursors import Cursor
 
-from pipeline.schema.compare import aligned, differences
-from pipeline.schema.context import StatementContext, read_context
-from pipeline.schema.evolve import Evolved, evolve
-from pipeline.schema.evolving.effects import Changed, NotFollowed, Renamed
-from pipeline.schema.model import (
+from lockstep.pipeline.schema.compare import aligned, differences
+from lockstep.pipeline.schema.context import StatementContext, read_context
+from lockstep.pipeline.schema.evolve import Evolved, evolve
+from lockstep.pipeline.schema.evolving.effects import Changed, NotFollowed, Renamed
+from lockstep.pipeline.schema.model import (
     ColumnSchema,
     LiteralDefault,
     ServerSchema,
     TableSchema,
     WrittenDefault,
 )
-from pipeline.schema.statements.changes import Irrelevant, NotUnderstood
-from pipeline.schema.statements.read import read_change
+from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
+from lockstep.pipeline.schema.statements.read import read_change
 from tests.fix_mysql import MySqlStand
 from tests.schema.information_schema import comparable, read_server
 from tests.schema.logged_items import facts_of

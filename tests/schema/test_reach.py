@@ -9,12 +9,12 @@ import pymysql
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 
-from pipeline.schema.context import ANSI_QUOTES, ServerDialect, StatementContext
-from pipeline.schema.model import ServerSchema
-from pipeline.schema.reach import ReachedTables, Verdict, reached_tables
-from pipeline.schema.statements.functions import BUILT_IN, KEYWORDS
-from pipeline.schema.statements.row_changes import read_row_change
-from pipeline.table import TableName
+from lockstep.pipeline.schema.context import ANSI_QUOTES, ServerDialect, StatementContext
+from lockstep.pipeline.schema.model import ServerSchema
+from lockstep.pipeline.schema.reach import ReachedTables, Verdict, reached_tables
+from lockstep.pipeline.schema.statements.functions import BUILT_IN, KEYWORDS
+from lockstep.pipeline.schema.statements.row_changes import read_row_change
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.schema.random_row_changes import statements

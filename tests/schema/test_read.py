@@ -8,13 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.schema.statements.changes import (
-    DropTables,
-    Irrelevant,
-    NotUnderstood,
-)
-from pipeline.schema.statements.read import read_change
-from pipeline.table import TableName
+from lockstep.pipeline.schema.statements.changes import DropTables, Irrelevant, NotUnderstood
+from lockstep.pipeline.schema.statements.read import read_change
+from lockstep.pipeline.values.table import TableName
 from tests.schema.schemas_made import MARIADB, MYSQL, named
 
 

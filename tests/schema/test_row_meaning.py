@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.runs.capturing.structure_proof import changed_meaning
-from pipeline.schema.context import StatementContext
-from pipeline.schema.rows import row_structure, schema_of
+from lockstep.pipeline.run.dump.structure_proof import changed_meaning
+from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.schema.rows import row_structure, schema_of
 from tests.schema.schemas_made import MARIADB, MYSQL, table
 
 TABLES = (

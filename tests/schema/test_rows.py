@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.schema.column_words import more_of
-from pipeline.schema.evolve import evolve
-from pipeline.schema.model import TableSchema
-from pipeline.schema.rows import row_key, row_structure, schema_of
-from pipeline.schema.statements.read import read_change
-from pipeline.table import Column, TableStructure
+from lockstep.pipeline.schema.column_words import more_of
+from lockstep.pipeline.schema.evolve import evolve
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.rows import row_key, row_structure, schema_of
+from lockstep.pipeline.schema.statements.read import read_change
+from lockstep.pipeline.values.table import Column, TableStructure
 from tests.schema.cases import OWN, read_cases
 from tests.schema.schemas_made import EMPTY, MARIADB, MYSQL, named, table
 

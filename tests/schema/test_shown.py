@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.shown import first_words
+from lockstep.pipeline.values.shown import first_words
 
 SECRET = "hunter2"
 

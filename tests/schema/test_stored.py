@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.schema.model import ColumnSchema
-from pipeline.schema.table_effects import why_values_change
+from lockstep.pipeline.schema.model import ColumnSchema
+from lockstep.pipeline.schema.table_effects import why_values_change
 
 
 def column(kind: str, **parts: object) -> ColumnSchema:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pipeline.schema.context import zone_of
+from lockstep.pipeline.schema.context import zone_of
 
 MOMENT = datetime(2024, 7, 1, 12, tzinfo=UTC)
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from pipeline.changes.layout import changelog_path
-from pipeline.schema.compare import disagreements
-from pipeline.schema.history import SchemaVersion, VersionOrigin
-from pipeline.table import TableName
+from lockstep.pipeline.mirror.layout import changelog_path
+from lockstep.pipeline.schema.compare import disagreements
+from lockstep.pipeline.schema.history import SchemaVersion, VersionOrigin
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.schema.mixed_log import mixed_log

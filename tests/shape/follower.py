@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipeline.runs.context import Workplace
-from pipeline.shape.hashes import PrivacyKey
-from pipeline.shape.rules import ShapeRules
-from pipeline.source_plan import TableSettings
-from pipeline.tables import TablePatterns
-from resources.mysql.shaped import ShapedServer
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.shape.hashes import PrivacyKey
+from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.source_plan import TableSettings
+from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.resources.mysql.shaped import ShapedServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import settings
 from tests.positions.follower import Follower

@@ -20,9 +20,9 @@ from typing import Any, Final
 import pymysql
 from pymysql.cursors import Cursor
 
-from pipeline.schema.treatments import Conversion, Hash, read_mask
-from pipeline.shape.condition_text import read_condition
-from pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.schema.treatments import Conversion, Hash, read_mask
+from lockstep.pipeline.shape.condition_text import read_condition
+from lockstep.pipeline.shape.rules import ShapeRules
 from tests.fix_mysql import MySqlStand
 from tests.shape.reference import Of, Row, Settings
 

@@ -12,26 +12,31 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import ConfigurationError, LedgerRefused, PastRefused, SpanRefused
-from pipeline.lake_commit import WriteKind, metadata_for_kind
-from pipeline.places import parse_place
-from pipeline.policies import Deletes, LakePolicies
-from pipeline.replay.spans import Span
-from pipeline.runs.acknowledge import acknowledge
-from pipeline.runs.capture import capture
-from pipeline.runs.clear import clear
-from pipeline.runs.context import Workplace
-from pipeline.runs.merge import merge
-from pipeline.runs.rebuilding.origin import origin_at
-from pipeline.runs.recovering.recover import recover, undone_run
-from pipeline.runs.replaying.replay import replay
-from pipeline.runs.reshaping import still_in_clear
-from pipeline.schema.treatments import Hash
-from pipeline.shape.hashes import PrivacyKey
-from pipeline.shape.rules import ShapeRules
-from pipeline.table import TableName
-from pipeline.table_state import OrderKind
-from pipeline.upkeep.clearing import UnclearedValues
+from lockstep.pipeline.model.lake_commit import WriteKind, metadata_for_kind
+from lockstep.pipeline.model.table_state import OrderKind
+from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.run.acknowledge import acknowledge
+from lockstep.pipeline.run.capture import capture
+from lockstep.pipeline.run.clear import clear
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.merge import merge
+from lockstep.pipeline.run.rebuild.origin import origin_at
+from lockstep.pipeline.run.recovery.recover import recover, undone_run
+from lockstep.pipeline.run.replay.replay import replay
+from lockstep.pipeline.run.reshaping import still_in_clear
+from lockstep.pipeline.schema.treatments import Hash
+from lockstep.pipeline.shape.hashes import PrivacyKey
+from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.upkeep.clearing import UnclearedValues
+from lockstep.pipeline.values.errors import (
+    ConfigurationError,
+    LedgerRefused,
+    PastRefused,
+    SpanRefused,
+)
+from lockstep.pipeline.values.places import parse_place
+from lockstep.pipeline.values.policies import Deletes, LakePolicies
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.positions.interrupted import Crash

@@ -12,7 +12,12 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import (
+from lockstep.pipeline.model.table_state import OrderKind, Supplier
+from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.run.replay.replay import replay
+from lockstep.pipeline.snapshot.pace import Pace
+from lockstep.pipeline.source_plan import SnapshotPlan
+from lockstep.pipeline.values.errors import (
     BatchesWait,
     ConfigurationError,
     LedgerRefused,
@@ -21,14 +26,9 @@ from pipeline.errors import (
     SpanRefused,
     StoppedBy,
 )
-from pipeline.places import parse_place
-from pipeline.policies import DroppedColumns, LakePolicies
-from pipeline.replay.spans import Span
-from pipeline.runs.replaying.replay import replay
-from pipeline.snapshot.pace import Pace
-from pipeline.source_plan import SnapshotPlan
-from pipeline.table import TableName
-from pipeline.table_state import OrderKind, Supplier
+from lockstep.pipeline.values.places import parse_place
+from lockstep.pipeline.values.policies import DroppedColumns, LakePolicies
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.outside import repair, verify
 from tests.positions.interrupted import Crash, mortal

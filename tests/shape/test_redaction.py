@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.schema.context import StatementContext
-from pipeline.shape.redaction import redacted
+from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.shape.redaction import redacted
 
 CONTEXT = StatementContext()
 

@@ -9,28 +9,28 @@ from typing import Any
 import pytest
 from pymysql.cursors import DictCursor
 
-from pipeline.errors import ConfigurationError, LedgerRefused
-from pipeline.places import parse_place
-from pipeline.policies import LakePolicies, OnRewrite
-from pipeline.replay.spans import Span
-from pipeline.runs.comparing.verify_rows import verify
-from pipeline.runs.comparing.verify_schema import verify_schema
-from pipeline.runs.inspecting.table_commands import (
+from lockstep.pipeline.model.table_state import OrderKind, Supplier
+from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.run.proof.verify_schema import verify_schema
+from lockstep.pipeline.run.recovery.recover import recover
+from lockstep.pipeline.run.replay.replay import replay
+from lockstep.pipeline.run.status.table_commands import (
     OrderRequest,
     give_order,
     give_reload,
     plan_reload,
     plan_resume,
 )
-from pipeline.runs.recovering.recover import recover
-from pipeline.runs.replaying.replay import replay
-from pipeline.schema.treatments import Conversion, Hash, read_mask
-from pipeline.shape.condition_text import read_condition
-from pipeline.shape.rules import ShapeRules
-from pipeline.snapshot.pace import Pace
-from pipeline.source_plan import SnapshotPlan
-from pipeline.table import TableName
-from pipeline.table_state import OrderKind, Supplier
+from lockstep.pipeline.schema.treatments import Conversion, Hash, read_mask
+from lockstep.pipeline.shape.condition_text import read_condition
+from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.snapshot.pace import Pace
+from lockstep.pipeline.source_plan import SnapshotPlan
+from lockstep.pipeline.values.errors import ConfigurationError, LedgerRefused
+from lockstep.pipeline.values.places import parse_place
+from lockstep.pipeline.values.policies import LakePolicies, OnRewrite
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.shape import reference
 from tests.shape.follower import KEY, ShapedFollower

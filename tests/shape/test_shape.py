@@ -17,23 +17,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import TableError
-from pipeline.row_images import CHANGE_TYPES, RowImages, pack_bits
-from pipeline.runs.capturing.image_decoder import with_defaults
-from pipeline.runs.loading.part import of_shown
-from pipeline.schema.model import LiteralDefault
-from pipeline.schema.treatments import Conversion, Fate, Hash, Mask, read_mask
-from pipeline.schema.types import arrow_schema
-from pipeline.segment import ChangeType
-from pipeline.shape.condition import ConditionUnusable
-from pipeline.shape.condition_text import read_condition
-from pipeline.shape.hashes import PrivacyKey
-from pipeline.shape.rules import ShapeRules
-from pipeline.shape.shape import shape_of
-from pipeline.shape.shaper import Shaper
-from pipeline.shape.shaping import Shaping
-from pipeline.snapshot.condition import Limit
-from pipeline.table import Column, TableName, TableStructure
+from lockstep.pipeline.run.dump.image_decoder import with_defaults
+from lockstep.pipeline.run.load.part import of_shown
+from lockstep.pipeline.schema.model import LiteralDefault
+from lockstep.pipeline.schema.treatments import Conversion, Fate, Hash, Mask, read_mask
+from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.shape.condition import ConditionUnusable
+from lockstep.pipeline.shape.condition_text import read_condition
+from lockstep.pipeline.shape.hashes import PrivacyKey
+from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.shape.shape import shape_of
+from lockstep.pipeline.shape.shaper import Shaper
+from lockstep.pipeline.shape.shaping import Shaping
+from lockstep.pipeline.snapshot.condition import Limit
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.row_images import CHANGE_TYPES, RowImages, pack_bits
+from lockstep.pipeline.values.segment import ChangeType
+from lockstep.pipeline.values.table import Column, TableName, TableStructure
 from tests.schema.schemas_made import table
 from tests.shape import reference
 

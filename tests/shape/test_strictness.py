@@ -9,20 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import TableError
-from pipeline.position import Coordinates, LogFile
-from pipeline.schema.context import ServerDialect, StatementContext
-from pipeline.schema.history import Knowledge
-from pipeline.schema.logged import LoggedStatement
-from pipeline.schema.model import TableSchema, WrittenDefault
-from pipeline.schema.rows import row_structure
-from pipeline.schema.table_effects import TableEffect, shape_changed
-from pipeline.schema.tracker import SchemaTracker, StructuresInMemory
-from pipeline.schema.treatments import Conversion, Fate, Hash, Mask, Treatment
-from pipeline.shape.condition_text import read_condition
-from pipeline.shape.hashes import PrivacyKey
-from pipeline.shape.rules import ShapeRules
-from pipeline.shape.shape import (
+from lockstep.pipeline.schema.context import ServerDialect, StatementContext
+from lockstep.pipeline.schema.history import Knowledge
+from lockstep.pipeline.schema.logged import LoggedStatement
+from lockstep.pipeline.schema.model import TableSchema, WrittenDefault
+from lockstep.pipeline.schema.rows import row_structure
+from lockstep.pipeline.schema.table_effects import TableEffect, shape_changed
+from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
+from lockstep.pipeline.schema.treatments import Conversion, Fate, Hash, Mask, Treatment
+from lockstep.pipeline.shape.condition_text import read_condition
+from lockstep.pipeline.shape.hashes import PrivacyKey
+from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.shape.shape import (
     Shape,
     ShapeChange,
     shape_change,
@@ -31,12 +29,14 @@ from pipeline.shape.shape import (
     stricter,
     stricter_shape,
 )
-from pipeline.shape.shaper import Shaper
-from pipeline.shape.shaping import Shaping
-from pipeline.snapshot.keys import chunk_key
-from pipeline.table import Column, TableName, TableStructure
-from pipeline.tables import TablePatterns
-from resources.mysql.shaped import hides_bounds
+from lockstep.pipeline.shape.shaper import Shaper
+from lockstep.pipeline.shape.shaping import Shaping
+from lockstep.pipeline.snapshot.keys import chunk_key
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.pipeline.values.table import Column, TableName, TableStructure
+from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.resources.mysql.shaped import hides_bounds
 from tests.schema.schemas_made import table
 
 TREATMENTS: list[Treatment] = [

@@ -8,15 +8,15 @@ import pytest
 
 from lockstep.commands.plan import plan_values
 from lockstep.commands.schema import schema_values
-from pipeline.errors import ConfigurationError
-from pipeline.json_values import to_json
-from pipeline.preflight import SourceEvidence, preflight
-from pipeline.runs.inspecting.plan import make_plan
-from pipeline.runs.inspecting.schema_history import show_schema
-from pipeline.schema.treatments import Hash, read_mask
-from pipeline.shape.condition_text import read_condition
-from pipeline.shape.rules import ShapeRules
-from pipeline.table import TableName
+from lockstep.pipeline.check import SourceEvidence, preflight
+from lockstep.pipeline.model.json_values import to_json
+from lockstep.pipeline.run.status.plan import make_plan
+from lockstep.pipeline.run.status.schema_history import show_schema
+from lockstep.pipeline.schema.treatments import Hash, read_mask
+from lockstep.pipeline.shape.condition_text import read_condition
+from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.values.errors import ConfigurationError
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.shape.test_settings import Customers

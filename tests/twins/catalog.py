@@ -7,8 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from pipeline.catalog.values import CONTENT_MARK, SOURCE_MARK, CatalogEntry, Entry, EntryName
-from pipeline.errors import CatalogRefused
+from lockstep.pipeline.catalog.values import (
+    CONTENT_MARK,
+    SOURCE_MARK,
+    CatalogEntry,
+    Entry,
+    EntryName,
+)
+from lockstep.pipeline.values.errors import CatalogRefused
 
 
 @dataclass(slots=True)

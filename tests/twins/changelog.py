@@ -10,16 +10,12 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from pipeline.changes.generations import can_take
-from pipeline.errors import ForeignCommit, SegmentsLost, TableError
-from pipeline.lake_commit import (
-    LogAbove,
-    same_files,
-    same_write,
-)
-from pipeline.ports.changelog import Published, Restated, is_revised
-from pipeline.ports.held import RequireHeld, no_check
-from pipeline.segment import SegmentFile
+from lockstep.pipeline.mirror.generations import can_take
+from lockstep.pipeline.model.lake_commit import LogAbove, same_files, same_write
+from lockstep.pipeline.ports.changelog import Published, Restated, is_revised
+from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.values.errors import ForeignCommit, SegmentsLost, TableError
+from lockstep.pipeline.values.segment import SegmentFile
 from tests.twins.lake import MemoryCommit, MemoryLake
 from tests.twins.segments import damaged
 

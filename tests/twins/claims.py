@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pipeline.claim import Claim, Unclaimed
-from pipeline.lake_commit import structures_key, structures_of, structures_text
-from pipeline.schema.model import TableSchema
+from lockstep.pipeline.model.claim import Claim, Unclaimed
+from lockstep.pipeline.model.lake_commit import structures_key, structures_of, structures_text
+from lockstep.pipeline.schema.model import TableSchema
 from tests.twins.lake import MemoryLake
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pipeline.errors import ConfigurationError
+from lockstep.pipeline.values.errors import ConfigurationError
 from tests.twins.lake import MemoryLake
 from tests.twins.mirrors import MemoryMirrors
 

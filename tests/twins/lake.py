@@ -12,11 +12,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from pipeline.claim import Claim
-from pipeline.lake_commit import (
-    LakeCommit,
-    LogAbove,
-)
+from lockstep.pipeline.model.claim import Claim
+from lockstep.pipeline.model.lake_commit import LakeCommit, LogAbove
 
 
 @dataclass(frozen=True, slots=True)

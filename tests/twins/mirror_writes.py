@@ -13,18 +13,17 @@ from typing import Any, assert_never
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.changes.coalescing import HINT, LOST
-from pipeline.changes.layout import (
+from lockstep.pipeline.mirror.coalescing import HINT, LOST
+from lockstep.pipeline.mirror.layout import (
     DELETED_AT,
     changelog_names,
     keep_names,
     lack_names,
     origin_names,
 )
-from pipeline.changes.mapping import KEPT, cast_column, images_within
-from pipeline.changes.widening import TypeChange, type_change
-from pipeline.errors import TableError
-from pipeline.ports.mirror_writes import (
+from lockstep.pipeline.mirror.mapping import KEPT, cast_column, images_within
+from lockstep.pipeline.mirror.widening import TypeChange, type_change
+from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
     Append,
     CountedMerge,
@@ -43,6 +42,7 @@ from pipeline.ports.mirror_writes import (
     StagedFiles,
     WidenColumn,
 )
+from lockstep.pipeline.values.errors import TableError
 
 Row = dict[str, Any]
 Files = Mapping[str, pa.Table]

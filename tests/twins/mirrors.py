@@ -13,10 +13,8 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from pipeline.changes.layout import DELETED_AT
-from pipeline.errors import CommitConflict, ForeignCommit, TableError
-from pipeline.keeping import KEEP, Retention
-from pipeline.lake_commit import (
+from lockstep.pipeline.mirror.layout import DELETED_AT
+from lockstep.pipeline.model.lake_commit import (
     LakeCommit,
     LogAbove,
     WriteKind,
@@ -24,9 +22,8 @@ from pipeline.lake_commit import (
     metadata_of,
     same_write,
 )
-from pipeline.policies import Readers
-from pipeline.ports.held import RequireHeld, no_check
-from pipeline.ports.mirror_writes import (
+from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.ports.mirror_writes import (
     CountedReplace,
     MirrorStep,
     MirrorTarget,
@@ -34,7 +31,10 @@ from pipeline.ports.mirror_writes import (
     Replace,
     copied,
 )
-from pipeline.ports.mirrors import MirrorCommit, MirrorSize, Near
+from lockstep.pipeline.ports.mirrors import MirrorCommit, MirrorSize, Near
+from lockstep.pipeline.values.errors import CommitConflict, ForeignCommit, TableError
+from lockstep.pipeline.values.keeping import KEEP, Retention
+from lockstep.pipeline.values.policies import Readers
 from tests.twins.lake import MemoryCommit, MemoryLake
 from tests.twins.mirror_writes import evolved, written
 

@@ -10,8 +10,15 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from pipeline.ports.held import RequireHeld, no_check
-from pipeline.segment import ENDINGS, UPDATED, SegmentFile, SourceTable, batch_of, unrevised_name
+from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.values.segment import (
+    ENDINGS,
+    UPDATED,
+    SegmentFile,
+    SourceTable,
+    batch_of,
+    unrevised_name,
+)
 from tests.twins.lake import MemoryLake
 
 

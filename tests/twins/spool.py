@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 
-from pipeline.batch import WaitingFile
-from pipeline.errors import SegmentsLost
-from pipeline.ports.spool import EventFile
+from lockstep.pipeline.model.batch import WaitingFile
+from lockstep.pipeline.ports.spool import EventFile
+from lockstep.pipeline.values.errors import SegmentsLost
 
 
 @dataclass(slots=True)

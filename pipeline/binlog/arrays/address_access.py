@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from pipeline.binlog.arrays.compiled import inline
+from lockstep.pipeline.binlog.arrays.compiled import inline
 
 
 def _load(bits: int) -> Callable[[int], int]:

@@ -15,7 +15,7 @@ from typing import Final, cast
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.binlog.arrays.compiled import inline, part
+from lockstep.pipeline.binlog.arrays.compiled import inline, part
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.binlog.arrays.array_access import Bytes, u8, u16, u24, u32
-from pipeline.binlog.arrays.compiled import part
-from pipeline.errors import TableError
+from lockstep.pipeline.binlog.arrays.array_access import Bytes, u8, u16, u24, u32
+from lockstep.pipeline.binlog.arrays.compiled import part
+from lockstep.pipeline.values.errors import TableError
 
 Places = npt.NDArray[np.int32]
 

@@ -61,7 +61,7 @@ def inline(name: str, *args: Any, **kwargs: Any) -> object:
     """Return a function for compiled code that the intrinsic of this name builds."""
 
     def build() -> Any:
-        from pipeline.binlog.arrays import intrinsics
+        from lockstep.pipeline.binlog.arrays import intrinsics
 
         return getattr(intrinsics, name)(*args, **kwargs)
 

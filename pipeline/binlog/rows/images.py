@@ -22,15 +22,15 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.binlog.arrays.array_access import Bytes, u8, u16
-from pipeline.binlog.arrays.cells import ABSENT, NULL, Places, cell_length
-from pipeline.binlog.arrays.compiled import kernel, part
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.framing import HEADER_BYTES, EventType
-from pipeline.binlog.stream.ring import Integers
+from lockstep.pipeline.binlog.arrays.array_access import Bytes, u8, u16
+from lockstep.pipeline.binlog.arrays.cells import ABSENT, NULL, Places, cell_length
+from lockstep.pipeline.binlog.arrays.compiled import kernel, part
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.framing import HEADER_BYTES, EventType
+from lockstep.pipeline.binlog.stream.ring import Integers
 
 INSERT, BEFORE, AFTER, DELETE = range(4)
-"""Kinds of images, numbered as in `pipeline.row_images.CHANGE_TYPES`."""
+"""Kinds of images, numbered as in `pipeline.values.row_images.CHANGE_TYPES`."""
 
 # Outcomes of a walk.
 DONE, FULL, DAMAGED, OTHER_COLUMNS, DIFF = range(5)

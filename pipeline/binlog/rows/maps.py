@@ -14,11 +14,11 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.binlog.rows.table_map import TableMap
-from pipeline.binlog.stream.description import LogWriter
-from pipeline.binlog.stream.framing import HEADER
-from pipeline.binlog.stream.ring import INSPECTED, MAP, TAKEN, Block, Integers
-from pipeline.table import TableName
+from lockstep.pipeline.binlog.rows.table_map import TableMap
+from lockstep.pipeline.binlog.stream.description import LogWriter
+from lockstep.pipeline.binlog.stream.framing import HEADER
+from lockstep.pipeline.binlog.stream.ring import INSPECTED, MAP, TAKEN, Block, Integers
+from lockstep.pipeline.values.table import TableName
 
 _NAMES_AT = HEADER.size + 6 + 2
 """Offset of a map's names: after the header, the table id and the flags."""

@@ -10,10 +10,10 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.binlog.rows.table_map import TableMap
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.ring import Block, Integers
-from pipeline.table import TableName
+from lockstep.pipeline.binlog.rows.table_map import TableMap
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.ring import Block, Integers
+from lockstep.pipeline.values.table import TableName
 
 MAX_STRING_BYTES: Final = 1 << 29
 """Most bytes of events in a portion, so that Arrow's offsets of 32 bits suffice even if text grows

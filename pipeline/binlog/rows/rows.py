@@ -14,20 +14,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.binlog.arrays.array_access import Bytes, same
-from pipeline.binlog.arrays.cells import ABSENT, JSON, Cells, Layout, Places, cell_length
-from pipeline.binlog.arrays.compiled import kernel, part
-from pipeline.binlog.rows import images
-from pipeline.binlog.rows.images import AFTER, BEFORE
-from pipeline.binlog.rows.parts import in_portions
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.outcomes import damaged
-from pipeline.binlog.stream.ring import Block, Integers
-from pipeline.binlog.text.twins import ambiguous_key
-from pipeline.binlog.values.table import DECODED_BY
-from pipeline.errors import DamagedEvent, TableError
-from pipeline.row_images import CHANGE_TYPES, RowImages, pack_bits
-from pipeline.table import TableStructure
+from lockstep.pipeline.binlog.arrays.array_access import Bytes, same
+from lockstep.pipeline.binlog.arrays.cells import ABSENT, JSON, Cells, Layout, Places, cell_length
+from lockstep.pipeline.binlog.arrays.compiled import kernel, part
+from lockstep.pipeline.binlog.rows import images
+from lockstep.pipeline.binlog.rows.images import AFTER, BEFORE
+from lockstep.pipeline.binlog.rows.parts import in_portions
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.binlog.stream.ring import Block, Integers
+from lockstep.pipeline.binlog.text.ambiguous_text import ambiguous_key
+from lockstep.pipeline.binlog.values.table import DECODED_BY
+from lockstep.pipeline.values.errors import DamagedEvent, TableError
+from lockstep.pipeline.values.row_images import CHANGE_TYPES, RowImages, pack_bits
+from lockstep.pipeline.values.table import TableStructure
 
 MAX_IMAGES: Final = 1 << 17
 MAX_CELLS: Final = 1 << 22

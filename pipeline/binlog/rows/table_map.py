@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
-from pipeline.binlog.arrays.cells import Layout, layout
-from pipeline.binlog.stream.description import LogWriter
-from pipeline.binlog.stream.event_reader import Reader
-from pipeline.binlog.stream.framing import HEADER
-from pipeline.binlog.text.charsets import text_decoder
-from pipeline.errors import TableError
-from pipeline.schema.collations import BINARY, character_set
-from pipeline.table import Column, TableName, TableStructure
+from lockstep.pipeline.binlog.arrays.cells import Layout, layout
+from lockstep.pipeline.binlog.stream.description import LogWriter
+from lockstep.pipeline.binlog.stream.event_reader import Reader
+from lockstep.pipeline.binlog.stream.framing import HEADER
+from lockstep.pipeline.binlog.text.charsets import text_decoder
+from lockstep.pipeline.schema.collations import BINARY, character_set
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import Column, TableName, TableStructure
 
 _ENUM, _SET = 247, 248
 _STRINGS: Final = frozenset({15, 242, 252, 253, 254})

@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from pipeline.binlog.search.log_scan import Dumps
-from pipeline.binlog.search.walk import LoggedEvent, walk
-from pipeline.binlog.stream.commit_times import end_of_second
-from pipeline.binlog.stream.control import to_datetime
-from pipeline.binlog.stream.event_reader import Reader
-from pipeline.binlog.stream.framing import FIRST_OFFSET, GTIDS, Event, EventType
-from pipeline.binlog.stream.gtid_sets import decode_gtid_set
-from pipeline.binlog.stream.outcomes import damaged
-from pipeline.binlog.transactions.identity import read_identity
-from pipeline.errors import TransactionsWithoutGtid
-from pipeline.gtid import GtidSet
-from pipeline.ports.source import BinlogSize
-from pipeline.position import Coordinates, LogFile
+from lockstep.pipeline.binlog.search.log_scan import Dumps
+from lockstep.pipeline.binlog.search.walk import LoggedEvent, walk
+from lockstep.pipeline.binlog.stream.commit_times import end_of_second
+from lockstep.pipeline.binlog.stream.control import to_datetime
+from lockstep.pipeline.binlog.stream.event_reader import Reader
+from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET, GTIDS, Event, EventType
+from lockstep.pipeline.binlog.stream.gtid_sets import decode_gtid_set
+from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.binlog.transactions.identity import read_identity
+from lockstep.pipeline.ports.source import BinlogSize
+from lockstep.pipeline.values.errors import TransactionsWithoutGtid
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Coordinates, LogFile
 
 _COUNT: Final = (1 << 28) - 1
 

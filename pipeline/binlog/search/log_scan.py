@@ -13,16 +13,16 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from pipeline.binlog.search.walk import step_over
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.outcomes import damaged
-from pipeline.binlog.stream.ring import Integers, TransactionGroup, place_of
-from pipeline.binlog.transactions.buffer import TransactionBuffer
-from pipeline.binlog.transactions.log_place import Limits
-from pipeline.binlog.transactions.spill import RefusingSpool
-from pipeline.errors import StreamEndedEarly, UnsupportedEvent, UnsupportedStatement
-from pipeline.ports.source import BinlogDump, BinlogSize
-from pipeline.position import Coordinates, LogFile
+from lockstep.pipeline.binlog.search.walk import step_over
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.binlog.stream.ring import Integers, TransactionGroup, place_of
+from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
+from lockstep.pipeline.binlog.transactions.log_place import Limits
+from lockstep.pipeline.binlog.transactions.spill import RefusingSpool
+from lockstep.pipeline.ports.source import BinlogDump, BinlogSize
+from lockstep.pipeline.values.errors import StreamEndedEarly, UnsupportedEvent, UnsupportedStatement
+from lockstep.pipeline.values.position import Coordinates, LogFile
 
 ReportProgress = Callable[[int, int], None]
 """Called with the progress of a long search: bytes read, and bytes to read in total."""

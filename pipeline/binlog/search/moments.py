@@ -1,10 +1,10 @@
 """The search for a moment: its place among a log's transactions, by their commit times.
 
-The same rule (`pipeline.division`) is applied to the files, by the times of their creation, and
-then to the transactions of the file that it chose. The time of a file may be wrong (`SET TIMESTAMP`
-before FLUSH LOGS, a clock that was set back). So the neighbouring files are read too: those after
-it up to the first in which most transactions were committed at the moment or later, and those
-before it back to the first in which most were committed before the moment.
+The same rule (`pipeline.values.division`) is applied to the files, by the times of their creation,
+and then to the transactions of the file that it chose. The time of a file may be wrong (`SET
+TIMESTAMP` before FLUSH LOGS, a clock that was set back). So the neighbouring files are read too:
+those after it up to the first in which most transactions were committed at the moment or later, and
+those before it back to the first in which most were committed before the moment.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.binlog.search.file_heads import FileHeads
-from pipeline.binlog.search.log_scan import Dumps, LogScan, ReportProgress, log_between
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.commit_times import SECOND, SKEW, latest_commit_times
-from pipeline.binlog.stream.framing import FIRST_OFFSET
-from pipeline.binlog.stream.ring import Integers
-from pipeline.division import Divider, microseconds
-from pipeline.errors import MomentOutOfRange
-from pipeline.ports.source import BinlogSize
-from pipeline.position import Coordinates, LogFile
+from lockstep.pipeline.binlog.search.file_heads import FileHeads
+from lockstep.pipeline.binlog.search.log_scan import Dumps, LogScan, ReportProgress, log_between
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.commit_times import SECOND, SKEW, latest_commit_times
+from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
+from lockstep.pipeline.binlog.stream.ring import Integers
+from lockstep.pipeline.ports.source import BinlogSize
+from lockstep.pipeline.values.division import Divider, microseconds
+from lockstep.pipeline.values.errors import MomentOutOfRange
+from lockstep.pipeline.values.position import Coordinates, LogFile
 
 _NONE: Final = np.empty(0, np.int64)
 _SAMPLES: Final = 64

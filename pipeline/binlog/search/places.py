@@ -10,16 +10,22 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.binlog.search.file_heads import read_file_head
-from pipeline.binlog.search.log_scan import Dumps, LogScan, ReportProgress, Stretch, log_between
-from pipeline.binlog.search.walk import LoggedEvent, walk
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.framing import FIRST_OFFSET, GTIDS
-from pipeline.binlog.transactions.identity import GtidCollector, gtid_set, gtid_text, union
-from pipeline.errors import EndNotReached, NotAnEventBoundary
-from pipeline.gtid import GtidSet
-from pipeline.ports.source import BinlogSize
-from pipeline.position import Anchor, Coordinates, Position
+from lockstep.pipeline.binlog.search.file_heads import read_file_head
+from lockstep.pipeline.binlog.search.log_scan import (
+    Dumps,
+    LogScan,
+    ReportProgress,
+    Stretch,
+    log_between,
+)
+from lockstep.pipeline.binlog.search.walk import LoggedEvent, walk
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET, GTIDS
+from lockstep.pipeline.binlog.transactions.identity import GtidCollector, gtid_set, gtid_text, union
+from lockstep.pipeline.ports.source import BinlogSize
+from lockstep.pipeline.values.errors import EndNotReached, NotAnEventBoundary
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Anchor, Coordinates, Position
 
 
 @dataclass(frozen=True, slots=True)

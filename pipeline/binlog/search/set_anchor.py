@@ -17,13 +17,13 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.binlog.search.file_heads import FileHeads
-from pipeline.binlog.search.log_scan import Dumps, LogScan
-from pipeline.binlog.search.walk import LoggedEvent, walk
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.compressed import plain_query, plain_rows
-from pipeline.binlog.stream.control import read_query
-from pipeline.binlog.stream.framing import (
+from lockstep.pipeline.binlog.search.file_heads import FileHeads
+from lockstep.pipeline.binlog.search.log_scan import Dumps, LogScan
+from lockstep.pipeline.binlog.search.walk import LoggedEvent, walk
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.compressed import plain_query, plain_rows
+from lockstep.pipeline.binlog.stream.control import read_query
+from lockstep.pipeline.binlog.stream.framing import (
     COMPRESSED_ROWS,
     FIRST_OFFSET,
     GTIDS,
@@ -31,11 +31,11 @@ from pipeline.binlog.stream.framing import (
     ROWS,
     EventType,
 )
-from pipeline.binlog.stream.ring import ANONYMOUS, Integers, place_of
-from pipeline.binlog.transactions.identity import gtid_text
-from pipeline.gtid import GtidSet
-from pipeline.ports.source import BinlogSize
-from pipeline.position import Coordinates, LogFile, SetAnchor
+from lockstep.pipeline.binlog.stream.ring import ANONYMOUS, Integers, place_of
+from lockstep.pipeline.binlog.transactions.identity import gtid_text
+from lockstep.pipeline.ports.source import BinlogSize
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Coordinates, LogFile, SetAnchor
 
 _IDENTITY: Final = (columns.GTID_KIND, columns.GTID_HIGH, columns.GTID_LOW)
 

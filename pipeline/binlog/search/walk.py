@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.control import read_query, read_rotate
-from pipeline.binlog.stream.framing import (
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.control import read_query, read_rotate
+from lockstep.pipeline.binlog.stream.framing import (
     FIRST_OFFSET,
     GTIDS,
     HEADER,
@@ -19,11 +19,11 @@ from pipeline.binlog.stream.framing import (
     is_artificial,
     read_event,
 )
-from pipeline.binlog.stream.intake import events
-from pipeline.binlog.stream.outcomes import damaged
-from pipeline.binlog.transactions.identity import IDENTITY, read_identity
-from pipeline.ports.source import BinlogDump
-from pipeline.position import Coordinates, LogFile
+from lockstep.pipeline.binlog.stream.intake import events
+from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.binlog.transactions.identity import IDENTITY, read_identity
+from lockstep.pipeline.ports.source import BinlogDump
+from lockstep.pipeline.values.position import Coordinates, LogFile
 
 _BETWEEN: Final = GTIDS | PLACES
 """Events that end a transaction before them: each begins one, or stands between two."""

@@ -22,10 +22,10 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.control import to_datetime
-from pipeline.binlog.stream.ring import Integers
-from pipeline.division import microseconds
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.control import to_datetime
+from lockstep.pipeline.binlog.stream.ring import Integers
+from lockstep.pipeline.values.division import microseconds
 
 SECOND: Final = 1_000_000
 

@@ -22,11 +22,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pipeline.binlog.arrays.array_access import Bytes
-from pipeline.binlog.stream.event_reader import Reader
-from pipeline.binlog.stream.framing import COMPRESSED_ROWS, HEADER, Event, EventType
-from pipeline.binlog.stream.outcomes import damaged
-from pipeline.errors import UnsupportedEvent
+from lockstep.pipeline.binlog.arrays.array_access import Bytes
+from lockstep.pipeline.binlog.stream.event_reader import Reader
+from lockstep.pipeline.binlog.stream.framing import COMPRESSED_ROWS, HEADER, Event, EventType
+from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.values.errors import UnsupportedEvent
 
 _END, _SIZE, _COMPRESSION, _UNCOMPRESSED = range(4)
 _ZSTD, _NONE = 0, 255

@@ -13,12 +13,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from pipeline.batch import Xid
-from pipeline.binlog.stream.event_reader import Reader
-from pipeline.binlog.stream.framing import Event, EventType
-from pipeline.binlog.stream.outcomes import damaged
-from pipeline.gtid import GtidSet
-from pipeline.position import Coordinates, LogFile
+from lockstep.pipeline.binlog.stream.event_reader import Reader
+from lockstep.pipeline.binlog.stream.framing import Event, EventType
+from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.model.batch import Xid
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Coordinates, LogFile
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _THREAD_SPECIFIC = 0x4

@@ -9,9 +9,9 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from pipeline.binlog.stream.event_reader import Reader
-from pipeline.binlog.stream.framing import HEADER, Event, EventType
-from pipeline.errors import UnsupportedEvent
+from lockstep.pipeline.binlog.stream.event_reader import Reader
+from lockstep.pipeline.binlog.stream.framing import HEADER, Event, EventType
+from lockstep.pipeline.values.errors import UnsupportedEvent
 
 
 @dataclass(frozen=True, slots=True)

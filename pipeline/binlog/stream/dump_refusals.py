@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipeline.errors import (
+from lockstep.pipeline.values.errors import (
     DamagedEvent,
     LockstepError,
     NotAnEventBoundary,

@@ -5,7 +5,7 @@ A length beyond the body's end raises `DamagedEvent`; no method returns fewer by
 
 from __future__ import annotations
 
-from pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.binlog.stream.outcomes import damaged
 
 
 class Reader:

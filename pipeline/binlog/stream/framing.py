@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 
-from pipeline.binlog.stream.outcomes import damaged
-from pipeline.errors import UnsupportedEvent
-from pipeline.position import Coordinates, LogFile
+from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.values.errors import UnsupportedEvent
+from lockstep.pipeline.values.position import Coordinates, LogFile
 
 HEADER: Final = struct.Struct("<IBIIIH")
 """timestamp, type, server id, event size, next event's offset (32 bits), flags."""

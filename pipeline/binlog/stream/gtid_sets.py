@@ -12,9 +12,9 @@ from __future__ import annotations
 import struct
 from uuid import UUID
 
-from pipeline.binlog.stream.event_reader import Reader
-from pipeline.binlog.stream.outcomes import damaged
-from pipeline.gtid import GtidSet
+from lockstep.pipeline.binlog.stream.event_reader import Reader
+from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.values.gtid import GtidSet
 
 
 def encode_gtid_set(gtids: GtidSet) -> bytes:

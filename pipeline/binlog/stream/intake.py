@@ -14,12 +14,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.binlog.arrays.array_access import Bytes
-from pipeline.binlog.stream.dump_refusals import is_end, refused_by
-from pipeline.binlog.stream.framing import HEADER_BYTES, NESTED, PACKET_LIMIT, WHOLE, WIRE
-from pipeline.binlog.stream.outcomes import damaged
-from pipeline.errors import DamagedEvent
-from pipeline.ports.source import Received
+from lockstep.pipeline.binlog.arrays.array_access import Bytes
+from lockstep.pipeline.binlog.stream.dump_refusals import is_end, refused_by
+from lockstep.pipeline.binlog.stream.framing import HEADER_BYTES, NESTED, PACKET_LIMIT, WHOLE, WIRE
+from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.ports.source import Received
+from lockstep.pipeline.values.errors import DamagedEvent
 
 HEADROOM: Final = 1 << 16
 """Free bytes before the content of a piece."""

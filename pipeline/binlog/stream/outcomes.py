@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipeline.errors import DamagedEvent
-from pipeline.position import Coordinates
+from lockstep.pipeline.values.errors import DamagedEvent
+from lockstep.pipeline.values.position import Coordinates
 
 MORE, EVENT, FULL, STOPPED, PACKET, LARGE, NEW_MAP, EMITTED, HUGE = range(9)
 """MORE: the input is used up, or ends within an event. EVENT: Python has to handle the event.

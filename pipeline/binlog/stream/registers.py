@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.binlog.stream.ring import Integers
-from pipeline.binlog.stream.rules import Phase
+from lockstep.pipeline.binlog.stream.ring import Integers
+from lockstep.pipeline.binlog.stream.rules import Phase
 
 (
     AT,

@@ -16,10 +16,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.binlog.stream.control import Query
-from pipeline.binlog.stream.texts import Texts
-from pipeline.position import Coordinates, LogFile
-from pipeline.table import TableName
+from lockstep.pipeline.binlog.stream.control import Query
+from lockstep.pipeline.binlog.stream.texts import Texts
+from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.pipeline.values.table import TableName
 
 Integers = npt.NDArray[np.int64]
 

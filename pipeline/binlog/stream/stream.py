@@ -15,11 +15,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipeline.binlog.arrays.array_access import Bytes, b64, copy, crc32, i64, same, u8, u16, u32
-from pipeline.binlog.arrays.compiled import kernel, part
-from pipeline.binlog.stream import framing, outcomes
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.framing import (
+from lockstep.pipeline.binlog.arrays.array_access import (
+    Bytes,
+    b64,
+    copy,
+    crc32,
+    i64,
+    same,
+    u8,
+    u16,
+    u32,
+)
+from lockstep.pipeline.binlog.arrays.compiled import kernel, part
+from lockstep.pipeline.binlog.stream import framing, outcomes
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.framing import (
     CHECKSUM_BYTES,
     HEADER_BYTES,
     NESTED,
@@ -29,7 +39,7 @@ from pipeline.binlog.stream.framing import (
     WIRE,
     EventType,
 )
-from pipeline.binlog.stream.registers import (
+from lockstep.pipeline.binlog.stream.registers import (
     ACK,
     ALL_BYTES,
     ALL_TRANSACTIONS,
@@ -55,9 +65,9 @@ from pipeline.binlog.stream.registers import (
     STOP_TRANSACTIONS,
     TRANSACTIONS,
 )
-from pipeline.binlog.stream.ring import Integers
-from pipeline.binlog.stream.rules import BufferAction, EventRole, Phase
-from pipeline.binlog.stream.text_buffer import keep_text
+from lockstep.pipeline.binlog.stream.ring import Integers
+from lockstep.pipeline.binlog.stream.rules import BufferAction, EventRole, Phase
+from lockstep.pipeline.binlog.stream.text_buffer import keep_text
 
 _PACKET_HEAD: Final = 5
 """Length 3, sequence number 1, and a status byte, which is 0 before an event."""

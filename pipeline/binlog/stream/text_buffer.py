@@ -13,14 +13,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.binlog.arrays.array_access import Bytes, copy, u8
-from pipeline.binlog.arrays.compiled import part
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.framing import HEADER_BYTES, EventType
-from pipeline.binlog.stream.outcomes import FULL, NONE
-from pipeline.binlog.stream.registers import TEXT_PUT, TEXTS, Registers
-from pipeline.binlog.stream.ring import Integers
-from pipeline.binlog.stream.texts import AT, MOST_BYTES, SIZE, TRANSACTION, Texts
+from lockstep.pipeline.binlog.arrays.array_access import Bytes, copy, u8
+from lockstep.pipeline.binlog.arrays.compiled import part
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.framing import HEADER_BYTES, EventType
+from lockstep.pipeline.binlog.stream.outcomes import FULL, NONE
+from lockstep.pipeline.binlog.stream.registers import TEXT_PUT, TEXTS, Registers
+from lockstep.pipeline.binlog.stream.ring import Integers
+from lockstep.pipeline.binlog.stream.texts import AT, MOST_BYTES, SIZE, TRANSACTION, Texts
 
 BUFFER_BYTES: Final = 4 << 20
 """Room for the texts of all transactions that are not handed out yet; at least `MOST_BYTES`."""

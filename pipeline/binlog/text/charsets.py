@@ -15,8 +15,8 @@ from functools import cache, lru_cache
 from itertools import groupby
 from typing import Final
 
-from pipeline.binlog.text.charset_tables import MULTI_BYTE, NOTHING, SINGLE_BYTE, CodeTable
-from pipeline.errors import TableError
+from lockstep.pipeline.binlog.text.charset_tables import MULTI_BYTE, NOTHING, SINGLE_BYTE, CodeTable
+from lockstep.pipeline.values.errors import TableError
 
 Decoder = Callable[[bytes], str]
 

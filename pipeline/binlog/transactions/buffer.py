@@ -20,15 +20,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.batch import Prepared, Xid
-from pipeline.binlog.rows.maps import TableMaps
-from pipeline.binlog.stream import outcomes
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.description import Description
-from pipeline.binlog.stream.dump_refusals import is_end, refused_by
-from pipeline.binlog.stream.framing import WHOLE
-from pipeline.binlog.stream.intake import InputBytes, Wire
-from pipeline.binlog.stream.ring import (
+from lockstep.pipeline.binlog.rows.maps import TableMaps
+from lockstep.pipeline.binlog.stream import outcomes
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.description import Description
+from lockstep.pipeline.binlog.stream.dump_refusals import is_end, refused_by
+from lockstep.pipeline.binlog.stream.framing import WHOLE
+from lockstep.pipeline.binlog.stream.intake import InputBytes, Wire
+from lockstep.pipeline.binlog.stream.ring import (
     BEGIN_OFFSET,
     TRANSACTION,
     Block,
@@ -36,21 +35,22 @@ from pipeline.binlog.stream.ring import (
     TransactionGroup,
     place_of,
 )
-from pipeline.binlog.stream.rules import Phase
-from pipeline.binlog.stream.stream import is_at_stop
-from pipeline.binlog.stream.text_buffer import BUFFER_BYTES, TextBuffer
-from pipeline.binlog.transactions.identity import gtid_text, members
-from pipeline.binlog.transactions.log_place import Limits, LogPlace
-from pipeline.binlog.transactions.loop import Loop
-from pipeline.binlog.transactions.rare_events import RareEvents
-from pipeline.binlog.transactions.ring_transactions import RingTransactions
-from pipeline.binlog.transactions.xa import PreparedTransactions
-from pipeline.errors import NotAnEventBoundary
-from pipeline.gtid import GtidSet
-from pipeline.ports.source import Received
-from pipeline.ports.spool import Spool
-from pipeline.position import Anchor, Coordinates
-from pipeline.table import TableName
+from lockstep.pipeline.binlog.stream.rules import Phase
+from lockstep.pipeline.binlog.stream.stream import is_at_stop
+from lockstep.pipeline.binlog.stream.text_buffer import BUFFER_BYTES, TextBuffer
+from lockstep.pipeline.binlog.transactions.identity import gtid_text, members
+from lockstep.pipeline.binlog.transactions.log_place import Limits, LogPlace
+from lockstep.pipeline.binlog.transactions.loop import Loop
+from lockstep.pipeline.binlog.transactions.rare_events import RareEvents
+from lockstep.pipeline.binlog.transactions.ring_transactions import RingTransactions
+from lockstep.pipeline.binlog.transactions.xa import PreparedTransactions
+from lockstep.pipeline.model.batch import Prepared, Xid
+from lockstep.pipeline.ports.source import Received
+from lockstep.pipeline.ports.spool import Spool
+from lockstep.pipeline.values.errors import NotAnEventBoundary
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Anchor, Coordinates
+from lockstep.pipeline.values.table import TableName
 
 RING_BYTES: Final = 64 << 20
 GROUP_EVENT_BYTES: Final = 8 << 20

@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.binlog.stream.control import read_mariadb_gtid, read_tagged_gtid
-from pipeline.binlog.stream.event_reader import Reader
-from pipeline.binlog.stream.framing import Event, EventType
-from pipeline.binlog.stream.outcomes import damaged
-from pipeline.binlog.stream.ring import (
+from lockstep.pipeline.binlog.stream.control import read_mariadb_gtid, read_tagged_gtid
+from lockstep.pipeline.binlog.stream.event_reader import Reader
+from lockstep.pipeline.binlog.stream.framing import Event, EventType
+from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.binlog.stream.ring import (
     ANONYMOUS,
     COMMITTED_AT,
     GTID_HIGH,
@@ -28,7 +28,7 @@ from pipeline.binlog.stream.ring import (
     TIME,
     Integers,
 )
-from pipeline.gtid import GtidSet
+from lockstep.pipeline.values.gtid import GtidSet
 
 IDENTITY: Final = (GTID_KIND, GTID_HIGH, GTID_LOW, GTID_NUMBER, COMMITTED_AT, TIME)
 """Columns of the index that are read from a GTID event."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.binlog.stream.control import read_rotate
-from pipeline.binlog.stream.description import Description, read_description
-from pipeline.binlog.stream.framing import Event, EventType
-from pipeline.binlog.stream.registers import Registers
-from pipeline.position import Anchor, Coordinates, LogFile
+from lockstep.pipeline.binlog.stream.control import read_rotate
+from lockstep.pipeline.binlog.stream.description import Description, read_description
+from lockstep.pipeline.binlog.stream.framing import Event, EventType
+from lockstep.pipeline.binlog.stream.registers import Registers
+from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile
 
 
 @dataclass(frozen=True, slots=True)

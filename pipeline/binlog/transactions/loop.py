@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.binlog.rows.maps import TableMaps
-from pipeline.binlog.rows.table_map import read_table_map
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream import stream
-from pipeline.binlog.stream.framing import (
+from lockstep.pipeline.binlog.rows.maps import TableMaps
+from lockstep.pipeline.binlog.rows.table_map import read_table_map
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream import stream
+from lockstep.pipeline.binlog.stream.framing import (
     CHECKSUM_BYTES,
     HEADER_BYTES,
     NESTED,
@@ -22,12 +22,12 @@ from pipeline.binlog.stream.framing import (
     read_event,
     read_first_event,
 )
-from pipeline.binlog.stream.intake import InputBytes
-from pipeline.binlog.stream.registers import Registers
-from pipeline.binlog.stream.ring import Block, Integers, Ring
-from pipeline.binlog.stream.rules import compiled_table
-from pipeline.binlog.stream.text_buffer import TextBuffer
-from pipeline.position import Coordinates
+from lockstep.pipeline.binlog.stream.intake import InputBytes
+from lockstep.pipeline.binlog.stream.registers import Registers
+from lockstep.pipeline.binlog.stream.ring import Block, Integers, Ring
+from lockstep.pipeline.binlog.stream.rules import compiled_table
+from lockstep.pipeline.binlog.stream.text_buffer import TextBuffer
+from lockstep.pipeline.values.position import Coordinates
 
 _VERIFIED_HERE: Final = (EventType.FORMAT_DESCRIPTION, EventType.ROTATE)
 """Events whose checksum Python verifies, not compiled code."""

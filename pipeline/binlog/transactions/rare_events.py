@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from pipeline.binlog.stream.compressed import payload_pieces, plain_query, plain_rows
-from pipeline.binlog.stream.control import (
+from lockstep.pipeline.binlog.stream.compressed import payload_pieces, plain_query, plain_rows
+from lockstep.pipeline.binlog.stream.control import (
     Query,
     is_uncommitted_alter,
     read_mariadb_gtid,
@@ -16,17 +16,17 @@ from pipeline.binlog.stream.control import (
     read_xid,
     savepoint_name,
 )
-from pipeline.binlog.stream.framing import COMPRESSED_ROWS, PLACES, ROWS, Event, EventType
-from pipeline.binlog.stream.intake import Nested
-from pipeline.binlog.stream.outcomes import damaged
-from pipeline.binlog.stream.ring import Block
-from pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, Phase
-from pipeline.binlog.transactions.log_place import LogPlace
-from pipeline.binlog.transactions.loop import Loop
-from pipeline.binlog.transactions.ring_transactions import RingTransactions
-from pipeline.binlog.transactions.xa import PreparedTransactions
-from pipeline.errors import DamagedEvent
-from pipeline.gtid import GtidSet
+from lockstep.pipeline.binlog.stream.framing import COMPRESSED_ROWS, PLACES, ROWS, Event, EventType
+from lockstep.pipeline.binlog.stream.intake import Nested
+from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.binlog.stream.ring import Block
+from lockstep.pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, Phase
+from lockstep.pipeline.binlog.transactions.log_place import LogPlace
+from lockstep.pipeline.binlog.transactions.loop import Loop
+from lockstep.pipeline.binlog.transactions.ring_transactions import RingTransactions
+from lockstep.pipeline.binlog.transactions.xa import PreparedTransactions
+from lockstep.pipeline.values.errors import DamagedEvent
+from lockstep.pipeline.values.gtid import GtidSet
 
 _XA_ACTIONS: Final = frozenset(
     {BufferAction.PREPARE, BufferAction.EMIT_PREPARED, BufferAction.FORGET_PREPARED}

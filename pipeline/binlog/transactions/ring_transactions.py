@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipeline.binlog.stream import ring as columns
-from pipeline.binlog.stream.control import Query
-from pipeline.binlog.stream.framing import Event
-from pipeline.binlog.stream.outcomes import damaged
-from pipeline.binlog.stream.ring import Block, MergeTableRows, TransactionGroup, packed
-from pipeline.binlog.transactions.identity import IDENTITY, members, read_identity
-from pipeline.binlog.transactions.log_place import LogPlace
-from pipeline.binlog.transactions.loop import Loop
-from pipeline.binlog.transactions.spill import Spill
-from pipeline.gtid import GtidSet
-from pipeline.ports.spool import Spool
-from pipeline.position import Coordinates
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.control import Query
+from lockstep.pipeline.binlog.stream.framing import Event
+from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.binlog.stream.ring import Block, MergeTableRows, TransactionGroup, packed
+from lockstep.pipeline.binlog.transactions.identity import IDENTITY, members, read_identity
+from lockstep.pipeline.binlog.transactions.log_place import LogPlace
+from lockstep.pipeline.binlog.transactions.loop import Loop
+from lockstep.pipeline.binlog.transactions.spill import Spill
+from lockstep.pipeline.ports.spool import Spool
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Coordinates
 
 
 class RingTransactions:

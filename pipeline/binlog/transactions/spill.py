@@ -15,13 +15,13 @@ from typing import Generic, NoReturn, TypeVar
 
 import numpy as np
 
-from pipeline.batch import WaitingFile
-from pipeline.binlog.rows.maps import TableMaps
-from pipeline.binlog.rows.table_map import TableMap, read_table_map
-from pipeline.binlog.stream.ring import AT, EVENT_COLUMNS, MAP, SIZE, Block, packed
-from pipeline.errors import SegmentsLost
-from pipeline.ports.spool import EventFile, Spool
-from pipeline.table import TableName
+from lockstep.pipeline.binlog.rows.maps import TableMaps
+from lockstep.pipeline.binlog.rows.table_map import TableMap, read_table_map
+from lockstep.pipeline.binlog.stream.ring import AT, EVENT_COLUMNS, MAP, SIZE, Block, packed
+from lockstep.pipeline.model.batch import WaitingFile
+from lockstep.pipeline.ports.spool import EventFile, Spool
+from lockstep.pipeline.values.errors import SegmentsLost
+from lockstep.pipeline.values.table import TableName
 
 _HEAD = struct.Struct("<QQQ")
 _MAP_HEAD = struct.Struct("<QQ")

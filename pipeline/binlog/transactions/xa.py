@@ -11,14 +11,14 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.batch import Ended, Prepared, Xid
-from pipeline.binlog.rows.maps import TableMaps
-from pipeline.binlog.stream.ring import MAP, OFFSET, TRANSACTION, Block
-from pipeline.binlog.transactions.spill import Spill, read_prepared, tables_in
-from pipeline.errors import PreparedElsewhere
-from pipeline.ports.spool import Spool
-from pipeline.position import Coordinates
-from pipeline.table import TableName
+from lockstep.pipeline.binlog.rows.maps import TableMaps
+from lockstep.pipeline.binlog.stream.ring import MAP, OFFSET, TRANSACTION, Block
+from lockstep.pipeline.binlog.transactions.spill import Spill, read_prepared, tables_in
+from lockstep.pipeline.model.batch import Ended, Prepared, Xid
+from lockstep.pipeline.ports.spool import Spool
+from lockstep.pipeline.values.errors import PreparedElsewhere
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
 
 MEMORY_BYTES: Final = 32 << 20
 """Total size of prepared rows up to which they are kept in memory."""

@@ -12,16 +12,16 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from pipeline.binlog.arrays.address_access import put8, widened
-from pipeline.binlog.arrays.address_access import u8 as u8_at
-from pipeline.binlog.arrays.array_access import Bytes, b16, b24, b32, put64, u8
-from pipeline.binlog.arrays.cells import Cells, Places, room
-from pipeline.binlog.arrays.compiled import kernel, part
-from pipeline.binlog.stream.outcomes import damaged
-from pipeline.binlog.stream.ring import Integers
-from pipeline.binlog.values.digits import TENS, count_digits, put_digits
-from pipeline.schema.types import arrow_type
-from pipeline.table import Column
+from lockstep.pipeline.binlog.arrays.address_access import put8, widened
+from lockstep.pipeline.binlog.arrays.address_access import u8 as u8_at
+from lockstep.pipeline.binlog.arrays.array_access import Bytes, b16, b24, b32, put64, u8
+from lockstep.pipeline.binlog.arrays.cells import Cells, Places, room
+from lockstep.pipeline.binlog.arrays.compiled import kernel, part
+from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.binlog.stream.ring import Integers
+from lockstep.pipeline.binlog.values.digits import TENS, count_digits, put_digits
+from lockstep.pipeline.schema.types import arrow_type
+from lockstep.pipeline.values.table import Column
 
 _GROUP_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 _POSITIVE: Final = 0x80

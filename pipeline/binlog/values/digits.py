@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.binlog.arrays.address_access import put8, put16, scaled, u8
-from pipeline.binlog.arrays.compiled import part
+from lockstep.pipeline.binlog.arrays.address_access import put8, put16, scaled, u8
+from lockstep.pipeline.binlog.arrays.compiled import part
 
 LONGEST: Final = 34
 """Bytes of a double's longest text: "-0.", 14 zeros and 17 digits."""

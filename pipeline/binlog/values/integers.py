@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from pipeline.binlog.arrays.array_access import (
+from lockstep.pipeline.binlog.arrays.array_access import (
     Bytes,
     i64,
     put8,
@@ -22,10 +22,10 @@ from pipeline.binlog.arrays.array_access import (
     u24,
     u32,
 )
-from pipeline.binlog.arrays.cells import Cells, Places, room
-from pipeline.binlog.arrays.compiled import kernel
-from pipeline.schema.types import arrow_type
-from pipeline.table import Column
+from lockstep.pipeline.binlog.arrays.cells import Cells, Places, room
+from lockstep.pipeline.binlog.arrays.compiled import kernel
+from lockstep.pipeline.schema.types import arrow_type
+from lockstep.pipeline.values.table import Column
 
 
 def integers(column: Column, cells: Cells) -> pa.Array:

@@ -23,13 +23,22 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.binlog.arrays.address_access import i64, put8, put16, put32, put64, u8, u16, u32
-from pipeline.binlog.arrays.array_access import Bytes
-from pipeline.binlog.arrays.cells import Cells, decimal_size
-from pipeline.binlog.arrays.compiled import kernel, part
-from pipeline.binlog.stream.ring import Integers
-from pipeline.binlog.values.decimals import put_decimal
-from pipeline.binlog.values.digits import (
+from lockstep.pipeline.binlog.arrays.address_access import (
+    i64,
+    put8,
+    put16,
+    put32,
+    put64,
+    u8,
+    u16,
+    u32,
+)
+from lockstep.pipeline.binlog.arrays.array_access import Bytes
+from lockstep.pipeline.binlog.arrays.cells import Cells, decimal_size
+from lockstep.pipeline.binlog.arrays.compiled import kernel, part
+from lockstep.pipeline.binlog.stream.ring import Integers
+from lockstep.pipeline.binlog.values.decimals import put_decimal
+from lockstep.pipeline.binlog.values.digits import (
     INFINITE,
     POINT_ZERO,
     count_digits,
@@ -37,9 +46,9 @@ from pipeline.binlog.values.digits import (
     put_double,
     put_unsigned,
 )
-from pipeline.binlog.values.strings import spans
-from pipeline.errors import DamagedEvent, TableError
-from pipeline.table import Column
+from lockstep.pipeline.binlog.values.strings import spans
+from lockstep.pipeline.values.errors import DamagedEvent, TableError
+from lockstep.pipeline.values.table import Column
 
 # JSONB_TYPE_… in sql-common/json_binary.cc, enum_field_types in include/field_types.h,
 # JSON_DOCUMENT_MAX_DEPTH in sql-common/json_syntax_check.cc.

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from pipeline.binlog.arrays.array_access import Bytes, u8
-from pipeline.binlog.arrays.cells import Cells, Places, room
-from pipeline.binlog.arrays.compiled import kernel
-from pipeline.binlog.stream.ring import Integers
-from pipeline.binlog.text.twins import is_canonical_number, may_be_ambiguous
-from pipeline.errors import TableError
-from pipeline.table import Column
+from lockstep.pipeline.binlog.arrays.array_access import Bytes, u8
+from lockstep.pipeline.binlog.arrays.cells import Cells, Places, room
+from lockstep.pipeline.binlog.arrays.compiled import kernel
+from lockstep.pipeline.binlog.stream.ring import Integers
+from lockstep.pipeline.binlog.text.ambiguous_text import is_canonical_number, may_be_ambiguous
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import Column
 
 
 def enums(column: Column, cells: Cells) -> pa.Array:

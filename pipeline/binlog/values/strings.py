@@ -19,15 +19,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.binlog.arrays.array_access import Bytes, copy, i64, put8, put32, u8, u32
-from pipeline.binlog.arrays.cells import Cells, Places, cell_length, room
-from pipeline.binlog.arrays.compiled import kernel, part
-from pipeline.binlog.stream.outcomes import damaged
-from pipeline.binlog.stream.ring import Integers
-from pipeline.binlog.text.charsets import single_byte, text_decoder
-from pipeline.binlog.text.twins import UNKNOWN, WITH_UNKNOWN, is_ambiguous, is_canonical
-from pipeline.errors import TableError
-from pipeline.table import Column
+from lockstep.pipeline.binlog.arrays.array_access import Bytes, copy, i64, put8, put32, u8, u32
+from lockstep.pipeline.binlog.arrays.cells import Cells, Places, cell_length, room
+from lockstep.pipeline.binlog.arrays.compiled import kernel, part
+from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.binlog.stream.ring import Integers
+from lockstep.pipeline.binlog.text.ambiguous_text import (
+    UNKNOWN,
+    WITH_UNKNOWN,
+    is_ambiguous,
+    is_canonical,
+)
+from lockstep.pipeline.binlog.text.charsets import single_byte, text_decoder
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import Column
 
 _UTF8: Final = frozenset({"utf8mb4", "utf8mb3"})
 _MAX: Final = (1 << 31) - 1

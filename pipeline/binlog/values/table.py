@@ -12,14 +12,14 @@ from typing import Final
 
 import pyarrow as pa
 
-from pipeline.binlog.arrays.cells import Cells
-from pipeline.binlog.values.decimals import decimals
-from pipeline.binlog.values.integers import bits, integers, years
-from pipeline.binlog.values.json import documents
-from pipeline.binlog.values.members import enums, sets
-from pipeline.binlog.values.strings import binaries, geometries, texts, vectors
-from pipeline.binlog.values.temporal import dates, datetimes, times, timestamps
-from pipeline.table import Column
+from lockstep.pipeline.binlog.arrays.cells import Cells
+from lockstep.pipeline.binlog.values.decimals import decimals
+from lockstep.pipeline.binlog.values.integers import bits, integers, years
+from lockstep.pipeline.binlog.values.json import documents
+from lockstep.pipeline.binlog.values.members import enums, sets
+from lockstep.pipeline.binlog.values.strings import binaries, geometries, texts, vectors
+from lockstep.pipeline.binlog.values.temporal import dates, datetimes, times, timestamps
+from lockstep.pipeline.values.table import Column
 
 DECODED_BY: Final[Mapping[str, Callable[[Column, Cells], pa.Array]]] = MappingProxyType(
     {

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from pipeline.binlog.arrays.array_access import (
+from lockstep.pipeline.binlog.arrays.array_access import (
     Bytes,
     b24,
     b32,
@@ -27,11 +27,11 @@ from pipeline.binlog.arrays.array_access import (
     u24,
     u32,
 )
-from pipeline.binlog.arrays.cells import SOFTENED, Cells, Places, room
-from pipeline.binlog.arrays.compiled import kernel, part
-from pipeline.binlog.stream.outcomes import damaged
-from pipeline.errors import TableError
-from pipeline.table import Column
+from lockstep.pipeline.binlog.arrays.cells import SOFTENED, Cells, Places, room
+from lockstep.pipeline.binlog.arrays.compiled import kernel, part
+from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import Column
 
 _GOOD, _SOFT, _WRONG, _BROKEN = range(4)
 _DAY: Final = 86_400_000_000

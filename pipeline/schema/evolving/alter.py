@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pipeline.schema.context import ServerDialect, StatementContext
-from pipeline.schema.evolving.column_changes import (
+from lockstep.pipeline.schema.context import ServerDialect, StatementContext
+from lockstep.pipeline.schema.evolving.column_changes import (
     Charset,
     beside_convert,
     chosen,
@@ -23,7 +23,7 @@ from pipeline.schema.evolving.column_changes import (
     with_timestamps,
     with_zero_moments,
 )
-from pipeline.schema.evolving.create import (
+from lockstep.pipeline.schema.evolving.create import (
     inherited_charset,
     kept_by,
     key_of,
@@ -31,17 +31,23 @@ from pipeline.schema.evolving.create import (
     session_charset,
     split,
 )
-from pipeline.schema.evolving.defaults import resolve_default
-from pipeline.schema.evolving.effects import CannotFollow
-from pipeline.schema.evolving.keys import (
+from lockstep.pipeline.schema.evolving.defaults import resolve_default
+from lockstep.pipeline.schema.evolving.effects import CannotFollow
+from lockstep.pipeline.schema.evolving.keys import (
     WITH_PREFIX,
     in_key,
     pending_key,
     resolve_keys,
     with_key_columns,
 )
-from pipeline.schema.hidden_columns import expressions, numbered, stay_hidden, with_hidden, with_new
-from pipeline.schema.model import (
+from lockstep.pipeline.schema.hidden_columns import (
+    expressions,
+    numbered,
+    stay_hidden,
+    with_hidden,
+    with_new,
+)
+from lockstep.pipeline.schema.model import (
     LARGE,
     ColumnSchema,
     ExpressionDefault,
@@ -52,7 +58,7 @@ from pipeline.schema.model import (
     ServerSchema,
     TableSchema,
 )
-from pipeline.schema.statements.changes import (
+from lockstep.pipeline.schema.statements.changes import (
     FIRST,
     AddElement,
     AlterDefault,

@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pipeline.schema.collations import (
+from lockstep.pipeline.schema.collations import (
     UTF8,
     WIDE,
     binary_collation,
@@ -23,11 +23,16 @@ from pipeline.schema.collations import (
     default_collation,
     widest,
 )
-from pipeline.schema.context import StatementContext
-from pipeline.schema.evolving.defaults import as_text, reinterpreted, resolve_default, zero_moment
-from pipeline.schema.evolving.effects import CannotFollow
-from pipeline.schema.evolving.keys import STRINGS, character_bytes
-from pipeline.schema.model import (
+from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.schema.evolving.defaults import (
+    as_text,
+    reinterpreted,
+    resolve_default,
+    zero_moment,
+)
+from lockstep.pipeline.schema.evolving.effects import CannotFollow
+from lockstep.pipeline.schema.evolving.keys import STRINGS, character_bytes
+from lockstep.pipeline.schema.model import (
     BLOBS,
     CHARACTER_STRINGS,
     LARGE,
@@ -36,8 +41,8 @@ from pipeline.schema.model import (
     ExpressionDefault,
     LiteralDefault,
 )
-from pipeline.schema.plain import with_plain_default
-from pipeline.schema.statements.changes import WrittenColumn, WrittenType
+from lockstep.pipeline.schema.plain import with_plain_default
+from lockstep.pipeline.schema.statements.changes import WrittenColumn, WrittenType
 
 _CHARACTERS: Final = CHARACTER_STRINGS | {"enum", "set"}
 _AS_BYTES: Final = {

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from pipeline.schema.context import StatementContext
-from pipeline.schema.evolving.column_changes import (
+from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.schema.evolving.column_changes import (
     Charset,
     chosen,
     of_collation,
@@ -20,16 +20,22 @@ from pipeline.schema.evolving.column_changes import (
     with_timestamps,
     with_zero_moments,
 )
-from pipeline.schema.evolving.effects import CannotFollow
-from pipeline.schema.evolving.keys import (
+from lockstep.pipeline.schema.evolving.effects import CannotFollow
+from lockstep.pipeline.schema.evolving.keys import (
     GEOMETRY_KEY,
     has_geometry_key,
     resolve_keys,
     with_key_columns,
 )
-from pipeline.schema.hidden_columns import with_new
-from pipeline.schema.model import ColumnSchema, ForeignKey, KeyPart, ServerSchema, TableSchema
-from pipeline.schema.statements.changes import (
+from lockstep.pipeline.schema.hidden_columns import with_new
+from lockstep.pipeline.schema.model import (
+    ColumnSchema,
+    ForeignKey,
+    KeyPart,
+    ServerSchema,
+    TableSchema,
+)
+from lockstep.pipeline.schema.statements.changes import (
     CreateTable,
     Element,
     WrittenColumn,
@@ -37,7 +43,7 @@ from pipeline.schema.statements.changes import (
     WrittenPeriod,
     WrittenReference,
 )
-from pipeline.table import TableName
+from lockstep.pipeline.values.table import TableName
 
 
 def stored_name(name: TableName, context: StatementContext) -> TableName:

@@ -10,10 +10,10 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
-from pipeline.schema.collations import UTF8, charset_of
-from pipeline.schema.context import EMPTY_STRING_IS_NULL, StatementContext, fixed_zone
-from pipeline.schema.evolving.effects import CannotFollow
-from pipeline.schema.model import (
+from lockstep.pipeline.schema.collations import UTF8, charset_of
+from lockstep.pipeline.schema.context import EMPTY_STRING_IS_NULL, StatementContext, fixed_zone
+from lockstep.pipeline.schema.evolving.effects import CannotFollow
+from lockstep.pipeline.schema.model import (
     BLOBS,
     CHARACTER_STRINGS,
     LARGE,
@@ -23,8 +23,8 @@ from pipeline.schema.model import (
     LiteralDefault,
     WrittenDefault,
 )
-from pipeline.schema.plain import HAVE_ASCII, is_ascii, plain_moment, plain_text
-from pipeline.schema.statements.changes import Computed, Constant
+from lockstep.pipeline.schema.plain import HAVE_ASCII, is_ascii, plain_moment, plain_text
+from lockstep.pipeline.schema.statements.changes import Computed, Constant
 
 _WITHOUT: Final = frozenset(LARGE)
 """Types without constant defaults in MySQL, which ignores '' outside of strict mode."""

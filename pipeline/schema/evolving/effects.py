@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.schema.model import TableSchema
-from pipeline.table import TableName
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.values.table import TableName
 
 
 class CannotFollow(ValueError):

@@ -13,11 +13,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from pipeline.schema.collations import widest
-from pipeline.schema.context import ServerDialect
-from pipeline.schema.evolving.effects import CannotFollow
-from pipeline.schema.model import GEOMETRIES, LARGE, ColumnSchema, KeyPart, KeySchema, TableSchema
-from pipeline.schema.statements.changes import WrittenKey, WrittenPeriod
+from lockstep.pipeline.schema.collations import widest
+from lockstep.pipeline.schema.context import ServerDialect
+from lockstep.pipeline.schema.evolving.effects import CannotFollow
+from lockstep.pipeline.schema.model import (
+    GEOMETRIES,
+    LARGE,
+    ColumnSchema,
+    KeyPart,
+    KeySchema,
+    TableSchema,
+)
+from lockstep.pipeline.schema.statements.changes import WrittenKey, WrittenPeriod
 
 _WITHOUT_PARTS: Final = frozenset({"fulltext", "spatial"})
 _POINT: Final = 25

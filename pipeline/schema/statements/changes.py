@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import ClassVar, Final, assert_never
 
-from pipeline.schema.model import KeyPart
-from pipeline.table import TableName
+from lockstep.pipeline.schema.model import KeyPart
+from lockstep.pipeline.values.table import TableName
 
 FIRST: Final = ""
 """Stands for FIRST where a column's position is a name: no column has an empty one."""

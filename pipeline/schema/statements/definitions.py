@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from pipeline.schema.collations import UTF8
-from pipeline.schema.context import REAL_AS_FLOAT
-from pipeline.schema.model import BLOBS, TEXTS, KeyPart
-from pipeline.schema.statements.changes import (
+from lockstep.pipeline.schema.collations import UTF8
+from lockstep.pipeline.schema.context import REAL_AS_FLOAT
+from lockstep.pipeline.schema.model import BLOBS, TEXTS, KeyPart
+from lockstep.pipeline.schema.statements.changes import (
     Computed,
     Constant,
     WrittenColumn,
@@ -24,7 +24,7 @@ from pipeline.schema.statements.changes import (
     WrittenReference,
     WrittenType,
 )
-from pipeline.schema.statements.reader import CannotRead, StatementReader
+from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader
 
 
 def read_column(reader: StatementReader) -> WrittenColumn:

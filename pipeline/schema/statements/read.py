@@ -10,8 +10,8 @@ from dataclasses import replace
 from itertools import product
 from typing import Final
 
-from pipeline.schema.context import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, StatementContext
-from pipeline.schema.statements.changes import (
+from lockstep.pipeline.schema.context import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, StatementContext
+from lockstep.pipeline.schema.statements.changes import (
     AlterDefault,
     AlterTable,
     CreateLike,
@@ -30,10 +30,10 @@ from pipeline.schema.statements.changes import (
     TruncateTable,
     named_by,
 )
-from pipeline.schema.statements.passed import PASSED
-from pipeline.schema.statements.reader import CannotRead, StatementReader
-from pipeline.schema.statements.set_statement import read_settings
-from pipeline.schema.statements.table_statements import (
+from lockstep.pipeline.schema.statements.passed import PASSED
+from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader
+from lockstep.pipeline.schema.statements.set_statement import read_settings
+from lockstep.pipeline.schema.statements.table_statements import (
     read_alter_database,
     read_alter_table,
     read_create_database,
@@ -41,7 +41,7 @@ from pipeline.schema.statements.table_statements import (
     read_create_table,
     skip_locks,
 )
-from pipeline.table import TableName
+from lockstep.pipeline.values.table import TableName
 
 Understood = tuple[SchemaChange, ...] | Irrelevant
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, TypeVar
 
-from pipeline.schema.context import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, StatementContext
-from pipeline.table import TableName
+from lockstep.pipeline.schema.context import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, StatementContext
+from lockstep.pipeline.values.table import TableName
 
 
 class CannotRead(ValueError):

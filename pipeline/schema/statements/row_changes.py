@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from pipeline.schema.context import IGNORE_SPACE, StatementContext
-from pipeline.schema.model import RowCode
-from pipeline.schema.statements.functions import BUILT_IN, KEYWORDS
-from pipeline.schema.statements.reader import CannotRead, StatementReader, Token
-from pipeline.schema.statements.set_statement import read_settings
-from pipeline.table import TableName
+from lockstep.pipeline.schema.context import IGNORE_SPACE, StatementContext
+from lockstep.pipeline.schema.model import RowCode
+from lockstep.pipeline.schema.statements.functions import BUILT_IN, KEYWORDS
+from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader, Token
+from lockstep.pipeline.schema.statements.set_statement import read_settings
+from lockstep.pipeline.values.table import TableName
 
 Code = TypeVar("Code", bound=RowCode | None)
 

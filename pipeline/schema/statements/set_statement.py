@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipeline.schema.statements.reader import StatementReader, Token
-from pipeline.schema.statements.table_statements import engine_name
+from lockstep.pipeline.schema.statements.reader import StatementReader, Token
+from lockstep.pipeline.schema.statements.table_statements import engine_name
 
 _LOGGED: Final = frozenset(
     {"character_set_server", "collation_server", "explicit_defaults_for_timestamp"}

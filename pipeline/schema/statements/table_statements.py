@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from pipeline.schema.context import ServerDialect
-from pipeline.schema.statements.changes import (
+from lockstep.pipeline.schema.context import ServerDialect
+from lockstep.pipeline.schema.statements.changes import (
     EXCHANGE,
     FIRST,
     AddElement,
@@ -37,7 +37,7 @@ from pipeline.schema.statements.changes import (
     WrittenOptions,
     WrittenPeriod,
 )
-from pipeline.schema.statements.definitions import (
+from lockstep.pipeline.schema.statements.definitions import (
     read_column,
     read_default,
     read_definition,
@@ -46,7 +46,7 @@ from pipeline.schema.statements.definitions import (
     sees_key,
     using_hash,
 )
-from pipeline.schema.statements.reader import CannotRead, StatementReader
+from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader
 
 
 def read_alter_table(reader: StatementReader, *, ignore: bool) -> AlterTable:

@@ -1,0 +1,119 @@
+"""Checks of a source: what a run requires before it reads, and what `lockstep check` reports.
+
+A rule is a pure function from evidence to findings, each with its cure. The table of all rules is
+here, in the order in which a person would fix the faults. A run applies only rules that need no
+further question to the server; `check` surveys it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, Protocol
+
+from lockstep.pipeline.check import (
+    account,
+    column_rules,
+    connection,
+    log,
+    mirrors,
+    retention,
+    tables,
+    topology,
+)
+from lockstep.pipeline.check.evidence import KeptMirror, RunEvidence, SourceEvidence
+from lockstep.pipeline.check.findings import CheckRule, Finding, Level, judged
+from lockstep.pipeline.check.retention import pause_from_now
+from lockstep.pipeline.model.table_state import TableState
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.source import SourceServer
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import TablePatterns
+
+__all__ = [
+    "CHECK_RULES",
+    "RUN_RULES",
+    "Finding",
+    "KeptMirror",
+    "Level",
+    "SourceEvidence",
+    "check_findings",
+    "pause_from_now",
+    "preflight",
+    "require_ready",
+    "run_findings",
+]
+
+RUN_RULES: Final[tuple[CheckRule[RunEvidence], ...]] = (*log.RUN_RULES, *tables.RUN_RULES)
+CHECK_RULES: Final[tuple[CheckRule[SourceEvidence], ...]] = (
+    *connection.CHECK_RULES,
+    *account.CHECK_RULES,
+    *log.CHECK_RULES,
+    *retention.CHECK_RULES,
+    *topology.CHECK_RULES,
+    *tables.CHECK_RULES,
+    *column_rules.CHECK_RULES,
+    *mirrors.SHAPE_RULES,
+    *connection.SESSION_RULES,
+    *mirrors.KEEPING_RULES,
+)
+
+_GRAVEST: Final = {"refusal": 0, "warning": 1, "ok": 2}
+
+
+def run_findings(evidence: RunEvidence) -> tuple[Finding, ...]:
+    """Return the findings of a run before it reads."""
+    return tuple(judged(RUN_RULES, evidence))
+
+
+def check_findings(of_run: RunEvidence, evidence: SourceEvidence) -> tuple[Finding, ...]:
+    """Return the findings of all rules: refusals, then warnings, then what is fine."""
+    findings = [*judged(RUN_RULES, of_run), *judged(CHECK_RULES, evidence)]
+    return tuple(sorted(findings, key=lambda finding: _GRAVEST[finding.level]))
+
+
+class _Workplace(Protocol):
+    """The parts of a run's workplace that its preflight needs."""
+
+    @property
+    def server(self) -> SourceServer: ...
+
+    @property
+    def ledger(self) -> Ledger: ...
+
+    @property
+    def source(self) -> _Source: ...
+
+
+class _Source(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def patterns(self) -> TablePatterns: ...
+
+
+def require_ready(work: _Workplace) -> None:
+    """Raise the first refusal, before anything is read or written."""
+    states = work.ledger.table_states(work.source.name)
+    server = work.server
+    evidence = RunEvidence.of(server.facts(), server.tables(), work.source.patterns, states)
+    for finding in run_findings(evidence):
+        if finding.error is not None:
+            raise finding.error
+
+
+def preflight(
+    server: SourceServer, evidence: SourceEvidence, states: Mapping[TableName, TableState]
+) -> tuple[Finding, ...]:
+    """Return every finding about a source, gravest first. `evidence`: everything but the
+    structures, which are read from the server here; `states`: of the tables in the ledger."""
+    of_run = RunEvidence.of(evidence.survey, server.tables(), evidence.patterns, states)
+    shaped = [table.name for table in evidence.tables if evidence.shaping.rules_of(table.name)]
+    schemas = server.current_schemas(shaped).tables if shaped else {}
+    evidence = replace(
+        evidence,
+        all_structures=server.structures(),
+        schemas=[schemas[name] for name in sorted(schemas)],
+    )
+    return check_findings(of_run, evidence)

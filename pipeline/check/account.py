@@ -1,0 +1,270 @@
+"""Rules about the account's privileges and limits, with the GRANT for each that is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from lockstep.pipeline.check.evidence import SourceEvidence
+from lockstep.pipeline.check.findings import CheckRule, Fault, Fine, Verdict, about
+from lockstep.pipeline.check.log import set_global
+from lockstep.pipeline.values.errors import PrivilegeMissing
+from lockstep.pipeline.values.grants import (
+    account_name,
+    covers,
+    grant_statement,
+    place,
+    read_grants,
+)
+from lockstep.pipeline.values.table import TableName
+
+_FEW_CONNECTIONS: Final = 3
+_PER_CHUNK: Final = 3
+_FEW_STATEMENTS: Final = 100
+_CODE: Final = ("TRIGGER", "SHOW VIEW")
+METADATA_LOCKS: Final = TableName("performance_schema", "metadata_locks")
+
+
+def has_globally(evidence: SourceEvidence, *privileges: str) -> bool:
+    """Return whether the account has one of the privileges on *.*."""
+    grants = read_grants(evidence.survey.grants)
+    everywhere = [grant for grant in grants if grant.database == "*" and not grant.revoked]
+    return any(grant.gives(name) for grant in everywhere for name in privileges)
+
+
+def account_of(evidence: SourceEvidence) -> str:
+    """Return the account as 'user'@'host', for a GRANT."""
+    return account_name(evidence.survey.account)
+
+
+def _grant_statement(evidence: SourceEvidence, what: str, where: str = "*.*") -> str:
+    return f"{grant_statement(what, where, evidence.survey.account)};"
+
+
+def _replication(evidence: SourceEvidence) -> Iterator[Verdict]:
+    if "grants" in evidence.survey.unanswered:
+        return
+    client = "BINLOG MONITOR" if evidence.mariadb else "REPLICATION CLIENT"
+    needed = (("REPLICATION SLAVE",), (client, "REPLICATION CLIENT", "SUPER"))
+    missing = [names[0] for names in needed if not has_globally(evidence, *names)]
+    if missing:
+        names = ", ".join(missing)
+        yield Fault(f"{account_of(evidence)} lacks {names}", cure=_grant_statement(evidence, names))
+    else:
+        yield Fine(f"{account_of(evidence)} may read the log")
+
+
+def _select(evidence: SourceEvidence) -> Iterator[Verdict]:
+    grants = evidence.grants
+    if grants is None:
+        return
+    described = {structure.name for structure in evidence.structures}
+    unread = [
+        table.name
+        for table in evidence.tables
+        if not covers(grants, "SELECT", table.name)
+        or (table.kind == "BASE TABLE" and table.name not in described)
+    ]
+    for name in unread:
+        yield Fault(
+            "the account may not read its rows, or not all of its columns: `verify` cannot compare "
+            "it, and no run can re-read it",
+            subject=str(name),
+            cure=_grant_statement(evidence, "SELECT", place(name)),
+        )
+    if evidence.tables and not unread:
+        yield Fine("SELECT on every captured table")
+
+
+def _lock(evidence: SourceEvidence) -> Iterator[Verdict]:
+    grants = evidence.grants
+    if evidence.mariadb or grants is None:
+        return  # MariaDB reports the position of a consistent snapshot, so no lock is needed.
+    keyless = [structure.name for structure in evidence.structures if not structure.primary_key]
+    unlocked = [name for name in keyless if not covers(grants, "LOCK TABLES", name)]
+    for name in unlocked:
+        yield Fault(
+            "has no key and may not be locked: re-reading it waits for a moment in which "
+            "nothing is committed",
+            subject=str(name),
+            cure=_grant_statement(evidence, "LOCK TABLES", f"`{name.database}`.*"),
+        )
+    if evidence.structures and not keyless:
+        yield Fine("LOCK TABLES is not needed: every captured table has a key")
+    elif evidence.structures and not unlocked:
+        yield Fine("tables without a key may be locked for the moment in which a read begins")
+
+
+def _prepared(evidence: SourceEvidence) -> Iterator[Verdict]:
+    if "grants" in evidence.survey.unanswered:
+        return
+    if evidence.mariadb or evidence.survey.version.startswith("5.7."):
+        return  # XA RECOVER needs no privilege on these servers.
+    if has_globally(evidence, "XA_RECOVER_ADMIN"):
+        yield Fine("XA RECOVER is allowed")
+    else:
+        yield Fault(
+            f"{account_of(evidence)} lacks XA_RECOVER_ADMIN: a start that a person chooses "
+            "cannot see XA transactions that were prepared before it",
+            cure=_grant_statement(evidence, "XA_RECOVER_ADMIN"),
+        )
+
+
+def _password(evidence: SourceEvidence) -> Iterator[Verdict]:
+    days = int(evidence.setting("default_password_lifetime") or 0)
+    if days:
+        yield Fault(
+            f"passwords expire after {days} days, and runs would stop then",
+            cure=f"ALTER USER {account_of(evidence)} PASSWORD EXPIRE NEVER; (or renew it in time; "
+            "the warning stays even if the account has this already)",
+        )
+
+
+def _connections(evidence: SourceEvidence) -> Iterator[Verdict]:
+    limit = int(evidence.setting("max_user_connections") or 0)
+    needs = _FEW_CONNECTIONS + _PER_CHUNK * evidence.reading.connections
+    if 0 < limit < needs:
+        yield Fault(
+            f"max_user_connections is {limit}: a run holds one connection for the log, others "
+            f"beside it, and up to {_PER_CHUNK} for each chunk that it reads at a time",
+            cure=set_global("max_user_connections", str(needs)),
+        )
+
+
+def _waiting(evidence: SourceEvidence) -> Iterator[Verdict]:
+    grants = evidence.grants
+    if grants is None:
+        return
+    if has_globally(evidence, "PROCESS") or (
+        not evidence.mariadb and covers(grants, "SELECT", METADATA_LOCKS)
+    ):
+        yield Fine("an ALTER that waits for a table is visible")
+        return
+    cure = _grant_statement(evidence, "PROCESS")
+    if not evidence.mariadb:
+        cure = _grant_statement(evidence, "SELECT", str(METADATA_LOCKS))
+    yield Fault(
+        f"{account_of(evidence)} cannot see whether an ALTER waits for a table that is being read: "
+        "it waits until the read ends",
+        cure=cure,
+    )
+
+
+def _statements(evidence: SourceEvidence) -> Iterator[Verdict]:
+    limit = evidence.setting("max_prepared_stmt_count")
+    if limit is not None and int(limit) < _FEW_STATEMENTS:
+        yield Fault(
+            f"max_prepared_stmt_count is {limit}: rows are read by prepared statements, and the "
+            "server allows no more than that for all accounts together"
+        )
+
+
+def _code(evidence: SourceEvidence) -> Iterator[Verdict]:
+    if evidence.passes.texts:
+        yield Fine(
+            "statements in the log that change them are passed on your word (passed_statements): "
+            + ", ".join(evidence.passes.texts)
+        )
+    grants = evidence.grants
+    if grants is None:
+        return
+    everywhere = TableName("", "")
+    missing = [name for name in _CODE if not covers(grants, name, everywhere)]
+    if not missing:
+        yield Fine("triggers and views of every database are visible")
+        return
+    cure = _grant_statement(evidence, ", ".join(missing))
+    sentence = (
+        f"{account_of(evidence)} may not see all triggers and views: a statement that is logged "
+        "instead of rows stops a run where they would tell what it changes"
+    )
+    if any(session.variable == "binlog_format" for session in evidence.survey.odd_sessions):
+        yield Fault(sentence, cure=cure)
+    else:
+        yield Fine(f"{sentence}. If sessions log statements: {cure}")
+
+
+CHECK_RULES: Final = about(
+    "the account",
+    CheckRule(
+        "replication privileges",
+        "REPLICATION SLAVE and REPLICATION CLIENT (MariaDB: BINLOG MONITOR) on *.*",
+        "refusal",
+        "the log cannot be found or read",
+        "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'user'@'host';",
+        _replication,
+        PrivilegeMissing,
+    ),
+    CheckRule(
+        "select",
+        "SELECT on each captured table as a whole: some of its columns are not enough",
+        "warning",
+        "`verify` cannot read it, and neither can a run: it follows the table only if the log "
+        "describes its columns, and quarantines it where it needs the source; without any "
+        "privilege a run does not even find it before its first row",
+        "GRANT SELECT ON `database`.`table` TO 'user'@'host';",
+        _select,
+    ),
+    CheckRule(
+        "lock tables",
+        "LOCK TABLES (MySQL), on captured tables without a key",
+        "warning",
+        "a key distinguishes rows that are re-read from later changes; without one, a read must "
+        "begin at an exact position, which takes a brief lock or a moment without commits",
+        "GRANT LOCK TABLES ON `database`.* TO 'user'@'host';",
+        _lock,
+    ),
+    CheckRule(
+        "xa",
+        "XA_RECOVER_ADMIN (MySQL 8.0 and later)",
+        "warning",
+        "a start that a person chooses cannot see XA transactions prepared before it",
+        "GRANT XA_RECOVER_ADMIN ON *.* TO 'user'@'host';",
+        _prepared,
+    ),
+    CheckRule(
+        "password lifetime",
+        "default_password_lifetime",
+        "warning",
+        "the account's password expires one day, and runs stop",
+        "ALTER USER 'user'@'host' PASSWORD EXPIRE NEVER;",
+        _password,
+    ),
+    CheckRule(
+        "connections",
+        "max_user_connections",
+        "warning",
+        "a run needs more than one connection at a time",
+        f"set global max_user_connections = {_FEW_CONNECTIONS}; or more, with three for each of "
+        "`connections` under [sources.snapshot]",
+        _connections,
+    ),
+    CheckRule(
+        "waiting ALTER",
+        "SELECT on performance_schema.metadata_locks, or PROCESS (MariaDB: PROCESS)",
+        "warning",
+        "a read gives way to an ALTER only if it can see that one waits; otherwise the ALTER waits "
+        "for a table that is read in one piece, and every later query waits for the ALTER",
+        "GRANT SELECT ON performance_schema.metadata_locks TO 'user'@'host'; (MariaDB: GRANT "
+        "PROCESS ON *.*)",
+        _waiting,
+    ),
+    CheckRule(
+        "triggers and views",
+        "TRIGGER and SHOW VIEW on *.*, and passed_statements in lockstep.toml",
+        "warning",
+        "a statement that is logged instead of rows (by pt-heartbeat, pt-table-checksum, a managed "
+        "service) is passed only where its table is known to have no trigger that changes a "
+        "captured one; otherwise it stops a run. A warning only while a session logs statements",
+        "GRANT TRIGGER, SHOW VIEW ON *.* TO 'user'@'host';",
+        _code,
+    ),
+    CheckRule(
+        "prepared statements",
+        f"max_prepared_stmt_count, wanted: {_FEW_STATEMENTS} or more",
+        "warning",
+        "no table can be read from the source while the server allows no further statement",
+        set_global("max_prepared_stmt_count", "16382"),
+        _statements,
+    ),
+)

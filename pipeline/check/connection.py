@@ -1,0 +1,240 @@
+"""Rules about connections to the server: one server, no proxy, TLS, clocks, limits; and variables
+that other sessions may set for themselves, whatever the global values.
+
+A proxy betrays itself: it greets with its own version and connection id, before it knows to which
+server a statement goes (ProxySQL and MaxScale documentation). No check can see future sessions. The
+current ones are in `performance_schema.variables_by_thread` (MySQL), if the account may read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from lockstep.pipeline.check.evidence import SourceEvidence
+from lockstep.pipeline.check.findings import CheckRule, Fault, Fine, Verdict, about
+from lockstep.pipeline.check.log import set_global
+from lockstep.pipeline.check.retention import spoken
+from lockstep.pipeline.values.survey import Answering
+
+_PROXIES: Final = ("proxysql", "maxscale", "mysql router", "dbproxy")
+_CLOCKS_AGREE: Final = timedelta(seconds=30)
+_PATIENCE: Final = 60
+_PACKET: Final = 16 << 20
+_MARIADB_PREFIX: Final = "5.5.5-"
+"""MariaDB's prefix of its version, for old replicas."""
+
+
+def _one_server(evidence: SourceEvidence) -> Iterator[Verdict]:
+    servers = sorted({answering.identity for answering in evidence.survey.answering})
+    names = " and ".join(":".join(identity[:2]) for identity in servers)
+    if len(servers) > 1:
+        yield Fault(f"two connections reached two servers, {names}")
+    elif servers:
+        yield Fine(f"two connections reach one server, {names}")
+
+
+def _proxy(evidence: SourceEvidence) -> Iterator[Verdict]:
+    signs = [sign for answering in evidence.survey.answering for sign in _signs(answering)]
+    if signs:
+        yield Fault(f"a proxy seems to answer: {signs[0]}")
+    else:
+        yield Fine("no sign of a proxy")
+
+
+def _signs(answering: Answering) -> Iterator[str]:
+    comment = answering.version_comment
+    if any(name in comment.lower() for name in _PROXIES):
+        yield f"version_comment is {comment!r}"
+    greeting = answering.greeted_as.removeprefix(_MARIADB_PREFIX)
+    if greeting != answering.version.removeprefix(_MARIADB_PREFIX):
+        yield f"it greets as {answering.greeted_as} and is {answering.version}"
+    if answering.greeted_id != answering.connection_id:
+        yield f"it greets as connection {answering.greeted_id} and is {answering.connection_id}"
+
+
+def _tls(evidence: SourceEvidence) -> Iterator[Verdict]:
+    if evidence.survey.encrypted:
+        yield Fine("encrypted")
+    elif evidence.survey.loopback:
+        yield Fine("not encrypted, on this machine")
+    else:
+        yield Fault("rows and the password's proof travel in plain text")
+
+
+def _clock(evidence: SourceEvidence) -> Iterator[Verdict]:
+    ahead = evidence.survey.clock_ahead
+    if abs(ahead) > _CLOCKS_AGREE:
+        side = "ahead of" if ahead > timedelta() else "behind"
+        yield Fault(f"the server's clock is {spoken(abs(ahead))} {side} this machine's")
+    else:
+        yield Fine("the clocks agree")
+
+
+def _zone(evidence: SourceEvidence) -> Iterator[Verdict]:
+    zone = evidence.setting("time_zone")
+    if zone is not None:
+        name = evidence.setting("system_time_zone") if zone == "SYSTEM" else zone
+        yield Fine(f"time zone {name}; TIMESTAMPs are read as UTC")
+
+
+def _patience(evidence: SourceEvidence) -> Iterator[Verdict]:
+    seconds = evidence.setting("net_write_timeout")
+    if seconds is not None and int(seconds) < _PATIENCE:
+        yield Fault(f"net_write_timeout is {seconds}: a reader that pauses longer is cut off")
+
+
+def _packets(evidence: SourceEvidence) -> Iterator[Verdict]:
+    size = evidence.setting("max_allowed_packet")
+    if size is not None and int(size) < _PACKET:
+        yield Fault(f"max_allowed_packet is {size} bytes: a longer row cannot be verified")
+
+
+CHECK_RULES: Final = about(
+    "the connection",
+    CheckRule(
+        "one server",
+        "hostname, port, server_id and server_uuid over two connections",
+        "refusal",
+        "each connection would read another server's log, with other offsets",
+        "name one server as host, not a balancer or a DNS name with several addresses",
+        _one_server,
+    ),
+    CheckRule(
+        "proxy",
+        "the greeting's version and connection id against the server's, version_comment",
+        "warning",
+        "proxies do not carry dumps, or move them to another server",
+        "name the server itself as host and port",
+        _proxy,
+    ),
+    CheckRule(
+        "tls",
+        "Ssl_cipher of our session",
+        "warning",
+        "anyone on the network path can read every row",
+        'set tls = "verify" for the source in lockstep.toml',
+        _tls,
+    ),
+    CheckRule(
+        "clock",
+        "utc_timestamp() against this machine's clock",
+        "warning",
+        "lag in seconds and moments in `--until` are off by that much",
+        "let both machines follow NTP",
+        _clock,
+    ),
+    CheckRule(
+        "time zone",
+        "time_zone, system_time_zone",
+        "ok",
+        "nothing: our sessions use UTC, and so does the log",
+        "nothing to do",
+        _zone,
+    ),
+    CheckRule(
+        "net_write_timeout",
+        f"global variable, wanted: {_PATIENCE} or more",
+        "warning",
+        "`verify` may lose its connection while it compares (a dump sets its own timeout)",
+        set_global("net_write_timeout", "600"),
+        _patience,
+    ),
+    CheckRule(
+        "max_allowed_packet",
+        f"global variable, wanted: {_PACKET >> 20} MiB or more",
+        "warning",
+        "`verify` cannot show longer rows that differ (a dump is not bound by it)",
+        set_global("max_allowed_packet", "64 * 1024 * 1024"),
+        _packets,
+    ),
+)
+
+
+# -- sessions ----------------------------------------------------------------------------
+
+_SURPRISES: Final = {
+    "sql_log_bin": (
+        ("OFF", "0"),
+        "its changes are not in the log at all; `lockstep verify` finds them",
+    ),
+    "binlog_format": (
+        ("STATEMENT", "MIXED"),
+        "its changes are logged as statements: captured tables that one reaches are quarantined, "
+        "and one that may change any table stops a run",
+    ),
+    "binlog_row_image": (
+        ("MINIMAL", "NOBLOB"),
+        "its rows are logged in part: merges look up what is left out, changelogs have NULL there",
+    ),
+    "binlog_row_value_options": (
+        ("PARTIAL_JSON",),
+        "its JSON updates are logged in part; tables it changes are quarantined",
+    ),
+    "skip_replication": (
+        ("ON", "1"),
+        "its events carry a mark for replicas; they are read all the same",
+    ),
+    "binlog_transaction_compression": (
+        ("ON",),
+        "its transactions are compressed, which costs some time and has no other effect",
+    ),
+}
+"""Variable → (values that surprise, their effect)."""
+
+_CURE: Final = (
+    "find it (performance_schema.variables_by_thread joined with threads) and end it; take "
+    "SESSION_VARIABLES_ADMIN and SUPER from accounts that do not need them"
+)
+_UNSEEN: Final = "the account may not see the variables of other sessions"
+_HARMLESS: Final = frozenset({"skip_replication", "binlog_transaction_compression"})
+
+
+def _session_rule(variable: str) -> CheckRule[SourceEvidence]:
+    """Return the rule for sessions whose value of a variable surprises."""
+    values, cost = _SURPRISES[variable]
+
+    def judge(evidence: SourceEvidence) -> Iterator[Verdict]:
+        if variable not in evidence.survey.settings and variable != "sql_log_bin":
+            return
+        odd = [
+            session
+            for session in evidence.survey.odd_sessions
+            if session.variable == variable and session.value.upper() in values
+        ]
+        for session in odd:
+            sessions = "one session" if session.sessions == 1 else f"{session.sessions} sessions"
+            sentence = f"{variable} = {session.value} in {sessions}: {cost}"
+            yield Fine(sentence) if variable in _HARMLESS else Fault(sentence)
+        if not odd:
+            unseen = "odd_sessions" in evidence.survey.unanswered
+            yield Fine(_UNSEEN if unseen else "no session differs now")
+
+    return CheckRule(
+        f"session {variable}",
+        f"sessions with {variable} = {' or '.join(values)}",
+        "ok" if variable in _HARMLESS else "warning",
+        cost,
+        "nothing to do" if variable in _HARMLESS else _CURE,
+        judge,
+    )
+
+
+def _gtid_next(evidence: SourceEvidence) -> Iterator[Verdict]:
+    if evidence.setting("gtid_mode") not in (None, "OFF"):
+        yield Fine("a session may choose its own GTIDs (gtid_next); they are read as they are")
+
+
+SESSION_RULES: Final = about(
+    "sessions",
+    *map(_session_rule, _SURPRISES),
+    CheckRule(
+        "session gtid_next",
+        "gtid_mode",
+        "ok",
+        "nothing: GTIDs of another server or with a tag are read as they are",
+        "nothing to do",
+        _gtid_next,
+    ),
+)

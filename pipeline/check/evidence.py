@@ -1,0 +1,126 @@
+"""The evidence that rules judge: what every run knows, and what `check` asks for besides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from lockstep.pipeline.model.table_state import Extent, TableCondition, TableState
+from lockstep.pipeline.ports.source import ListedTable, ServerFacts
+from lockstep.pipeline.schema.history import SchemaVersion
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.shape.shaping import Shaping
+from lockstep.pipeline.source_plan import SnapshotPlan, TableSettings
+from lockstep.pipeline.values.grants import Grant, read_grants
+from lockstep.pipeline.values.keeping import KEEP, Retention
+from lockstep.pipeline.values.mirror_names import MirrorNames
+from lockstep.pipeline.values.policies import LakePolicies
+from lockstep.pipeline.values.survey import Survey, SurveyedTable
+from lockstep.pipeline.values.table import TableName, TableStructure
+from lockstep.pipeline.values.tables import NamePatterns, TablePatterns
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvidence:
+    """What every run knows before it reads: facts about the server, its tables, and the states in
+    the ledger. `recorded`: tables in the ledger; `stopped`: those of them that do not follow the
+    source. `account`: the value of CURRENT_USER(); None if it was not asked for."""
+
+    flavour: str
+    version: str
+    settings: Mapping[str, str]
+    tables: Sequence[ListedTable]
+    patterns: TablePatterns
+    recorded: Collection[TableName] = ()
+    stopped: Collection[TableName] = ()
+    account: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        server: ServerFacts | Survey,
+        tables: Sequence[ListedTable],
+        patterns: TablePatterns,
+        states: Mapping[TableName, TableState],
+    ) -> RunEvidence:
+        following = TableCondition.FOLLOWING
+        stopped = {table for table, state in states.items() if state.condition is not following}
+        return cls(
+            server.flavour,
+            server.version,
+            server.settings,
+            tables,
+            patterns,
+            set(states),
+            stopped,
+            server.account if isinstance(server, Survey) else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KeptMirror:
+    """A mirror with its absolute path, and how long it keeps its versions."""
+
+    table: TableName
+    path: str
+    retention: Retention
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEvidence:
+    """Everything that `check` knows.
+
+    `pause`: the longest time between two scheduled runs; None without a schedule. `partial`: tables
+    of which the lake may have only a part. `mirrors`: existing ones, whose versions are promised
+    for `keep`. `reading`: how tables are read from the source. `passes`: tables whose statements
+    are passed because a person vouches for them. `policies_of`: how the lake follows a table;
+    `settings`: the blocks of settings for some tables. `known`: tables in the ledger. `names`: of
+    the mirrors. `shaping`: how tables are to be shown; `schemas`: of captured tables that are to be
+    shown in another way than they are; `shaped`: newest versions of tables that the lake shows in
+    another way than they are.
+    """
+
+    survey: Survey
+    patterns: TablePatterns
+    pause: timedelta | None = None
+    partial: Sequence[Extent] = ()
+    mirrors: Sequence[KeptMirror] = ()
+    keep: timedelta = KEEP
+    reading: SnapshotPlan = field(default_factory=SnapshotPlan)
+    passes: NamePatterns = field(default_factory=NamePatterns)
+    policies_of: Callable[[TableName], LakePolicies] = lambda _: LakePolicies()
+    settings: Sequence[TableSettings] = ()
+    known: Collection[TableName] = ()
+    names: MirrorNames = field(default_factory=lambda: MirrorNames(""))
+    all_structures: Sequence[TableStructure] = ()
+    shaping: Shaping = field(default_factory=Shaping)
+    schemas: Sequence[TableSchema] = ()
+    shaped: Sequence[SchemaVersion] = ()
+
+    @property
+    def tables(self) -> list[SurveyedTable]:
+        """The captured tables."""
+        return [table for table in self.survey.tables if self.patterns.matches(table.name)]
+
+    @property
+    def structures(self) -> list[TableStructure]:
+        """The structures of captured tables."""
+        return [
+            structure for structure in self.all_structures if self.patterns.matches(structure.name)
+        ]
+
+    @property
+    def grants(self) -> tuple[Grant, ...] | None:
+        """The account's privileges; None if they could not be read."""
+        unasked = "grants" in self.survey.unanswered
+        return None if unasked else read_grants(self.survey.grants)
+
+    @property
+    def mariadb(self) -> bool:
+        return self.survey.flavour == "mariadb"
+
+    def setting(self, *names: str) -> str | None:
+        """Return the value of the first of these global variables that the server has."""
+        settings = self.survey.settings
+        return next((settings[name] for name in names if name in settings), None)

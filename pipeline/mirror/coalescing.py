@@ -1,0 +1,309 @@
+"""Folding of row images that leave columns out, before anything is joined with the mirror.
+
+With `binlog_row_image=MINIMAL` or NOBLOB an update logs the columns that it set, and a key that
+identifies the row. A value that an image leaves out is the row's earlier value: that of the newest
+earlier image of the row which has it, possibly under another key, since an update can change the
+key. A value that no image has is in the mirror, in the row with the key of the oldest image: the
+row's origin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lockstep.pipeline.mirror.layout import changelog_spelling, keep_names, lack_names, origin_names
+from lockstep.pipeline.mirror.mapping import (
+    comparable,
+    is_present,
+    kept_columns,
+    mapped,
+    outcome,
+    row_images,
+)
+from lockstep.pipeline.ports.mirror_writes import PartColumn, StagedFiles
+from lockstep.pipeline.values.errors import Need, StoppedBy, TableError
+from lockstep.pipeline.values.row_images import unpack_bits
+from lockstep.pipeline.values.segment import ChangeType
+
+Images = tuple[pa.Table, StagedFiles]
+"""Row images, and the part of a write whose files have them."""
+
+Flags = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.int64]
+
+OTHER_KEY = (
+    "its row images leave columns out, and the log identifies its rows by another key than the lake"
+)
+LOST = "a row image leaves columns out, and the row it changes is not in the lake"
+MOVED = (
+    "a row image leaves columns out, and the row's key changed while the table was read from the "
+    "source, or across a gap or an overlap of the log, so the values left out are unknown"
+)
+READ_AGAIN = (
+    "wait for the next run, which reads the table from the source again; set binlog_row_image=FULL "
+    "to prevent this"
+)
+HINT = (
+    "run `lockstep resume TABLE --reason …`, which reads the table from MySQL again; set "
+    "binlog_row_image=FULL in every session that writes it to prevent this"
+)
+
+
+def lacking_columns(parts: Sequence[StagedFiles], schema: pa.Schema) -> tuple[str, ...]:
+    """Return the columns of the mirror that images of some part can leave out."""
+    partial = [part.columns for part in parts if part.present is not None]
+    return tuple(
+        name
+        for index, name in enumerate(schema.names)
+        if any(columns[index].bit is not None for columns in partial)
+    )
+
+
+def coalesced(
+    images: Sequence[Images],
+    schema: pa.Schema,
+    key: Sequence[str],
+    marks: Sequence[str] = (),
+    *,
+    doubtful: int = 0,
+    ignored: bool = False,
+) -> tuple[pa.Table, tuple[str, ...]]:
+    """Return the last image per key over all parts, and the columns that some row still lacks.
+
+    The images are as `mapping.folded` gives them, with left-out values filled from earlier images.
+    After the keep marks come a mark for each column of `lacking_columns` (`layout.lack_names`) and
+    the key of the row to look these values up in (`layout.origin_names`).
+
+    `doubtful`: the mirror can show any state up to the image with that `_sequence`, so a row whose
+    key changed up to there cannot be looked up. `TableError` if a row cannot be identified.
+    """
+    names = ["_change_type", "_sequence", *marks]
+    whole = pa.concat_tables(mapped(table, part.columns, schema, names) for table, part in images)
+    order = np.argsort(whole.column("_sequence").to_numpy(), kind="stable")
+    whole = whole.take(pa.array(order))
+    spelled = changelog_spelling(schema.names)
+    rows = _followed(whole, [spelled[name] for name in key])
+    presence = _Presence(images, order, rows)
+    return _Coalescing(whole, rows, presence, schema, tuple(key)).table(
+        kept_columns((part.columns for _, part in images), schema),
+        lacking_columns([part for _, part in images], schema),
+        marks,
+        doubtful=doubtful,
+        ignored=ignored,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows that images belong to; all arrays have an entry per image, in order of `_sequence`,
+    but `last`, which has the last image of each key.
+
+    `before`: the previous image of the same row, or -1; `moved`: that one has another key;
+    `begins`: a row of this key begins with the image; `inserted`: it is an insert;
+    `lost`: it changes a row that an earlier image deleted.
+    """
+
+    before: Places
+    moved: Flags
+    begins: Flags
+    inserted: Flags
+    lost: Flags
+    last: Places
+
+
+def _followed(whole: pa.Table, key: Sequence[str]) -> _Rows:
+    """Follow each row from image to image. An update's two images stand next to each other, by
+    which its row is found again under another key."""
+    kind = whole.column("_change_type")
+    inserted, updated, preimage, deleted = (
+        pc.equal(kind, change_type.value).to_numpy().astype(np.bool_)
+        for change_type in (
+            ChangeType.INSERT,
+            ChangeType.UPDATE_POSTIMAGE,
+            ChangeType.UPDATE_PREIMAGE,
+            ChangeType.DELETE,
+        )
+    )
+    count = len(whole)
+    same = _identities(whole, key)
+    order = np.argsort(same, kind="stable")
+    again = same[order][1:] == same[order][:-1]
+    before = np.full(count, -1, np.int64)
+    before[order[1:][again]] = order[:-1][again]
+    paired = np.zeros(count, np.bool_)
+    if count:
+        paired[1:] = preimage[:-1] & updated[1:]
+        paired[1:] &= np.diff(whole.column("_sequence").to_numpy()) == 1
+    was_gone = (preimage | deleted)[before] & (before >= 0)
+    lost = was_gone & ~inserted & ~paired
+    before = np.where(paired, np.arange(count) - 1, before)
+    moved = paired & (same != same[before])
+    before[inserted | lost] = -1
+    last = order[np.append(~again, True)] if count else order
+    return _Rows(before, moved, inserted | moved | lost, inserted, lost, last)
+
+
+def _identities(whole: pa.Table, key: Sequence[str]) -> Places:
+    """Return a number per image that is the same for the same key."""
+    identities = np.zeros(len(whole), np.int64)
+    for name in key:
+        column = comparable(whole.column(name))
+        codes = pc.dictionary_encode(column.combine_chunks()).indices.fill_null(-1)
+        numbers = codes.to_numpy(zero_copy_only=False).astype(np.int64) + 1
+        identities = identities * (int(numbers.max(initial=0)) + 1) + numbers
+        # Renumbered after each column, so that the product stays within 64 bits.
+        identities = np.unique(identities, return_inverse=True)[1].astype(np.int64)
+    return identities
+
+
+class _Presence:
+    """The columns that each image has, in order of `_sequence`."""
+
+    def __init__(self, images: Sequence[Images], order: Places, rows: _Rows) -> None:
+        self._parts = [(part.columns, *_bits(table, part)) for table, part in images]
+        self._order = order
+        self._begins = rows.begins
+
+    def column(self, index: int) -> Flags:
+        """Return which images have a column. One that is absent from a version is NULL in a row
+        that begins with an image of that version, which counts as having it."""
+        has = [_has(columns[index], bits, count) for columns, bits, count in self._parts]
+        absent = np.repeat(
+            [columns[index].absent for columns, _, _ in self._parts],
+            [count for _, _, count in self._parts],
+        )
+        present: Flags = np.concatenate(has)[self._order]
+        return present | (absent[self._order] & self._begins)
+
+
+def _bits(table: pa.Table, part: StagedFiles) -> tuple[Flags | None, int]:
+    """Return which columns each image has, None if all have all, and the number of images."""
+    images = row_images(table)
+    if part.present is None:
+        return None, len(images)
+    bits = images.column(part.present).combine_chunks()
+    return unpack_bits(bits), len(images)
+
+
+def _has(column: PartColumn, bits: Flags | None, count: int) -> Flags:
+    if column.absent:
+        return np.zeros(count, np.bool_)
+    if bits is None or column.bit is None:
+        return np.ones(count, np.bool_)
+    return np.ones(count, np.bool_) if column.bit >= bits.shape[1] else bits[:, column.bit]
+
+
+@dataclass(frozen=True, slots=True)
+class _Coalescing:
+    whole: pa.Table
+    rows: _Rows
+    presence: _Presence
+    schema: pa.Schema
+    key: tuple[str, ...]
+
+    def table(
+        self,
+        kept: Sequence[str],
+        lacking: Sequence[str],
+        marks: Sequence[str],
+        *,
+        doubtful: int,
+        ignored: bool,
+    ) -> tuple[pa.Table, tuple[str, ...]]:
+        names = self.schema.names
+        spelled = changelog_spelling(names)
+        last, root = self.rows.last, _chased(self.rows.before, None)[self.rows.last]
+        kind = self.whole.column("_change_type").take(pa.array(last))
+        kind = outcome(kind, ignored=ignored)
+        # A deleted row needs its values only where it stays in the mirror.
+        asks = (
+            is_present(kind).to_numpy()
+            if "_committed_at" not in marks
+            else np.ones(len(last), np.bool_)
+        )
+        columns = {"_change_type": kind}
+        columns |= {mark: self.whole.column(mark).take(pa.array(last)) for mark in marks}
+        unknown: dict[str, Flags] = {}
+        places: dict[bytes, Places] = {}
+        for index, name in enumerate(names):
+            origins = last
+            if name in kept or name in lacking:
+                has = self.presence.column(index)
+                if name in self.key and not has.all():
+                    raise TableError(OTHER_KEY, hint=HINT)
+                origins, unknown[name] = self._newest(has, places)
+            values = self.whole.column(spelled[name])
+            columns[spelled[name]] = values.take(pa.array(origins, mask=unknown.get(name)))
+        for name in kept:
+            if name not in lacking:
+                columns[keep_names(names)[name]] = pa.array(unknown[name])
+        return self._with_lacks(columns, unknown, asks, root, kept, lacking, doubtful=doubtful)
+
+    def _newest(self, has: Flags, places: dict[bytes, Places]) -> tuple[Places, Flags]:
+        """Return for each key the newest image of its row that has a column, and whether none has.
+
+        `places` caches the images: most columns are had by the same ones."""
+        same = has.tobytes()
+        if same not in places:
+            places[same] = _chased(self.rows.before, has)[self.rows.last]
+        newest = places[same]
+        return newest, ~has[newest]
+
+    def _moved(self, doubtful: int) -> Flags:
+        """Return for each key whether its row had another one in an image up to that number."""
+        numbers = self.whole.column("_sequence").to_numpy()
+        moved: Flags = self.rows.moved & (numbers <= doubtful)
+        of_keys: Flags = moved[_chased(self.rows.before, moved)[self.rows.last]]
+        return of_keys
+
+    def _with_lacks(
+        self,
+        columns: dict[str, pa.ChunkedArray],
+        unknown: dict[str, Flags],
+        asks: Flags,
+        root: Places,
+        kept: Sequence[str],
+        lacking: Sequence[str],
+        *,
+        doubtful: int,
+    ) -> tuple[pa.Table, tuple[str, ...]]:
+        """Return the columns with lack marks and origins, and the columns that some row lacks.
+        `unknown`: per column, the keys without an image that has it; `asks`: the keys whose rows
+        need their values; `root`: the oldest image of each key's row."""
+        names = self.schema.names
+        lacks = {name: unknown[name] & asks for name in lacking}
+        for name in kept:
+            if name in lacking:
+                columns[keep_names(names)[name]] = pa.array(np.zeros(len(root), np.bool_))
+        asked = np.zeros(len(root), np.bool_)
+        for mark in lacks.values():
+            asked |= mark
+        if (asked & self.rows.lost[root]).any():
+            raise TableError(LOST, hint=HINT)
+        if (asked & self._moved(doubtful)).any():
+            raise TableError(MOVED, hint=READ_AGAIN, need=Need.ROWS, by=StoppedBy.RUN)
+        for name, mark in lacks.items():
+            columns[lack_names(names)[name]] = pa.array(mark)
+        for name in self.key:
+            values = self.whole.column(changelog_spelling(names)[name])
+            columns[origin_names(names)[name]] = values.take(pa.array(root))
+        return pa.table(columns), tuple(name for name, mark in lacks.items() if mark.any())
+
+
+def _chased(before: Places, stops: Flags | None) -> Places:
+    """Return for each image the nearest one that stops, itself or along `before`, otherwise the
+    oldest of its row. Each round doubles the distance, so long chains take few rounds."""
+    own = np.arange(len(before))
+    ends = before < 0 if stops is None else stops | (before < 0)
+    reached = np.where(ends, own, before)
+    while True:
+        further = reached[reached]
+        if (further == reached).all():
+            return reached
+        reached = further

@@ -1,0 +1,186 @@
+"""A table's part of a delivery to a consumer: its files, its columns, its changes in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lockstep.pipeline.mirror.generations import (
+    SharedColumn,
+    all_columns,
+    in_order,
+    one_table,
+    shared_columns,
+)
+from lockstep.pipeline.mirror.layout import changelog_path, changelog_schema, published_schema
+from lockstep.pipeline.model.table_state import TableState
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.segments import SegmentStore
+from lockstep.pipeline.schema.history import SchemaVersion
+from lockstep.pipeline.values.consumers import Delivery
+from lockstep.pipeline.values.errors import (
+    NothingMatches,
+    SegmentsLost,
+    TableError,
+    TableQuarantined,
+)
+from lockstep.pipeline.values.segment import Segment, SegmentFile
+from lockstep.pipeline.values.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveredPart:
+    """Files of one structure with the columns `schema`, in the `folder` of a `generation`."""
+
+    folder: str
+    generation: int
+    files: tuple[SegmentFile, ...]
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A generation of a changelog by its number, counted from 1, and the columns it has."""
+
+    number: int
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveredTable:
+    """A table's part of a delivery. `parts` are in the order of the source's changes; each of
+    `columns` has a source for each part."""
+
+    table: TableName
+    parts: tuple[DeliveredPart, ...]
+    columns: tuple[SharedColumn, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(column.name, column.type) for column in self.columns])
+
+    @property
+    def generations(self) -> tuple[Generation, ...]:
+        """The parts' generations, oldest first; a part can lack columns of its generation."""
+        schemas: dict[int, list[pa.Schema]] = {}
+        for part in self.parts:
+            schemas.setdefault(part.generation, []).append(part.schema)
+        return tuple(Generation(number, all_columns(schemas[number])) for number in sorted(schemas))
+
+
+def delivered_segments(ledger: Ledger, delivery: Delivery) -> tuple[Segment, ...]:
+    """Return all segments of the delivery's batches, as they were recorded."""
+    numbers = delivery.batches
+    contents = ledger.contents(delivery.source, numbers[0], numbers[-1])
+    return tuple(
+        segment for content in contents if content.batch in numbers for segment in content.segments
+    )
+
+
+def delivered_table(
+    ledger: Ledger,
+    delivery: Delivery,
+    segments: Sequence[Segment],
+    table: TableName,
+    *,
+    incomplete: bool,
+) -> DeliveredTable:
+    """Return a table's part of a delivery, whose segments are `segments`.
+
+    `NothingMatches` for a table that was never captured. `TableQuarantined` for one that is
+    quarantined, since changes can be missing in this delivery, unless the caller accepts that
+    (`incomplete`).
+    """
+    state = ledger.table_states(delivery.source).get(table)
+    if state is None:
+        raise NothingMatches(
+            f"No run has captured a table {table} of {delivery.source!r}.",
+            hint="see `lockstep tables` for the captured tables",
+        )
+    if not incomplete and _stopped_by(state, delivery.last_batch):
+        raise _quarantined(state)
+    own = [segment for segment in segments if segment.table == table]
+    try:
+        parts = _parts(ledger, delivery.source, state, own)
+        schemas = [part.schema for part in parts] or [_newest(ledger, delivery.source, state)]
+        columns = shared_columns(schemas, [part.generation for part in parts])
+    except TableError as error:
+        raise _quarantined(state) from error
+    return DeliveredTable(table, parts, columns)
+
+
+def require_files(store: SegmentStore, table: DeliveredTable) -> None:
+    """Raise `SegmentsLost` if a file of the delivery is missing or is not what was captured."""
+    damages = [damage for part in table.parts for damage in store.damaged(part.folder, part.files)]
+    if damages:
+        raise SegmentsLost(
+            f"The changelog of {table.table} has lost changes of this delivery: {damages[0]}",
+            hint="restore the file from a copy of the lake; or give up these changes: drop the "
+            "consumer, and create it again after a batch whose files are complete",
+        )
+
+
+def read_in_order(store: SegmentStore, table: DeliveredTable) -> pa.Table:
+    """Return the changes in the order of `_sequence`; a column is NULL before it was added."""
+    require_files(store, table)
+    if not table.parts:
+        return table.schema.empty_table()
+    return in_order(one_table([_read(store, part) for part in table.parts], table.columns))
+
+
+def _parts(
+    ledger: Ledger, source: str, state: TableState, segments: Sequence[Segment]
+) -> tuple[DeliveredPart, ...]:
+    files: dict[int, list[SegmentFile]] = {}
+    for segment in segments:
+        files.setdefault(segment.schema_version, []).extend(segment.files)
+    return tuple(
+        _part(ledger.schema_version(source, state.table, number), source, files[number])
+        for number in sorted(files)
+    )
+
+
+def _part(version: SchemaVersion, source: str, files: Sequence[SegmentFile]) -> DeliveredPart:
+    folder = changelog_path(source, version.table, version.generation)
+    schema = published_schema(version.shown_structure, files)
+    return DeliveredPart(folder, version.generation, tuple(files), schema)
+
+
+def _newest(ledger: Ledger, source: str, state: TableState) -> pa.Schema:
+    """Return the columns of the table's newest known structure."""
+    for version in reversed(ledger.schema_versions(source, state.table)):
+        if version.shown is not None:
+            return changelog_schema(version.shown_structure)
+    raise _quarantined(state)
+
+
+def _read(store: SegmentStore, part: DeliveredPart) -> pa.Table:
+    pieces = store.pieces(part.folder, part.files)
+    return pa.concat_tables(_filled(piece, part.schema) for piece in pieces)
+
+
+def _filled(part: pa.Table, schema: pa.Schema) -> pa.Table:
+    columns = [
+        part.column(field.name).cast(field.type)
+        if field.name in part.column_names
+        else pa.nulls(part.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def _stopped_by(state: TableState, batch: int) -> bool:
+    """Return whether changes up to the end of a batch can be missing."""
+    if not state.has_stopped:
+        return False
+    return state.stopped is None or state.stopped.batch <= batch
+
+
+def _quarantined(state: TableState) -> TableQuarantined:
+    return TableQuarantined(
+        f"{state.table} was {state.in_words} at {state.position}, and its changes after that are "
+        f"missing: {state.reason}",
+        hint=f"{state.hint}; or read the changes up to there with incomplete=True",
+    )

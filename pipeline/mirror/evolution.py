@@ -1,0 +1,142 @@
+"""The commits that change a mirror's columns to those of a lineage.
+
+Columns are dropped first, so that their names are free. Then columns are renamed, through temporary
+names if they exchange theirs. Then types are widened and columns added, with one fill for all of
+them. If a column needs all rows to be rewritten, or if the mirror must stay readable by every
+reader, one commit writes everything instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from lockstep.pipeline.mirror.layout import DELETED_AT
+from lockstep.pipeline.mirror.lineage import ColumnLineage
+from lockstep.pipeline.mirror.widening import TypeChange, type_change
+from lockstep.pipeline.ports.mirror_writes import (
+    AddColumns,
+    DropColumns,
+    Fill,
+    MirrorStep,
+    PartColumn,
+    RenameColumn,
+    Rewrite,
+    SetProperties,
+    WidenColumn,
+)
+from lockstep.pipeline.schema.column_names import folded, is_refused
+from lockstep.pipeline.values.policies import Deletes, Readers
+
+MAPPING: Final = ("delta.columnMapping.mode", "name")
+WIDENING: Final = ("delta.enableTypeWidening", "true")
+
+LOCAL_TYPE: Final = pa.timestamp("us")
+LOCAL_FEATURE: Final = "timestampNtz"
+LOCAL: Final = (f"delta.feature.{LOCAL_FEATURE}", "supported")
+"""The property by which an older mirror can hold DATETIME: Delta requires it to be enabled."""
+
+
+def steps(lineage: ColumnLineage) -> tuple[MirrorStep, ...]:
+    """Return the steps to commit before changes of the lineage's versions are merged.
+
+    There are none for a mirror that does not exist, or has these columns already. The same lineage
+    gives the same steps even after some of them were committed: build it from the mirror's columns
+    at the version recorded last. `ValueError` if the mirror can only be replaced.
+    """
+    if lineage.reread:
+        raise ValueError(f"the mirror can only be replaced: {lineage.reread[0]}")
+    if not lineage.mirror:
+        return ()
+    renamed = {
+        column.source: name
+        for name, column in zip(lineage.schema.names, lineage.mirror, strict=True)
+        if column.source is not None and column.source != name
+    }
+    widened = tuple(_changed(lineage, TypeChange.WIDEN))
+    heavy = bool(renamed or widened or lineage.dropped)
+    local = [LOCAL] if _needs_local(lineage) else []
+    for_any = lineage.policies.readers == Readers.ANY
+    new = {*renamed.values(), *(name for name, _, _ in _added(lineage))}
+    special = [MAPPING] if not for_any and any(map(is_refused, new)) else []
+    if any(_changed(lineage, TypeChange.REWRITE)) or (heavy and for_any):
+        needed = (*special, *local)
+        return (*([SetProperties(needed)] if needed else []), _rewrite(lineage))
+    mapping = [MAPPING] if renamed or lineage.dropped else special
+    needed = (*mapping, *([WIDENING] if widened else []), *local)
+    first = (SetProperties(needed),) if needed else ()
+    return (*first, *_in_place(lineage, renamed, widened))
+
+
+def _needs_local(lineage: ColumnLineage) -> bool:
+    before = [column.type for column in lineage.mirror if column.source is not None]
+    return LOCAL_TYPE in lineage.schema.types and LOCAL_TYPE not in before
+
+
+def _in_place(
+    lineage: ColumnLineage, renamed: Mapping[str, str], widened: Sequence[WidenColumn]
+) -> Iterator[MirrorStep]:
+    if lineage.dropped:
+        yield DropColumns(lineage.dropped)
+    yield from _renames(renamed, _names_in_use(lineage))
+    yield from widened
+    added = _added(lineage)
+    fields = [pa.field(name, kind) for name, kind, _ in added]
+    if lineage.policies.deletes == Deletes.SOFT and not lineage.marked:
+        fields.append(DELETED_AT)
+    if fields:
+        yield AddColumns(pa.schema(fields))
+    values = tuple((name, value) for name, _, value in added if value.is_valid)
+    if values:
+        yield Fill(values)
+
+
+def _names_in_use(lineage: ColumnLineage) -> set[str]:
+    present = {folded(column.source) for column in lineage.mirror if column.source is not None}
+    return present | {folded(name) for name in lineage.schema.names}
+
+
+def _renames(renamed: Mapping[str, str], names: set[str]) -> Iterator[RenameColumn]:
+    """Yield renames in an order in which each new name is free. For Delta two names that differ in
+    case only are equal."""
+    waiting = dict(renamed)
+    number = 0
+    while waiting:
+        in_use = {folded(name) for name in waiting}
+        free = next((name for name, to in waiting.items() if folded(to) not in in_use), None)
+        if free is not None:
+            yield RenameColumn(free, waiting.pop(free))
+            continue
+        name, to = next(iter(waiting.items()))
+        while (parked := f"_lockstep_{number}") in names:
+            number += 1
+        number += 1
+        del waiting[name]
+        yield RenameColumn(name, parked)
+        waiting[parked] = to
+
+
+def _changed(lineage: ColumnLineage, change: TypeChange) -> Iterator[WidenColumn]:
+    for field, column in zip(lineage.schema, lineage.mirror, strict=True):
+        if column.source is not None and type_change(column.type, field.type) is change:
+            yield WidenColumn(field.name, field.type)
+
+
+def _added(lineage: ColumnLineage) -> list[tuple[str, pa.DataType, pa.Scalar]]:
+    return [
+        (field.name, field.type, column.value)
+        for field, column in zip(lineage.schema, lineage.mirror, strict=True)
+        if column.value is not None
+    ]
+
+
+def _rewrite(lineage: ColumnLineage) -> Rewrite:
+    fields, columns = list(lineage.schema), list(lineage.mirror)
+    if lineage.marked or lineage.policies.deletes == Deletes.SOFT:
+        fields.append(DELETED_AT)
+        null = pa.scalar(None, DELETED_AT.type)
+        own = PartColumn(DELETED_AT.name, DELETED_AT.type)
+        columns.append(own if lineage.marked else PartColumn(value=null))
+    return Rewrite(pa.schema(fields), tuple(columns))

@@ -1,0 +1,370 @@
+"""Folding of a table's images to the last one per key, all at once or in buckets of keys.
+
+Images of one key must be folded together, in one bucket. If images leave columns out, so must the
+images of keys between which a row was moved (`KeyChains`). Keys are divided among buckets by a
+hash; two keys with the same hash are in the same bucket, which does no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lockstep.pipeline.mirror.coalescing import coalesced, lacking_columns
+from lockstep.pipeline.mirror.layout import changelog_names, changelog_spelling
+from lockstep.pipeline.mirror.mapping import (
+    KEPT,
+    Mapped,
+    comparable,
+    folded,
+    is_present,
+    kept_columns,
+    mapped,
+    newest,
+)
+from lockstep.pipeline.ports.mirror_writes import PartColumn, StagedFiles
+from lockstep.pipeline.values.segment import ChangeType
+from lockstep.pipeline.values.stamps import Stamp
+
+Bounds = Mapping[str, tuple[Any, Any]]
+"""The mirror's column → its least and its greatest value."""
+
+
+def key_bounds(changes: pa.Table, key: Mapping[str, str]) -> Bounds:
+    """Return the bounds of key columns with the same order in Arrow, Parquet statistics and Spark.
+    These are integers, decimals and dates: text has collations, floats have NaN. `key`: a column of
+    `changes` → the mirror's column."""
+    bounds = {}
+    for spelled, name in key.items():
+        column = changes.column(spelled)
+        if _family(column.type) in _LITERALS and len(column):
+            ends = pc.min_max(column)
+            bounds[name] = (ends["min"].as_py(), ends["max"].as_py())
+    return {name: ends for name, ends in bounds.items() if ends[0] is not None}
+
+
+def joined_bounds(left: Bounds, right: Bounds) -> Bounds:
+    """Return the bounds of two sets of changes together; an empty set has none."""
+    if not left or not right:
+        return left or right
+    return {
+        name: (min(left[name][0], right[name][0]), max(left[name][1], right[name][1]))
+        for name in left
+        if name in right
+    }
+
+
+def bounds_literals(bounds: Bounds, kinds: pa.Schema) -> tuple[tuple[str, str, str], ...]:
+    """Return (column, least, greatest) as SQL literals; `kinds` are the mirror's columns."""
+    literals = []
+    for name, ends in bounds.items():
+        least, greatest = map(_LITERALS[_family(kinds.field(name).type)], ends)
+        literals.append((name, least, greatest))
+    return tuple(literals)
+
+
+def _family(kind: pa.DataType) -> str:
+    if pa.types.is_integer(kind):
+        return "integer"
+    if pa.types.is_decimal(kind):
+        return "decimal"
+    return "date" if pa.types.is_date(kind) else ""
+
+
+_LITERALS: Mapping[str, Callable[[Any], str]] = {
+    "integer": str,
+    "decimal": lambda value: f"{value:f}BD",
+    "date": lambda value: f"DATE'{value.isoformat()}'",
+}
+
+
+Hashes = npt.NDArray[np.uint64]
+
+_ODD = 0x9E3779B97F4A7C15
+_WINDOW = 1 << 20
+"""Bytes of text that are hashed at once; hashing takes some dozens of bytes of memory for each."""
+
+
+def key_hashes(keys: pa.Table) -> Hashes:
+    """Return a hash of each row of the key's columns, which have the mirror's types."""
+    hashes = np.zeros(keys.num_rows, np.uint64)
+    for column in keys.columns:
+        hashes = _mixed(hashes * np.uint64(_ODD) + _of_column(comparable(column)))
+    return hashes
+
+
+def _of_column(column: pa.ChunkedArray) -> Hashes:
+    values = column.combine_chunks()
+    if isinstance(values, pa.ChunkedArray):
+        parts = [_of_array(chunk) for chunk in values.chunks]
+        return np.concatenate(parts) if parts else np.zeros(0, np.uint64)
+    return _of_array(values)
+
+
+def _of_array(values: pa.Array) -> Hashes:
+    kind = values.type
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        hashes = _of_text(values)
+    elif pa.types.is_decimal128(kind):
+        halves = _numbers(values, np.dtype(np.uint64), 2).reshape(-1, 2)
+        hashes = halves[:, 0] * np.uint64(_ODD) + halves[:, 1]
+    else:
+        if pa.types.is_boolean(kind):
+            values = values.cast(pa.int8())
+        hashes = _numbers(values, np.dtype(f"u{values.type.bit_width // 8}"), 1).astype(np.uint64)
+    if values.null_count:
+        hashes = np.where(pc.is_null(values).to_numpy(zero_copy_only=False), np.uint64(0), hashes)
+    return hashes
+
+
+def _numbers(values: pa.Array, kind: np.dtype[np.unsignedinteger], each: int) -> Hashes:
+    """Return the bits of fixed-width values as numbers, `each` per value."""
+    if not len(values):
+        return np.zeros(0, np.uint64)
+    numbers = np.frombuffer(values.buffers()[1], kind)
+    return numbers[values.offset * each : (values.offset + len(values)) * each]
+
+
+def _of_text(values: pa.Array) -> Hashes:
+    """Hash each text as a polynomial over its bytes: a difference of running sums over all texts,
+    divided by the power at which it begins."""
+    hashes = np.zeros(len(values), np.uint64)
+    _, offsets, content = values.buffers()
+    if not len(values) or content is None:
+        return hashes
+    ends = np.frombuffer(offsets, np.int32)[values.offset :][: len(values) + 1].astype(np.int64)
+    data = np.frombuffer(content, np.uint8)
+    at = 0
+    while at < len(values):
+        end = int(np.searchsorted(ends, ends[at] + _WINDOW, "right")) - 1
+        end = min(max(end, at + 1), len(values))
+        begin = ends[at]
+        window = data[begin : ends[end]].astype(np.uint64) + np.uint64(1)
+        up, down = _powers(max(_WINDOW, len(window)))
+        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(window * up[: len(window)])])
+        local = ends[at : end + 1] - begin
+        hashes[at:end] = (sums[local[1:]] - sums[local[:-1]]) * down[local[:-1]]
+        at = end
+    return hashes
+
+
+@cache
+def _powers(count: int) -> tuple[Hashes, Hashes]:
+    """Return the powers of `_ODD` and of its inverse, modulo 2^64."""
+    inverse = pow(_ODD, -1, 1 << 64)
+    up, down = np.full((2, count + 1), 1, np.uint64)
+    up[1:], down[1:] = np.uint64(_ODD), np.uint64(inverse)
+    return np.cumprod(up), np.cumprod(down)
+
+
+def _mixed(hashes: Hashes) -> Hashes:
+    """Mix the bits so that each bit of a result depends on all bits (splitmix64)."""
+    hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return hashes ^ (hashes >> np.uint64(31))
+
+
+class KeyChains:
+    """Chains of keys between which rows were moved, by their hashes.
+
+    The two images of an update can have different keys, and the image before it has values that the
+    image after it leaves out. So both must be folded in the same bucket. All images are added, in
+    any pieces; then `roots` gives all keys of a chain the same number.
+    """
+
+    def __init__(self) -> None:
+        self._moves: list[npt.NDArray[np.uint64]] = []
+        self._halves: list[npt.NDArray[np.uint64]] = []
+        self._keys: Hashes | None = None
+        self._roots = np.zeros(0, np.uint64)
+
+    def add(self, images: pa.Table, hashes: Hashes) -> None:
+        """Add images, which have `_change_type` and `_sequence`, and the hashes of their keys."""
+        kind = images.column("_change_type")
+        halves = [ChangeType.UPDATE_PREIMAGE.value, ChangeType.UPDATE_POSTIMAGE.value]
+        wanted = pc.is_in(kind, value_set=pa.array(halves)).to_numpy()
+        after = pc.equal(kind, ChangeType.UPDATE_POSTIMAGE.value).to_numpy()
+        sequence = images.column("_sequence").to_numpy().astype(np.uint64)
+        rows = np.column_stack([sequence, hashes, after.astype(np.uint64)])
+        self._halves.append(self._paired(rows[wanted]))
+
+    def _paired(self, rows: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+        """Note the moves among images, and return those whose other half is in another piece."""
+        rows = rows[np.argsort(rows[:, 0], kind="stable")]
+        first = np.zeros(len(rows), np.bool_)
+        if len(rows):
+            first[:-1] = (np.diff(rows[:, 0]) == 1) & (rows[:-1, 2] == 0) & (rows[1:, 2] == 1)
+        second = np.roll(first, 1)
+        moves = np.column_stack([rows[first][:, 1], rows[second][:, 1]])
+        moves = moves[moves[:, 0] != moves[:, 1]]
+        if len(moves):
+            self._moves.append(moves)
+        return rows[~(first | second)]
+
+    def roots(self, hashes: Hashes) -> Hashes:
+        """Return for the hash of each key the number that all keys of its chain share."""
+        if self._keys is None:
+            if self._halves:
+                self._paired(np.concatenate(self._halves))
+            self._keys, self._roots = _joined(self._moves)
+            self._halves.clear()
+        if not len(self._keys):
+            return hashes
+        at = np.minimum(np.searchsorted(self._keys, hashes), len(self._keys) - 1)
+        return np.where(self._keys[at] == hashes, self._roots[at], hashes)
+
+
+def _joined(moves: list[npt.NDArray[np.uint64]]) -> tuple[Hashes, Hashes]:
+    """Return all moved keys, ascending, and for each the least key of its chain. Each round gives
+    both keys of a move the lower of their labels, until no label changes."""
+    if not moves:
+        return np.zeros(0, np.uint64), np.zeros(0, np.uint64)
+    keys, places = np.unique(np.concatenate(moves), return_inverse=True)
+    pairs = places.reshape(-1, 2)
+    label = np.arange(len(keys))
+    while True:
+        left, right = label[pairs[:, 0]], label[pairs[:, 1]]
+        apart = left != right
+        if not apart.any():
+            return keys, keys[label]
+        np.minimum.at(label, np.maximum(left, right)[apart], np.minimum(left, right)[apart])
+        while (label != label[label]).any():
+            label = label[label]
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The way in which a table's images are folded to rows of a mirror with `schema` and `key`.
+
+    `parts`: one per kind of images, in the order in which these are passed; their files do not
+    matter here. `marks`: further columns of each image that are kept, such as `_committed_at`.
+    `numbered`: whether `_sequence` is kept. `doubtful`: see `coalesced`. `ignored`: deleted rows
+    stay (`mapping.outcome`).
+
+    `emptied`: ascending, the changes at which the table lost all rows; the last one is after all
+    images. Then each last image becomes a delete whose `_committed_at` and `stamps` are those of
+    the change at which its row was lost; if `_committed_at` is not among the marks, the row stays
+    unmarked. `unmarked`: deletes up to that change get no `_committed_at`, so that they leave no
+    row. With either, no image leaves columns out.
+    """
+
+    schema: pa.Schema
+    key: tuple[str, ...]
+    parts: tuple[StagedFiles, ...]
+    marks: tuple[str, ...] = ()
+    numbered: bool = False
+    doubtful: int = 0
+    emptied: tuple[Stamp, ...] = ()
+    ignored: bool = False
+    stamps: tuple[str, ...] = ()
+    unmarked: int = 0
+
+    @property
+    def partial(self) -> bool:
+        """True if some images leave columns out."""
+        return any(part.present is not None for part in self.parts)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The columns whose value in the mirror can stay."""
+        return kept_columns((part.columns for part in self.parts), self.schema)
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """The columns whose value may have to be looked up."""
+        return lacking_columns(self.parts, self.schema)
+
+    def table(self, images: Sequence[pa.Table]) -> tuple[pa.Table, tuple[str, ...]]:
+        """Return the folded images, given for each part, and the columns that some row lacks."""
+        if self.partial:
+            pairs = list(zip(images, self.parts, strict=True))
+            return coalesced(
+                pairs,
+                self.schema,
+                self.key,
+                self.marks,
+                doubtful=self.doubtful,
+                ignored=self.ignored,
+            )
+        whole = [(table, part.columns) for table, part in zip(images, self.parts, strict=True)]
+        if self.emptied:
+            return self._gone(self._folded(whole, numbered=True)), ()
+        if self.unmarked and "_committed_at" in self.marks:
+            return self._unmarked(self._folded(whole, numbered=True)), ()
+        return self._folded(whole, numbered=self.numbered), ()
+
+    def _folded(self, images: Sequence[Mapped], *, numbered: bool) -> pa.Table:
+        return folded(
+            images, self.schema, self.key, self.marks, numbered=numbered, ignored=self.ignored
+        )
+
+    @property
+    def in_steps(self) -> Fold:
+        """The fold that remains to be done over the results of `step`."""
+        if not self._by_steps:
+            return self
+        names = changelog_names(self.schema.names)
+        own = tuple(PartColumn(n, f.type) for n, f in zip(names, self.schema, strict=True))
+        return replace(self, parts=(StagedFiles((), own),))
+
+    def step(self, number: int, images: pa.Table) -> tuple[int, pa.Table]:
+        """Fold some images of a part as far as possible without the others. Return the index of
+        their part in `in_steps`, and the images."""
+        if not self._by_steps:
+            return number, images
+        names = ["_change_type", "_sequence", *self.marks]
+        whole = mapped(images, self.parts[number].columns, self.schema, names)
+        spelled = changelog_spelling(self.schema.names)
+        return 0, newest(whole, [spelled[name] for name in self.key])
+
+    @property
+    def _by_steps(self) -> bool:
+        """True if only the last image counts."""
+        return not self.partial and not self.kept
+
+    def hashes(self, number: int, images: pa.Table) -> Hashes:
+        """Return the hash of the key of each row image of a part."""
+        places = [self.schema.get_field_index(name) for name in self.key]
+        columns = [self.parts[number].columns[at] for at in places]
+        fields = pa.schema([self.schema.field(at) for at in places])
+        return key_hashes(mapped(images, columns, fields, ()))
+
+    def _unmarked(self, changes: pa.Table) -> pa.Table:
+        """Return the changes without `_committed_at` in deletes up to the change `unmarked`."""
+        deleted = pc.equal(changes.column("_change_type"), ChangeType.DELETE.value)
+        early = pc.less_equal(changes.column("_sequence"), self.unmarked)
+        at = changes.schema.get_field_index("_committed_at")
+        moment = changes.column(at)
+        kept = pc.if_else(pc.and_(deleted, early), pa.scalar(None, moment.type), moment)
+        changes = changes.set_column(at, "_committed_at", kept)
+        return changes if self.numbered else changes.drop_columns(["_sequence"])
+
+    def _gone(self, changes: pa.Table) -> pa.Table:
+        """Return each last image as a delete, at the moment at which the table was emptied next if
+        its row was present until then; without moments, as a row that stays."""
+        present = is_present(changes.column("_change_type"))
+        if "_committed_at" not in self.marks:
+            kinds = pc.if_else(present, KEPT, ChangeType.DELETE.value)
+            return changes.set_column(0, "_change_type", kinds).drop_columns(["_sequence"])
+        numbers = np.array([stamp.sequence for stamp in self.emptied], np.int64)
+        at = pa.array(numbers.searchsorted(changes.column("_sequence").to_numpy()))
+        spelled = changelog_spelling(self.schema.names)
+        for mark, column in [
+            ("_committed_at", "_committed_at"),
+            *((name, spelled[name]) for name in self.stamps),
+        ]:
+            place = changes.schema.get_field_index(column)
+            own = changes.column(place)
+            stamps = [stamp.value(mark).as_py() for stamp in self.emptied]
+            values = pa.array(stamps, own.type).take(at)
+            changes = changes.set_column(place, column, pc.if_else(present, values, own))
+        kinds = pa.repeat(ChangeType.DELETE.value, changes.num_rows)
+        changes = changes.set_column(0, "_change_type", kinds)
+        return changes.drop_columns(["_sequence"])

@@ -1,0 +1,168 @@
+"""The generations of a changelog: when the next one begins, and how all are read as one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from lockstep.pipeline.mirror.layout import captured_schema, changelog_schema, logged_field
+from lockstep.pipeline.mirror.mapping import cast_column
+from lockstep.pipeline.mirror.widening import TypeChange, type_change
+from lockstep.pipeline.schema.column_names import folded
+from lockstep.pipeline.schema.history import SchemaVersion, ShownAs
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.rows import row_structure
+from lockstep.pipeline.schema.treatments import Fate, Hash, Treatment
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import TableStructure
+
+
+def holds_version(changelog: pa.Schema, version: SchemaVersion) -> bool:
+    """Return whether images of a version can be added to a changelog with these columns."""
+    return can_take(changelog, changelog_schema(version.shown_structure))
+
+
+def can_take(changelog: pa.Schema, new_columns: pa.Schema) -> bool:
+    """Return whether a changelog with these columns can take files with the columns
+    `new_columns`."""
+    present = {folded(field.name): field for field in changelog}
+    return all(
+        (own := present.get(folded(field.name))) is None
+        or (own.name == field.name and own.type == field.type)
+        for field in new_columns
+    )
+
+
+def next_generation(
+    before: Sequence[SchemaVersion],
+    schema: TableSchema | None,
+    shown_as: ShownAs | None = None,
+    source: TableSchema | None = None,
+) -> int:
+    """Return the generation that holds the rows of a new structure.
+
+    That is the newest generation of the versions `before` if its columns can hold the rows and
+    the policies show the same columns and rows as before; otherwise the next one. A structure that
+    no changelog can hold begins none. Versions whose structure is unknown are ignored, because no
+    rows were captured under them. `schema`: what the lake shows of the structure `source` under
+    the policies `shown_as`.
+    """
+    versions = [version for version in before if version.schema is not None]
+    newest = max((version.generation for version in before), default=1)
+    if schema is None:
+        return newest
+    try:
+        new_columns = _changelog_columns_of(row_structure(schema))
+        structures = [
+            _changelog_columns_of(version.shown_structure)
+            for version in versions
+            if version.generation == newest
+        ]
+    except TableError:
+        return newest
+    if source is not None and versions and versions[-1].generation == newest:
+        last = versions[-1]
+        earlier, now = _shown_columns(last.schema, last.shown_as), _shown_columns(source, shown_as)
+        if any(earlier[name] != now[name] for name in earlier.keys() & now.keys()):
+            return newest + 1
+    return newest if all(can_take(columns, new_columns) for columns in structures) else newest + 1
+
+
+def _shown_columns(schema: TableSchema | None, shown_as: ShownAs | None) -> dict[str, object]:
+    """Return how each column of a structure is shown, and under the name '' which rows are."""
+    columns = () if schema is None else schema.columns
+    treatments: Sequence[Treatment] = [Fate.SHOWN] * len(columns)
+    if shown_as is not None:
+        treatments = shown_as.treatments
+    shows: dict[str, object] = {
+        column.name.lower(): (treatment, shown_as.key)
+        if shown_as is not None and isinstance(treatment, Hash)
+        else treatment
+        for column, treatment in zip(columns, treatments, strict=True)
+    }
+    return shows | {"": None if shown_as is None else shown_as.rows}
+
+
+def _changelog_columns_of(structure: TableStructure) -> pa.Schema:
+    """Return all columns that images of a structure can have in a changelog, including
+    Lockstep's: a column of the table may have the name of one of those."""
+    names = [column.name for column in structure.columns]
+    return captured_schema(structure, updated=True).append(logged_field(names))
+
+
+@dataclass(frozen=True, slots=True)
+class SharedColumn:
+    """A column of all generations read as one table. `sources` has the column's name in each
+    generation, None in those that lack it."""
+
+    name: str
+    type: pa.DataType
+    sources: tuple[str | None, ...]
+
+
+def shared_columns(
+    schemas: Sequence[pa.Schema], numbers: Sequence[int] = ()
+) -> tuple[SharedColumn, ...]:
+    """Return the columns of generations, oldest first, that are read as one table.
+
+    A name has its newest type. A generation whose type cannot be cast to it without loss gets a
+    column of its own, `name@generation`, prefixed with `_` until no column of the table has that
+    name. Names are compared case-insensitively. `numbers`: the generations' numbers, if some are
+    left out.
+    """
+    columns: dict[str, SharedColumn] = {}
+    taken = {folded(name) for schema in schemas for name in schema.names}
+    count = len(schemas)
+    for number in range(count, 0, -1):
+        for field in schemas[number - 1]:
+            shared = columns.get(folded(field.name))
+            if shared is not None and type_change(field.type, shared.type) is not TypeChange.REREAD:
+                name = shared.name
+            elif shared is None:
+                name = field.name
+            else:
+                name = f"{field.name}@{numbers[number - 1] if numbers else number}"
+                while folded(name) in taken:
+                    name = f"_{name}"
+            column = columns.get(folded(name), SharedColumn(name, field.type, (None,) * count))
+            sources = tuple(
+                field.name if at == number else source
+                for at, source in enumerate(column.sources, start=1)
+            )
+            columns[folded(name)] = replace(column, sources=sources)
+    return tuple(columns.values())
+
+
+def one_table(tables: Sequence[pa.Table], columns: Sequence[SharedColumn]) -> pa.Table:
+    """Return the generations' rows under the shared columns, one generation after the other."""
+    parts = [
+        pa.table(
+            {
+                column.name: pa.nulls(table.num_rows, column.type)
+                if (source := column.sources[at]) is None
+                else cast_column(table.column(source), column.type)
+                for column in columns
+            }
+        )
+        for at, table in enumerate(tables)
+    ]
+    return pa.concat_tables(parts)
+
+
+def in_order(changes: pa.Table) -> pa.Table:
+    """Return changes in the order of `_sequence`."""
+    numbers = changes.column("_sequence").to_numpy()
+    if bool(np.all(numbers[1:] > numbers[:-1])):
+        return changes
+    return changes.take(pa.array(np.argsort(numbers, kind="stable")))
+
+
+def all_columns(schemas: Iterable[pa.Schema]) -> pa.Schema:
+    """Return the columns of all structures of one generation, in which a name has one type."""
+    fields: dict[str, pa.Field] = {}
+    for schema in schemas:
+        fields.update({field.name: field for field in schema if field.name not in fields})
+    return pa.schema(fields.values())

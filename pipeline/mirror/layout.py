@@ -1,0 +1,286 @@
+"""The layout of the lake: paths of tables, and columns of changelogs.
+
+Names become path parts by one rule: `[A-Za-z0-9_-]` stay, every other byte of the UTF-8 name is
+`=XX`. Parts have no `%`, which delta-rs decodes, and no `?`, which is a glob for Spark. If the name
+of a database begins with `_`, that byte is escaped, so that it cannot collide with `_changes`; the
+same goes for a table with the name of a folder of Delta's own. A part that is longer than a file's
+name can be is shortened to its beginning, a `.`, which no other part has, and a hash of the whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import string
+from collections.abc import Collection, Sequence
+
+import pyarrow as pa
+
+from lockstep.pipeline.model.table_state import TableCondition, TableState
+from lockstep.pipeline.schema.column_names import escaped, folded
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.rows import row_structure
+from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.values.segment import SegmentFile
+from lockstep.pipeline.values.stamps import STAMPS
+from lockstep.pipeline.values.table import TableName, TableStructure
+
+_KEPT = frozenset((string.ascii_letters + string.digits + "_-").encode())
+
+_DELTAS = ("_change_data", "_delta_index", "_delta_log")
+"""Delta's folders inside a table: Delta takes no folder below one of these names for a table."""
+
+_LONGEST = 255
+"""NAME_MAX of Linux's file systems, in bytes. A key of an object store can have 1,024 bytes: two
+such parts, a source's name, and Delta's files below them leave 300 for the lake's own prefix."""
+
+_BEGINNING = 80
+_HASH_DIGITS = 40
+"""Characters of a shortened part that stay, and digits of its SHA-256 that follow."""
+
+MARKS = pa.schema(
+    [
+        pa.field("_change_type", pa.string()),
+        STAMPS.field("_sequence"),
+        pa.field("_file", pa.string()),
+        pa.field("_offset", pa.int64()),
+        pa.field("_row", pa.int32()),
+        STAMPS.field("_gtid"),
+        STAMPS.field("_committed_at"),
+        pa.field("_executed_at", pa.timestamp("us", tz="UTC")),
+        pa.field("_server_id", pa.int64()),
+        pa.field("_batch", pa.int64()),
+        pa.field("_schema_version", pa.int32()),
+        pa.field("_derived", pa.bool_()),
+    ]
+)
+"""A changelog's own columns, before the table's; it has all of them from its first version on."""
+
+_MARKS = frozenset(map(folded, MARKS.names))
+
+
+DELETED_AT = pa.field("_deleted_at", pa.timestamp("us", tz="UTC"))
+"""A mirror's own column with `deletes = "soft"`: when a row was deleted, or NULL."""
+
+
+def path_part(name: str, end: str = "", *, hidden: bool = True) -> str:
+    """Return a name as one path part, followed by an `end` of the layout's own. Different names
+    give different parts. `hidden`: the part can begin with `_`."""
+    part = "".join(chr(byte) if byte in _KEPT else f"={byte:02X}" for byte in name.encode())
+    if part.startswith("_") and not hidden:
+        part = f"=5F{part[1:]}"
+    return _fitting(part, end)
+
+
+def _fitting(part: str, end: str = "") -> str:
+    """Return an escaped part and its end, shortened if it is too long for a file's name."""
+    if len(part) + len(end) <= _LONGEST:
+        return part + end
+    digest = hashlib.sha256(part.encode()).hexdigest()[:_HASH_DIGITS]
+    return f"{part[:_BEGINNING]}.{digest}{end}"
+
+
+def _database_part(name: str) -> str:
+    return path_part(name, hidden=False)
+
+
+def _table_part(name: str, end: str = "") -> str:
+    return path_part(name, end, hidden=name not in _DELTAS)
+
+
+def mirror_path(
+    source: str, table: TableName, generation: int = 1, mirror_generation: int = 1
+) -> str:
+    """Return the mirror's folder, relative to the lake. From the second generation on it ends with
+    `@` and its number: another table took the folder of the plain name along. A mirror that was
+    lost has successors, such as `@1-2`."""
+    end = "" if generation == 1 else f"@{generation}"
+    if mirror_generation > 1:
+        end = f"@{generation}-{mirror_generation}"
+    return f"{source}/{_database_part(table.database)}/{_table_part(table.name, end)}"
+
+
+NO_PLACE = "@0"
+"""The end of the folder of a table without a place, since another table's mirror has its folder's
+name; nothing is ever written there."""
+
+
+def no_place(source: str, table: TableName) -> str:
+    """Return the folder of a table without a place; no other table has the same."""
+    return f"{source}/{_database_part(table.database)}/{_table_part(table.name, NO_PLACE)}"
+
+
+def free_place(
+    source: str,
+    name: TableName,
+    generation: int,
+    taken: Collection[str],
+    number: int = 1,
+    *,
+    fold: bool = False,
+) -> str:
+    """Return the first folder for a mirror that is not taken, from successor `number` on. `fold`:
+    folders are compared case-insensitively, for stores that do not distinguish case."""
+    others = {path.lower() for path in taken} if fold else taken
+    while True:
+        path = mirror_path(source, name, generation, number)
+        if (path.lower() if fold else path) not in others:
+            return path
+        number += 1
+
+
+def is_folder_of(mirror: str, source: str, name: TableName) -> bool:
+    """Return whether a mirror's folder is one of that table name, of any generation."""
+    _, at, end = mirror.rpartition("/")[2].partition("@")
+    part = _table_part(name.name, f"{at}{end}")
+    return f"{at}{end}" != NO_PLACE and mirror == f"{source}/{_database_part(name.database)}/{part}"
+
+
+def rebuilt_path(source: str, table: TableName, at: str) -> str:
+    """Return the folder of a mirror rebuilt as of an earlier place, in a lake of such mirrors."""
+    return f"{source}/{_database_part(table.database)}/{_table_part(table.name, f'@{at}')}"
+
+
+def changelog_path(source: str, table: TableName, generation: int = 1) -> str:
+    """Return the changelog's folder, relative to the lake. From the second generation on it ends
+    with `@` and its number; no table's name gives an `@`."""
+    end = "" if generation == 1 else f"@{generation}"
+    return f"{source}/_changes/{_database_part(table.database)}/{_table_part(table.name, end)}"
+
+
+def snapshot_path(source: str, table: TableName) -> str:
+    """Return the folder, relative to the lake, of rows that were read from the source and wait to
+    be merged; no database's changelogs have such a name."""
+    name = f"{_database_part(table.database)}@{path_part(table.name)}"
+    return f"{source}/_changes/_snapshots/{_fitting(name)}"
+
+
+def scratch_path(source: str, folder: str = "") -> str:
+    """Return the folder of a replay's files before they are recorded, or of those for one `folder`
+    of the source; no database's folder has such a name."""
+    return f"{source}/_replays{folder.removeprefix(source)}"
+
+
+def changelog_schema(structure: TableStructure) -> pa.Schema:
+    """Return a changelog's columns: the marks, then the table's. Characters that Delta refuses in
+    names become `%XX` (`column_names.escaped`). A column with the name of a mark is prefixed with
+    `_` until the name is free."""
+    table = arrow_schema(structure)
+    names = changelog_names(table.names)
+    return pa.schema([*MARKS, *(table.field(i).with_name(name) for i, name in enumerate(names))])
+
+
+def mirror_columns(table: TableSchema) -> pa.Schema:
+    """Return a mirror's columns: those that the table declares. A row image can end with columns
+    that MariaDB adds for itself, such as `DB_ROW_HASH_1`."""
+    return pa.schema(list(arrow_schema(row_structure(table)))[: len(table.columns)])
+
+
+def changelog_names(columns: list[str]) -> list[str]:
+    """Return the table's column names as a changelog spells them, in the same order."""
+    names = list(map(escaped, columns))
+    taken = set(map(folded, (*MARKS.names, *names)))
+    result = []
+    for name in names:
+        spelled = name
+        if folded(name) in _MARKS:
+            while folded(spelled) in taken:
+                spelled = f"_{spelled}"
+            taken.add(folded(spelled))
+        result.append(spelled)
+    return result
+
+
+def changelog_spelling(columns: list[str]) -> dict[str, str]:
+    """Return the table's column names → the same in a changelog."""
+    return dict(zip(columns, changelog_names(columns), strict=True))
+
+
+def keep_names(columns: list[str]) -> dict[str, str]:
+    """Return the columns → the marks that say whether the mirror's value stays; none is a name in
+    `changelog_names`."""
+    return _all_free("_keeps_", columns)
+
+
+def lack_names(columns: list[str]) -> dict[str, str]:
+    """Return the columns → the marks that say whether a value must be looked up in the mirror,
+    because every image left it out."""
+    return _all_free("_lacks_", columns)
+
+
+def origin_names(columns: list[str]) -> dict[str, str]:
+    """Return the columns → those with the key of the row to look values up in."""
+    return _all_free("_origin_", columns)
+
+
+def present_name(columns: list[str]) -> str:
+    """Return the name of `RowImages.present` in a segment's files; no Delta table has it."""
+    return _free("_present", _taken(columns))
+
+
+def logged_field(columns: list[str]) -> pa.Field:
+    """Return the changelog's column of the column names that the log had of a row, NULL if it had
+    all. A changelog has this column from the first incomplete row on."""
+    return pa.field(_free("_logged", _taken(columns)), pa.list_(pa.string()))
+
+
+def updated_field(columns: list[str]) -> pa.Field:
+    """Return the changelog's column of the column names that an update changed, if configured."""
+    return pa.field(_free("_updated", _taken(columns)), pa.list_(pa.string()))
+
+
+def captured_schema(structure: TableStructure, *, updated: bool) -> pa.Schema:
+    """Return `changelog_schema`, and with `updated` also `updated_field`."""
+    schema = changelog_schema(structure)
+    if not updated:
+        return schema
+    return schema.append(updated_field([column.name for column in structure.columns]))
+
+
+def published_schema(structure: TableStructure, files: Sequence[SegmentFile]) -> pa.Schema:
+    """Return the columns that these files of a structure's images bring to its changelog."""
+    schema = captured_schema(structure, updated=any(file.updated for file in files))
+    if not any(file.listed for file in files):
+        return schema
+    return schema.append(logged_field([column.name for column in structure.columns]))
+
+
+def _all_free(prefix: str, columns: list[str]) -> dict[str, str]:
+    taken = _taken(columns)
+    return {name: _free(f"{prefix}{index}", taken) for index, name in enumerate(columns)}
+
+
+def _taken(columns: list[str]) -> set[str]:
+    return set(map(folded, changelog_names(columns)))
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    while name in taken:
+        name = f"_{name}"
+    return name
+
+
+def application_id(source: str, state: TableState, part: str, changelog_generation: int = 1) -> str:
+    """Return the Delta application id of a table's `part` ("mirror" or "changelog"); each
+    generation of the changelog, and of the mirror, has one of its own."""
+    within = state.mirror_generation if part == "mirror" else changelog_generation
+    end = "" if within == 1 else f"@{within}"
+    return f"lockstep/{source}/{table_id(state.table)}/{part}{end}/{state.generation}"
+
+
+def table_id(table: TableName) -> str:
+    """Return a table's name in a form that no other table has: points in the two names are escaped,
+    since a point separates them."""
+    names = (table.database, table.name)
+    return ".".join(name.replace("%", "%25").replace(".", "%2E") for name in names)
+
+
+def new_table(source: str, table: TableName, mirror: str | None = None) -> TableState:
+    """Return the state of a table that is captured for the first time; `mirror` is its folder, if
+    not the one of the table's own name."""
+    return TableState(
+        table=table,
+        condition=TableCondition.FOLLOWING,
+        generation=1,
+        mirror=mirror_path(source, table) if mirror is None else mirror,
+        changelog=changelog_path(source, table),
+    )

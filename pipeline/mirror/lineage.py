@@ -1,0 +1,529 @@
+"""The origin of each column of a mirror, in every version of its table.
+
+Two columns are the same if the statements between the versions say so, never because they share a
+name.
+
+A mirror shows the last version's columns in their order, then those that were dropped at the source
+and stay (`dropped_columns = "keep"`): old rows keep their values, later rows have NULL, and an
+update does not change the value. If a later column takes the name of a kept one, the kept one is
+dropped from the mirror. Without a key nothing is kept, since rows are identified by all columns. A
+column that was added and dropped between the two versions never appears.
+
+After the table's columns come the stamps of `LakePolicies.stamps`. Their values are the marks of
+the row images, whatever the version. Rows that the mirror had before its stamps have NULL in them
+until they change. `dropped_columns` also applies to stamps that were taken out of the setting: one
+that stays is NULL in each row that changes from then on, so that no row shows the stamp of a change
+that was not its last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa
+
+from lockstep.pipeline.binlog.text.ambiguous_text import may_be_ambiguous
+from lockstep.pipeline.mirror.layout import (
+    DELETED_AT,
+    changelog_names,
+    mirror_columns,
+    present_name,
+)
+from lockstep.pipeline.mirror.mapping import cast_value
+from lockstep.pipeline.mirror.widening import TypeChange, type_change
+from lockstep.pipeline.ports.mirror_writes import PartColumn, StagedFiles
+from lockstep.pipeline.schema.column_names import folded
+from lockstep.pipeline.schema.fills import StatementMoment, fill_of
+from lockstep.pipeline.schema.history import SchemaVersion, VersionOrigin
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.rows import key_candidates, merge_key, row_structure
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.policies import Deletes, DroppedColumns, LakePolicies
+from lockstep.pipeline.values.stamps import STAMPS, Stamp
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnLineage:
+    """The columns of a mirror, and where each comes from.
+
+    `schema`: the mirror's columns after its evolution, without `_deleted_at`; `kept`: those of them
+    that the last version does not have. `mirror`: a `PartColumn` for each, from the mirror's
+    present columns; empty if there is no mirror yet. `dropped`: the present columns that are
+    dropped; `marked`: whether `_deleted_at` is present. `versions`: a `PartColumn` for each, from
+    the images of each version, whose columns are `names`. `keys`: the keys of each version, in the
+    names of `schema`; `key` is the best one of the last version. `reread`: sentences on what only
+    the source can tell; unless it is empty, the mirror can only be replaced. `asked`: new columns
+    that are read from the source by key, and until then are NULL in the mirror and in older images.
+    `stamps`: the columns of `schema` that are stamps of the row's last change.
+    """
+
+    schema: pa.Schema
+    key: tuple[str, ...]
+    mirror: tuple[PartColumn, ...]
+    versions: Mapping[int, tuple[PartColumn, ...]]
+    names: Mapping[int, tuple[str, ...]]
+    keys: Mapping[int, tuple[tuple[str, ...], ...]]
+    unproven: frozenset[frozenset[str]] = frozenset()
+    kept: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    reread: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
+    marked: bool = False
+    stamps: tuple[str, ...] = ()
+    policies: LakePolicies = field(default_factory=LakePolicies)
+
+    def key_of(self, versions: Collection[int]) -> tuple[str, ...] | None:
+        """Return the key by which images of these versions are merged together.
+
+        () if copies of rows are counted, None if the table must be read again. Only versions with
+        images matter, since the server proved that a later key is unique over the mirror's rows
+        when it created that key. Keys are `unproven` if two of their values can have one text.
+        """
+        numbers = {*versions, max(self.keys)}
+        if not any(self.keys[version] for version in numbers):
+            return ()
+        shared = [{frozenset(key) for key in self.keys[version]} for version in numbers]
+        best = self.keys[max(self.keys)]
+        proven = (key for key in best if frozenset(key) not in self.unproven)
+        return next((key for key in proven if all(frozenset(key) in keys for keys in shared)), None)
+
+    def part(
+        self,
+        version: int,
+        files: tuple[str, ...] = (),
+        *,
+        read: Stamp | None = None,
+        stamp: Stamp | None = None,
+        above: int = 0,
+        through: int | None = None,
+        partial: bool = False,
+    ) -> StagedFiles:
+        """Return files of a version's segments, or of a snapshot, as a part of a write.
+
+        Images of segments have stamps of their own, unless `stamp` is given for all. A snapshot has
+        the table's own names of columns, and its rows get the stamp `read`. `above`, `through`: as
+        in `StagedFiles`; `partial`: the images leave columns out.
+        """
+        own = self.names[version]
+        spelled = changelog_names(list(own)) if read is None else own
+        names = dict(zip(own, spelled, strict=True))
+
+        def column_of(name: str, column: PartColumn) -> PartColumn:
+            if column.source is None or name in self.stamps:
+                return column
+            bit = own.index(column.source) if partial else None
+            return PartColumn(names[column.source], column.type, bit=bit)
+
+        columns = tuple(map(column_of, self.schema.names, self.versions[version]))
+        if (changed := read or stamp) is not None:
+            columns = self.stamped(columns, changed)
+        present = present_name(list(own)) if partial else None
+        return StagedFiles(files, columns, above, present, through)
+
+    def stamped(self, columns: Sequence[PartColumn], stamp: Stamp) -> tuple[PartColumn, ...]:
+        """Return the columns of `schema` for rows whose last change has that stamp."""
+        pairs = zip(self.schema.names, columns, strict=True)
+        return tuple(
+            PartColumn(value=stamp.value(name)) if name in self.stamps else column
+            for name, column in pairs
+        )
+
+    def completion(self, version: int, files: tuple[str, ...], above: int) -> StagedFiles:
+        """Return files with the key and the `asked` columns, as read from the source."""
+        names = {*self.key, *self.asked}
+        pairs = zip(self.schema.names, self.versions[version], strict=True)
+        columns = (column if name in names else PartColumn() for name, column in pairs)
+        return StagedFiles(files, tuple(columns), above)
+
+
+_NO_MOMENTS: Mapping[int, StatementMoment] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsRead:
+    """The columns that are read from the source by key, in the names of a version; `names` is None
+    for all that are needed."""
+
+    version: int
+    names: tuple[str, ...] | None = None
+
+    def has(self, track: Track) -> bool:
+        name = track.names.get(self.version)
+        return name is not None and (self.names is None or name in self.names)
+
+
+def lineage(
+    versions: Sequence[SchemaVersion],
+    policies: LakePolicies | None = None,
+    *,
+    mirror: pa.Schema | None = None,
+    moments: Mapping[int, StatementMoment] = _NO_MOMENTS,
+    read: ColumnsRead | None = None,
+) -> ColumnLineage:
+    """Return the lineage from the version that the mirror shows (the first) to the last.
+
+    `versions` are consecutive, KNOWN, and of one table. `mirror`: its present columns; None if
+    there is no mirror yet. `moments`: when the statement of a version ran, for CURRENT_TIMESTAMP.
+    `read`: columns that do not require the mirror to be replaced. `TableError` for columns that the
+    lake cannot hold, and for columns that are missing from the mirror.
+    """
+    policies = policies or LakePolicies()
+    history = ColumnHistory(versions, moments)
+    key = merge_key(history.schemas[history.last])
+    first = {folded(track.names[history.first]) for track in history.of(history.first)}
+    own, marked, stamped = _own(mirror, first)
+    final = history.of(history.last)
+    kept = _kept(history, own, keep=bool(key), drop=policies.dropped_columns == DroppedColumns.DROP)
+    tracks = [*final, *kept]
+    columns = pa.schema([(track.name, track.type) for track in tracks])
+    _refuse_own_names(columns, policies)
+    keeps = bool(key) and policies.dropped_columns == DroppedColumns.KEEP
+    unasked = _unasked(history, stamped, policies) if keeps else []
+    stamps = [STAMPS.field(name) for name in policies.stamps]
+    schema = pa.schema([*columns, *stamps, *unasked])
+    brought = (*map(_of_image, stamps), *map(_null, unasked))
+    keys = {number: tuple(_keys(history, number, tracks)) for number in history.schemas}
+    asked = [track for track in tracks if read is not None and _is_owed(track) and read.has(track)]
+    return ColumnLineage(
+        schema=schema,
+        key=key,
+        mirror=(
+            *_from_mirror(tracks, columns, history.first, own),
+            *(
+                _of_image(stamp) if stamp in stamped else _null(stamp)
+                for stamp in ([] if own is None else [*stamps, *unasked])
+            ),
+        ),
+        versions={
+            number: (*_origins(tracks, columns, number), *brought) for number in history.schemas
+        },
+        names={n: tuple(c.name for c in schema.columns) for n, schema in history.schemas.items()},
+        keys=keys,
+        unproven=frozenset() if mirror is None else frozenset(_unproven(history, keys)),
+        kept=tuple(track.name for track in kept),
+        dropped=(
+            *_dropped(tracks, history.first, own),
+            *(stamp.name for stamp in stamped if stamp not in [*stamps, *unasked]),
+        ),
+        reread=tuple(_reread(history, tracks, asked, marked and policies.deletes != Deletes.SOFT)),
+        asked=tuple(track.name for track in asked),
+        marked=marked,
+        stamps=policies.stamps,
+        policies=policies,
+    )
+
+
+def _unasked(
+    history: ColumnHistory, stamped: Sequence[pa.Field], policies: LakePolicies
+) -> list[pa.Field]:
+    """Return the mirror's stamps that the setting no longer has, unless a column took the name."""
+    taken = {folded(name) for track in history.tracks for name in track.names.values()}
+    return [
+        stamp for stamp in stamped if stamp.name not in policies.stamps and stamp.name not in taken
+    ]
+
+
+def _of_image(stamp: pa.Field) -> PartColumn:
+    return PartColumn(stamp.name, stamp.type)
+
+
+def _null(stamp: pa.Field) -> PartColumn:
+    return PartColumn(value=pa.scalar(None, stamp.type))
+
+
+_BEFORE = 0
+"""The number of all versions before the first one; versions are counted from 1."""
+
+
+def _own(
+    mirror: pa.Schema | None, first: Collection[str]
+) -> tuple[pa.Schema | None, bool, list[pa.Field]]:
+    """Return the mirror's columns that come from its table, whether it has `_deleted_at`, and its
+    stamps."""
+    if mirror is None:
+        return None, False, []
+    mark = DELETED_AT.name
+    marked = mark in mirror.names and mark not in first
+    stamped = [column for column in mirror if is_stamp(column) and column.name not in first]
+    others = {column.name for column in stamped} | ({mark} if marked else set())
+    return pa.schema([column for column in mirror if column.name not in others]), marked, stamped
+
+
+def is_stamp(column: pa.Field) -> bool:
+    """Return whether a mirror's column is a stamp, unless its table has a column of that name."""
+    name = column.name
+    return name in STAMPS.names and column.type == STAMPS.field(name).type
+
+
+def _kept(history: ColumnHistory, own: pa.Schema | None, *, keep: bool, drop: bool) -> list[Track]:
+    """Return the mirror's columns that the last version does not have, in the order in which they
+    were dropped at the source: those kept already, and those of now unless `drop`."""
+    if own is None or not keep:
+        return []
+    first = {folded(track.names[history.first]) for track in history.of(history.first)}
+    before = [
+        Track({_BEFORE: field.name}, {_BEFORE: field.type})
+        for field in own
+        if folded(field.name) not in first
+    ]
+    gone = [track for track in history.of(history.first) if track.end != history.last]
+    going = [] if drop else sorted(gone, key=lambda track: track.end)
+    return [track for track in [*before, *going] if not _retired(track, history)]
+
+
+def _retired(track: Track, history: ColumnHistory) -> bool:
+    """Return whether a later column had its name, even if only for a while: the result must not
+    depend on how the versions are divided among runs."""
+    return any(
+        folded(name) == folded(track.name)
+        for other in history.tracks
+        for version, name in other.names.items()
+        if version > track.end
+    )
+
+
+def _origins(tracks: Sequence[Track], schema: pa.Schema, version: int) -> tuple[PartColumn, ...]:
+    return tuple(
+        _origin(track, kind, version) for track, kind in zip(tracks, schema.types, strict=True)
+    )
+
+
+def _origin(track: Track, kind: pa.DataType, version: int) -> PartColumn:
+    if version in track.names:
+        return PartColumn(track.names[version], track.types[version])
+    if version > track.end:
+        return PartColumn()
+    return PartColumn(
+        value=pa.scalar(None, kind) if track.fill is None else cast_value(track.fill, kind)
+    )
+
+
+def _from_mirror(
+    tracks: Sequence[Track], schema: pa.Schema, first: int, own: pa.Schema | None
+) -> Iterator[PartColumn]:
+    """Yield where each column comes from in the mirror's own columns, nothing without a mirror."""
+    present = {} if own is None else {folded(field.name): field for field in own}
+    for track, kind in zip(tracks, schema.types, strict=True):
+        name = _name_before(track, first)
+        if own is None:
+            return
+        if name is None:
+            yield _origin(track, kind, first)
+        elif folded(name) in present:
+            column = present[folded(name)]
+            yield PartColumn(column.name, column.type)
+        else:
+            raise TableError(
+                f"column {name!r} is not in the lake's table",
+                hint="compare the table at the source and in the lake",
+            )
+
+
+def _name_before(track: Track, first: int) -> str | None:
+    return track.names.get(first, track.names.get(_BEFORE))
+
+
+def _dropped(tracks: Sequence[Track], first: int, own: pa.Schema | None) -> tuple[str, ...]:
+    stay = {folded(_name_before(track, first) or "") for track in tracks}
+    return tuple(column.name for column in own or () if folded(column.name) not in stay)
+
+
+def _unproven(
+    history: ColumnHistory, keys: Mapping[int, tuple[tuple[str, ...], ...]]
+) -> Iterator[frozenset[str]]:
+    """Yield keys of the last version that are new to the mirror and have a column in which two
+    values can have one text: two of the mirror's rows could have one key."""
+    names = {track.names[history.last]: track.name for track in history.of(history.last)}
+    columns = row_structure(history.schemas[history.last]).columns
+    stray = {
+        names[column.name]
+        for column in columns
+        if column.name in names and may_be_ambiguous(column)
+    }
+    before = frozenset(next(iter(keys[history.first]), ()))
+    for key in map(frozenset, keys[history.last]):
+        if key != before and not stray.isdisjoint(key):
+            yield key
+
+
+def _keys(
+    history: ColumnHistory, version: int, tracks: Sequence[Track]
+) -> Iterator[tuple[str, ...]]:
+    shown = {id(track) for track in tracks}
+    for key in history.keys(version):
+        if all(id(track) in shown for track in key):
+            yield tuple(track.name for track in key)
+
+
+def _is_owed(track: Track) -> bool:
+    return track.added and track.fill is None
+
+
+def _reread(
+    history: ColumnHistory, tracks: Sequence[Track], asked: Sequence[Track], unmark: bool
+) -> Iterator[str]:
+    yield from history.broken
+    if unmark:
+        yield "rows that are deleted at the source are in the mirror, marked"
+    for track in tracks:
+        if _is_owed(track) and track not in asked:
+            yield f"column {track.name!r} was added with values that only the source knows"
+        if not track.followed:
+            yield f"column {track.name!r} changed to a type that only the source converts to"
+
+
+def _refuse_own_names(schema: pa.Schema, policies: LakePolicies) -> None:
+    for name, why, instead in taken_names(schema.names, policies):
+        raise TableError(
+            f"column {name!r} has the name of {why}",
+            hint=f"rename the column at the source, or {instead}",
+        )
+
+
+_OWN_COMMENTS: Final = {
+    DELETED_AT.name: "when the row was deleted at the source; NULL in each that is there",
+    "_committed_at": "when the row's last change was committed at the source",
+    "_sequence": "the number of the row's last change among all changes of the source",
+    "_gtid": "the transaction of the row's last change",
+}
+
+
+def own_comments(policies: LakePolicies) -> dict[str, str]:
+    """Return the comments of the columns that a mirror has besides its table's."""
+    marks = [DELETED_AT.name] if policies.deletes == Deletes.SOFT else []
+    return {name: _OWN_COMMENTS[name] for name in (*marks, *policies.stamps)}
+
+
+def taken_names(columns: Collection[str], policies: LakePolicies) -> Iterator[tuple[str, str, str]]:
+    """Yield the columns of a table that have the name of one of the mirror's own columns: the name,
+    the purpose of the mirror's column, and how to do without it."""
+    own = {
+        name: ("the column of the last change", f"leave {name!r} out of `stamps`")
+        for name in policies.stamps
+    }
+    if policies.deletes == Deletes.SOFT:
+        own[DELETED_AT.name] = ("the column that marks deleted rows", 'set deletes = "remove"')
+    for name in columns:
+        if folded(name) in own:
+            yield (name, *own[folded(name)])
+
+
+_STARTS: Final = (VersionOrigin.CARRIED, VersionOrigin.BASELINE)
+"""Versions recorded when a start moved back in the log, or to another server: the table has the
+same columns as before if it has the same structure. A table that was created again has an event."""
+
+
+@dataclass(slots=True, eq=False)
+class Track:
+    """The track of a column through the versions: its name and lake type in each. `added`: it was
+    added after the first version, with the value `fill` in the existing rows; None if only the
+    server can tell. `followed`: no change of its type needs the source."""
+
+    names: dict[int, str] = field(default_factory=dict)
+    types: dict[int, pa.DataType] = field(default_factory=dict)
+    added: bool = False
+    fill: pa.Scalar | None = None
+    followed: bool = True
+
+    @property
+    def begin(self) -> int:
+        return next(iter(self.names))
+
+    @property
+    def end(self) -> int:
+        """The last version that has the column."""
+        return next(reversed(self.names))
+
+    @property
+    def name(self) -> str:
+        return self.names[self.end]
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.types[self.end]
+
+
+class ColumnHistory:
+    """The tracks of all columns of consecutive, KNOWN versions of one table. `broken`: a sentence
+    for each version that does not continue with the earlier rows."""
+
+    def __init__(
+        self, versions: Sequence[SchemaVersion], moments: Mapping[int, StatementMoment]
+    ) -> None:
+        self.schemas = {version.version: _known(version) for version in versions}
+        if list(self.schemas) != sorted(self.schemas) or len(self.schemas) != len(versions):
+            raise ValueError(f"versions {[version.version for version in versions]}")
+        self.tracks: list[Track] = []
+        self.broken: list[str] = []
+        now: dict[str, Track] = {}
+        for before, version in zip([None, *versions], versions, strict=False):
+            columns_from = self._columns_from(version, before)
+            now = self._enter(version, columns_from, now, moments.get(version.version))
+
+    @property
+    def first(self) -> int:
+        return next(iter(self.schemas))
+
+    @property
+    def last(self) -> int:
+        return next(reversed(self.schemas))
+
+    def of(self, version: int) -> list[Track]:
+        """Return a version's columns in their order."""
+        by_name = {track.names[version]: track for track in self.tracks if version in track.names}
+        return [by_name[column.name] for column in self.schemas[version].columns]
+
+    def keys(self, version: int) -> Iterator[tuple[Track, ...]]:
+        """Yield the keys that identify a version's rows, the best first."""
+        by_name = {track.names[version]: track for track in self.of(version)}
+        for key in key_candidates(self.schemas[version]):
+            yield tuple(by_name[name] for name in key)
+
+    def _columns_from(
+        self, version: SchemaVersion, before: SchemaVersion | None
+    ) -> Sequence[str | None]:
+        """Return for each column its name in the version before; None for a new one."""
+        schema = self.schemas[version.version]
+        if before is None:
+            return [None] * len(schema.columns)
+        if version.shown_from is not None:
+            return version.shown_from
+        old = self.schemas[before.version]
+        if version.origin in _STARTS and row_structure(old) == row_structure(schema):
+            return [column.name for column in schema.columns]
+        self.broken.append(f"version {version.version} does not continue with the earlier rows")
+        return [None] * len(schema.columns)
+
+    def _enter(
+        self,
+        version: SchemaVersion,
+        columns_from: Sequence[str | None],
+        before: Mapping[str, Track],
+        moment: StatementMoment | None,
+    ) -> dict[str, Track]:
+        """Add a version to the tracks of its columns; return these by name."""
+        schema, number = self.schemas[version.version], version.version
+        kinds = mirror_columns(schema).types
+        now = {}
+        for column, kind, source in zip(schema.columns, kinds, columns_from, strict=True):
+            # A column that was not shown until now begins a track: only the source has its values.
+            track = None if source is None else before.get(source.lower())
+            if track is None:
+                added = number != self.first
+                track = Track(added=added, fill=fill_of(column, kind, moment) if added else None)
+                self.tracks.append(track)
+            elif type_change(track.type, kind) is TypeChange.REREAD:
+                track.followed = False
+            track.names[number] = column.name
+            track.types[number] = kind
+            now[column.name.lower()] = track
+        return now
+
+
+def _known(version: SchemaVersion) -> TableSchema:
+    if version.shown is None:
+        raise ValueError(f"{version.table}: version {version.version} is {version.knowledge}")
+    return version.shown

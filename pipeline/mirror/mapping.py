@@ -1,0 +1,225 @@
+"""Row images of some structures → the columns of a mirror of another one, and the last per key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lockstep.pipeline.mirror.layout import changelog_names, changelog_spelling, keep_names
+from lockstep.pipeline.ports.mirror_writes import PartColumn, StagedFiles
+from lockstep.pipeline.values.row_images import change_types
+from lockstep.pipeline.values.segment import ChangeType
+
+KEPT = "kept"
+"""The `_change_type` of a folded delete where deletes are ignored: the row stays as this image
+shows it."""
+
+
+def latest(
+    changes: pa.Table, key: Sequence[str], *, numbered: bool = False, ignored: bool = False
+) -> pa.Table:
+    """Return the last image per key, with `_change_type` as `outcome` gives it. `changes`, in any
+    order, has the key columns, `_change_type`, `_sequence` (unique) and others; the result has the
+    same columns, without `_sequence` unless `numbered`."""
+    kept = newest(changes, key)
+    if not numbered:
+        kept = kept.drop_columns(["_sequence"])
+    kind = kept.column("_change_type")
+    at = kept.schema.get_field_index("_change_type")
+    return kept.set_column(at, "_change_type", outcome(kind, ignored=ignored))
+
+
+def newest(changes: pa.Table, key: Sequence[str]) -> pa.Table:
+    """Return the last image per key, unchanged."""
+    return changes.take(_latest_rows(changes, key))
+
+
+def outcome(kind: pa.ChunkedArray, *, ignored: bool) -> pa.ChunkedArray:
+    """Return what the last image of each key leaves, as a `_change_type`. "delete" if the row is
+    gone after it. With `ignored` deletes a deleted row stays (`KEPT`), but not one that an UPDATE
+    moved to another key: it is still in the mirror, under that key."""
+    gone: str | pa.ChunkedArray = ChangeType.DELETE.value
+    if ignored:
+        gone = pc.if_else(pc.equal(kind, ChangeType.DELETE.value), KEPT, gone)
+    return pc.if_else(is_present(kind), kind, gone)
+
+
+def _latest_rows(changes: pa.Table, key: Sequence[str]) -> pa.Array:
+    """Return the indexes of the last image per key, ascending."""
+    keys = [comparable(changes.column(name)) for name in key]
+    columns = pa.table([*keys, changes.column("_sequence")], names=[*key, "_sequence"])
+    newest = columns.group_by(list(key)).aggregate([("_sequence", "max")])
+    wanted = newest.column("_sequence_max").combine_chunks()
+    return pc.indices_nonzero(pc.is_in(changes.column("_sequence"), value_set=wanted))
+
+
+def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column with -0.0 as 0.0: one key for MySQL and Spark, two for Arrow's grouping."""
+    if not pa.types.is_floating(column.type):
+        return column
+    return pc.add(column, pa.scalar(0.0, column.type))
+
+
+def is_present(change_type: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return for each image whether the row is in the mirror after it."""
+    return pc.is_in(change_type, value_set=pa.array(["insert", "update_postimage", KEPT]))
+
+
+Mapped = tuple[pa.Table, Sequence[PartColumn]]
+"""Row images, and a `PartColumn` for each column of the mirror."""
+
+
+def cast_value(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
+    return cast_column(pa.array([value.as_py()], value.type), kind)[0]
+
+
+def cast_column(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    """Cast a column as `widening` allows; Arrow has no cast from boolean to decimal."""
+    if pa.types.is_boolean(column.type) and pa.types.is_decimal(kind):
+        wide = pa.decimal128(min(38, kind.precision + 3), kind.scale)
+        return column.cast(pa.int8()).cast(wide).cast(kind)
+    return column.cast(kind)
+
+
+def kept_columns(parts: Iterable[Sequence[PartColumn]], schema: pa.Schema) -> tuple[str, ...]:
+    """Return the columns of the mirror that some part does not have."""
+    absent = {i for part in parts for i, column in enumerate(part) if column.absent}
+    return tuple(name for i, name in enumerate(schema.names) if i in absent)
+
+
+def mapped(
+    changes: pa.Table, columns: Sequence[PartColumn], schema: pa.Schema, marks: Sequence[str]
+) -> pa.Table:
+    """Return the row images of `changes`: their `marks`, then the mirror's columns. Columns are
+    spelled as in a changelog, and NULL if the changes do not have them."""
+    images = row_images(changes)
+    arrays = [images.column(mark) for mark in marks]
+    for column, field in zip(columns, schema, strict=True):
+        arrays.append(column_of(images, column, field.type))
+    return pa.table(arrays, names=[*marks, *changelog_names(schema.names)])
+
+
+def row_images(changes: pa.Table) -> pa.Table:
+    """Return the changes that are images of a row; events of the table, such as TRUNCATE, go."""
+    images = pc.is_in(changes.column("_change_type"), value_set=change_types())
+    return changes.filter(images) if pc.any(pc.invert(images)).as_py() else changes
+
+
+def images_within(changes: pa.Table, part: StagedFiles) -> pa.Table:
+    """Return the images of a part that count by their `_sequence`."""
+    if part.above:
+        changes = changes.filter(pc.greater(changes.column("_sequence"), part.above))
+    if part.through is not None:
+        changes = changes.filter(pc.less_equal(changes.column("_sequence"), part.through))
+    return changes
+
+
+def column_of(rows: pa.Table, column: PartColumn, kind: pa.DataType) -> pa.ChunkedArray:
+    """Return a mirror's column, of type `kind`, from a file's rows; NULL if they do not have it."""
+    if column.source is not None:
+        return cast_column(rows.column(column.source), kind)
+    if column.value is None or not column.value.is_valid:
+        return pa.chunked_array([pa.nulls(rows.num_rows, kind)])
+    return pa.chunked_array([pa.repeat(column.value.cast(kind), rows.num_rows)])
+
+
+def folded(
+    parts: Sequence[Mapped],
+    schema: pa.Schema,
+    key: Sequence[str],
+    marks: Sequence[str] = (),
+    *,
+    numbered: bool = False,
+    ignored: bool = False,
+) -> pa.Table:
+    """Return the last image per key over all parts, as `latest` gives it.
+
+    Its columns: `_change_type`, `_sequence` if `numbered`, `marks`, the mirror's columns as a
+    changelog spells them, then for each of `kept_columns` a boolean (`keep_names`): whether the
+    mirror's value stays. `parts` have `_change_type`, `_sequence` and `marks`.
+
+    A value that the last image does not have is that of the newest image which has it, or NULL if
+    the row was inserted again since.
+
+    `coalescing.coalesced` differs: it follows a row from key to key, and an image that changes a
+    row already deleted begins a new row. Here only keys count, and such an image, which comes of
+    reading a log twice, gets the values of the key's earlier images.
+    """
+    names = ["_change_type", "_sequence", *marks]
+    whole = pa.concat_tables(mapped(table, columns, schema, names) for table, columns in parts)
+    spelled = changelog_spelling(schema.names)
+    by = [spelled[name] for name in key]
+    kept = kept_columns((columns for _, columns in parts), schema)
+    if not kept:
+        return latest(whole, by, numbered=numbered, ignored=ignored)
+    sizes = [
+        int(pc.sum(pc.is_in(table.column("_change_type"), value_set=change_types())).as_py() or 0)
+        for table, _ in parts
+    ]
+    for name in kept:
+        at = schema.get_field_index(name)
+        absent = [columns[at].absent for _, columns in parts]
+        mark = pa.array(np.repeat(absent, sizes))
+        whole = whole.append_column(keep_names(schema.names)[name], mark)
+    whole = whole.sort_by("_sequence")
+    last = _with_kept(whole, by, [spelled[n] for n in kept], schema, kept, ignored=ignored)
+    return last if numbered else last.drop_columns(["_sequence"])
+
+
+def _with_kept(
+    whole: pa.Table,
+    key: Sequence[str],
+    spelled: Sequence[str],
+    schema: pa.Schema,
+    kept: Sequence[str],
+    *,
+    ignored: bool,
+) -> pa.Table:
+    """Return the last images of `whole`, which is in order, with values that older ones have."""
+    sequence = whole.column("_sequence")
+    began = _began(whole, key)
+    marks = [keep_names(schema.names)[name] for name in kept]
+    having = {
+        mark: pc.if_else(pc.or_(pc.invert(whole.column(mark)), began), sequence, None)
+        for mark in marks
+    }
+    keys = {name: comparable(whole.column(name)) for name in key}
+    grouped = pa.table({**keys, "_sequence": sequence, **having}).group_by(list(key))
+    newest = grouped.aggregate([(name, "max") for name in ("_sequence", *marks)])
+    rows = whole.take(_rows(sequence, newest.column("_sequence_max")))
+    for mark, name in zip(marks, spelled, strict=True):
+        origin = newest.column(f"{mark}_max")
+        values = whole.column(name).take(_rows(sequence, origin))
+        rows = rows.set_column(rows.schema.get_field_index(name), name, values)
+        rows = rows.set_column(rows.schema.get_field_index(mark), mark, pc.is_null(origin))
+    kind = rows.column("_change_type")
+    return rows.set_column(0, "_change_type", outcome(kind, ignored=ignored))
+
+
+def _rows(sequence: pa.ChunkedArray, wanted: pa.ChunkedArray) -> pa.Array:
+    """Return the indexes of the wanted numbers in an ascending sequence; NULL for NULL."""
+    null = pc.is_null(wanted).to_numpy()
+    numbers = pc.fill_null(wanted, 0).to_numpy()
+    indexes = np.searchsorted(sequence.to_numpy(), numbers)
+    return pa.array(np.where(null, 0, indexes), pa.int64(), mask=null)
+
+
+def _began(whole: pa.Table, key: Sequence[str]) -> pa.Array:
+    """Return for each image whether its key's row began with it: an insert, or an update that
+    moved a row to this key."""
+    kind = whole.column("_change_type")
+    updated = pc.equal(kind, ChangeType.UPDATE_POSTIMAGE.value).to_numpy()
+    before = pc.equal(kind, ChangeType.UPDATE_PREIMAGE.value).to_numpy()
+    sequence = whole.column("_sequence").to_numpy()
+    same: npt.NDArray[np.bool_] = np.zeros(len(whole), dtype=np.bool_)
+    if len(whole):
+        same[1:] = before[:-1] & (np.diff(sequence) == 1)
+        for name in key:
+            column = comparable(whole.column(name))
+            same[1:] &= pc.equal(column[1:], column[:-1]).to_numpy().astype(np.bool_)
+    inserted = pc.equal(kind, ChangeType.INSERT.value).to_numpy()
+    return pa.array(inserted | (updated & ~same))

@@ -1,0 +1,154 @@
+"""Row images and their places in the log → a record batch of a changelog. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lockstep.pipeline.binlog.stream import ring
+from lockstep.pipeline.mirror.layout import MARKS, logged_field, present_name
+from lockstep.pipeline.values.row_images import CHANGE_TYPES, RowImages, change_types, unpack_bits
+from lockstep.pipeline.values.segment import ChangeType, RowCounts
+
+_INSERT = CHANGE_TYPES.index(ChangeType.INSERT)
+_BEFORE = CHANGE_TYPES.index(ChangeType.UPDATE_PREIMAGE)
+_UPDATE = CHANGE_TYPES.index(ChangeType.UPDATE_POSTIMAGE)
+_DELETE = CHANGE_TYPES.index(ChangeType.DELETE)
+_MOMENT = MARKS.field("_committed_at").type
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionMarks:
+    """Per transaction: its file's name, its GTID (NULL for an anonymous one), and its commit time
+    in microseconds since the epoch."""
+
+    file: pa.Array
+    gtid: pa.Array
+    committed_at: Integers
+
+
+def sequences(images: RowImages, first: Integers, before: int = 0) -> Integers:
+    """Return `_sequence` of each image: `first` of its event, plus its index within the event.
+    `before` is the number of images of the first event that an earlier batch has."""
+    event = images.event.to_numpy()
+    starts = np.flatnonzero(np.diff(event, prepend=-1))
+    within = np.arange(len(event)) - np.repeat(starts, np.diff(starts, append=len(event)))
+    if before and len(event):
+        within[event == event[0]] += before
+    return np.asarray(first[event] + within, dtype=np.int64)
+
+
+def changelog_rows(
+    schema: pa.Schema, count: int, marks: Mapping[str, Any], columns: Sequence[pa.Array] = ()
+) -> pa.RecordBatch:
+    """Return `count` rows of a changelog with `schema`. `marks`: by name an array, or one value for
+    all rows; a missing one is NULL. `columns` are the first columns after the marks; further ones
+    are NULL."""
+    arrays = [
+        value
+        if isinstance(value := marks.get(field.name), pa.Array)
+        else pa.repeat(pa.scalar(value, field.type), count)
+        for field in MARKS
+    ]
+    arrays += columns
+    arrays += [pa.nulls(count, kind) for kind in schema.types[len(arrays) :]]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def with_marks(
+    images: RowImages,
+    numbers: Integers,
+    events: Integers,
+    first_row: Integers,
+    transactions: TransactionMarks,
+    schema: pa.Schema,
+    *,
+    batch: int,
+    schema_version: int,
+) -> pa.RecordBatch:
+    """Return the changelog rows of these images.
+
+    `numbers` are their `sequences`. `schema` is `layout.captured_schema`, to which `file_schema`
+    adds columns if images leave some out. `events`: the decoded events' rows in the ring's index;
+    `first_row`: `_row` of each event's first row.
+    """
+    count = images.columns.num_rows
+    event = images.event.to_numpy()
+    transaction = events[:, ring.TRANSACTION][event]
+    marks = {
+        "_change_type": change_types().take(images.change_type),
+        "_sequence": pa.array(numbers),
+        "_file": _spread(transactions.file, transaction),
+        "_offset": pa.array(events[:, ring.OFFSET][event]),
+        "_row": pa.array(images.row.to_numpy() + first_row[event].astype(np.int32)),
+        "_gtid": _spread(transactions.gtid, transaction),
+        "_committed_at": _moments(transactions.committed_at[transaction]),
+        "_executed_at": _moments(events[:, ring.TIMESTAMP][event] * 1_000_000),
+        "_server_id": pa.array(events[:, ring.SERVER_ID][event]),
+        "_batch": batch,
+        "_schema_version": schema_version,
+        "_derived": False,
+    }
+    arrays = list(images.columns.columns)
+    names = images.columns.schema.names
+    if len(schema) > len(MARKS) + len(arrays):
+        nothing = pa.nulls(count, pa.binary())
+        arrays.append(_listed(nothing if images.updated is None else images.updated, names))
+    logged = images.present if images.logged is None else images.logged
+    if logged is not None:
+        arrays.append(_listed(logged, names))
+    if images.present is not None:
+        arrays.append(images.present)
+    if more := len(MARKS) + len(arrays) - len(schema):
+        schema = file_schema(schema, names, more)
+    return changelog_rows(schema, count, marks, arrays)
+
+
+def file_schema(schema: pa.Schema, names: list[str], more: int) -> pa.Schema:
+    """Return the columns of a file of `segment.ENDINGS[more]`: those of `schema`, then up to two of
+    the names of the columns that the log had, and `RowImages.present`. `names`: the table's."""
+    added = [logged_field(names), pa.field(present_name(names), pa.binary())]
+    return pa.schema([*schema, *added[:more]])
+
+
+def _listed(bits: pa.BinaryArray, names: list[str]) -> pa.ListArray:
+    """Return for each image the names whose bit is set; NULL for an image without bits."""
+    whole = bits.is_null().to_numpy(zero_copy_only=False)
+    is_set = unpack_bits(bits)[:, : len(names)] & ~whole[:, None]
+    ends = np.concatenate([[0], np.cumsum(is_set.sum(axis=1))]).astype(np.int32)
+    values = pa.array(names, pa.string()).take(pa.array(np.nonzero(is_set)[1]))
+    return pa.ListArray.from_arrays(pa.array(ends), values, mask=pa.array(whole))
+
+
+def _spread(values: pa.Array, which: Integers) -> pa.Array:
+    """Return `values[which]`, fast for a single value: the common case of a large transaction."""
+    if len(which) and which[0] == which[-1] and which.min() == which.max():
+        return pa.repeat(values[int(which[0])], len(which))
+    return values.take(pa.array(which))
+
+
+def _moments(microseconds: Integers) -> pa.Array:
+    return pa.array(microseconds).view(_MOMENT)
+
+
+def images_per_event(images: RowImages, events: int) -> Integers:
+    return np.bincount(images.event.to_numpy(), minlength=events)
+
+
+def rows_per_event(images: RowImages, events: int) -> Integers:
+    """Return the number of rows of each event; an update's two images are one."""
+    kept = images.change_type.to_numpy() != _BEFORE
+    return np.bincount(images.event.to_numpy()[kept], minlength=events)
+
+
+def row_counts(images: RowImages) -> RowCounts:
+    """Return the number of rows by operation; an update's two images are one row."""
+    kinds = np.bincount(images.change_type.to_numpy(), minlength=len(CHANGE_TYPES))
+    return RowCounts(int(kinds[_INSERT]), int(kinds[_UPDATE]), int(kinds[_DELETE]))

@@ -1,0 +1,315 @@
+"""The plan of a merge over some batches of one table, and where a reload takes its rows from. Pure.
+
+What counts is everything after the last event that settles the table's rows, and nothing before
+it: after CREATED and TRUNCATED the table is empty, after REREAD it has the rows that were read,
+after COPIED those that another table had before a RENAME (`pipeline.run.write.copying`). An
+event is placed by a number that is compared with `_sequence` of the images, so no file has to end
+there. For a table that was read over several batches, that number lies in the first of them.
+
+A changelog is complete since the last event after which the table was empty: its creation, a
+TRUNCATE, or a reading of the source that returned no row. It becomes incomplete again by what only
+the mirror gets: rows or columns read from the source, and rows that a RENAME brought from another
+table. A part of the log that was skipped, or read twice, makes it incomplete too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lockstep.pipeline.model.batch import TableContent
+from lockstep.pipeline.model.table_state import SnapshotPart, TableEvent, TableEventKind
+from lockstep.pipeline.values.intent import MirrorVersion
+from lockstep.pipeline.values.segment import Segment
+
+SETTLES: Final = frozenset(
+    {
+        TableEventKind.CREATED,
+        TableEventKind.TRUNCATED,
+        TableEventKind.COPIED,
+        TableEventKind.REREAD,
+    }
+)
+"""Events that settle a table's rows: no earlier image matters."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowsLost:
+    """The table lost all its rows: it was truncated, dropped, created or read from the source.
+    `sequence` is the number of the last change before `event`."""
+
+    sequence: int
+    event: TableEvent
+
+
+@dataclass(frozen=True, slots=True)
+class MergePlan:
+    """What a merge has to do.
+
+    `replaces`: the mirror's earlier rows do not matter; it begins with `snapshot`, or with no row.
+    `segments`, `above`, `through`: images count whose `_sequence` is above `above`, and not above
+    `through` if the plan ends inside a batch. `first`: the oldest version that matters; None if
+    that is the one the mirror shows. `final`: the version that the mirror shows afterwards.
+    `dropped`: the table was dropped. `completion`: columns that were read from the source by key,
+    for rows without an image after that reading; the newest reading has all columns that are asked
+    for. `read_until`: no row of `snapshot` was read after the image of that number; 0 without a
+    snapshot. `copied`: the event after which the table has another table's rows.
+
+    Two concern only a mirror that keeps deleted rows: `emptied`, in order, the points at which all
+    rows were lost, up to the event that settles the table's rows; and `gone`, the segments that
+    have images of such rows.
+    """
+
+    replaces: bool
+    above: int
+    segments: tuple[Segment, ...]
+    snapshot: SnapshotPart | None
+    first: int | None
+    final: int
+    dropped: bool
+    completion: SnapshotPart | None = None
+    read_until: int = 0
+    through: int | None = None
+    emptied: tuple[RowsLost, ...] = ()
+    gone: tuple[Segment, ...] = ()
+    copied: TableEvent | None = None
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """The versions whose images are merged, ascending."""
+        return tuple(sorted({segment.schema_version for segment in self.segments}))
+
+
+def plan_merge(parts: Sequence[TableContent]) -> MergePlan:
+    """Return the plan for the batches' parts of one table, in the order of the log, none empty."""
+    settling: TableEvent | None = None
+    snapshot: SnapshotPart | None = None
+    completion: SnapshotPart | None = None
+    emptied: list[RowsLost] = []
+    dropped, above = False, 0
+    for part in parts:
+        if part.snapshot is not None and part.snapshot.columns is not None:
+            completion = part.snapshot
+        for event in part.events:
+            dropped = event.kind is TableEventKind.DROPPED
+            begins, read = _begins(part, event)
+            if dropped or event.kind in SETTLES:
+                emptied.append(RowsLost(begins, event))
+            if event.kind in SETTLES and begins >= above:
+                settling, snapshot, above = event, read, begins
+    if completion is not None and completion.low_sequence < above:
+        completion = None
+    segments = tuple(
+        segment for part in parts for segment in part.segments if segment.last_sequence > above
+    )
+    gone = tuple(
+        segment for part in parts for segment in part.segments if segment.first_sequence <= above
+    )
+    counted = [point for point in emptied if settling is not None and point.sequence <= above]
+    return MergePlan(
+        replaces=settling is not None,
+        above=above,
+        segments=segments,
+        snapshot=snapshot,
+        first=None if settling is None else _first(settling, snapshot),
+        final=_final(parts),
+        dropped=dropped,
+        completion=completion,
+        read_until=0 if settling is None or snapshot is None else settling.sequence,
+        emptied=tuple(sorted(counted, key=lambda point: point.sequence)),
+        gone=gone,
+        copied=settling if settling and settling.kind is TableEventKind.COPIED else None,
+    )
+
+
+def before_copy(parts: Sequence[TableContent], copied: TableEvent) -> tuple[TableContent, ...]:
+    """Return a table's parts up to the statement by which its rows went to another name."""
+    kept = (
+        replace(
+            part,
+            segments=tuple(s for s in part.segments if s.first_sequence <= copied.sequence),
+            events=tuple(
+                event
+                for event in part.events
+                if event.sequence <= copied.sequence and event.place != copied.place
+            ),
+        )
+        for part in parts
+    )
+    return tuple(part for part in kept if part.segments or part.events or part.snapshot)
+
+
+def _begins(part: TableContent, event: TableEvent) -> tuple[int, SnapshotPart | None]:
+    """Return the number of the last change before an event, and the rows that were read for it."""
+    read = part.snapshot if event.kind is TableEventKind.REREAD else None
+    return (event.sequence if read is None else read.low_sequence), read
+
+
+def read_before(parts: Iterable[TableContent]) -> int | None:
+    """Return the first batch with rows that have no image and were all lost in a later batch.
+
+    Such rows were read from the source or copied from another table. A mirror that keeps deleted
+    rows must show them before they are lost, so its write may go no further than that batch. None
+    if there is no such batch.
+    """
+    read, newest = None, 0
+    for part in parts:
+        if read is not None and any(begins >= newest for begins in _settles(part)):
+            return read
+        if read is None and _brings_rows(part):
+            read = part.batch
+        if read in (None, part.batch):
+            numbers = [segment.last_sequence for segment in part.segments]
+            newest = max([newest, *numbers, *_settles(part)])
+    return None
+
+
+def _brings_rows(part: TableContent) -> bool:
+    """Return whether a part brings rows that have no image."""
+    read = part.snapshot is not None and part.snapshot.columns is None
+    return read or any(event.kind is TableEventKind.COPIED for event in part.events)
+
+
+def _settles(part: TableContent) -> Iterator[int]:
+    return (_begins(part, event)[0] for event in part.events if event.kind in SETTLES)
+
+
+def _first(settling: TableEvent, snapshot: SnapshotPart | None) -> int:
+    return settling.version if snapshot is None else snapshot.version
+
+
+def _final(parts: Sequence[TableContent]) -> int:
+    """Return the version of the newest event or image; dropping a table does not change it."""
+    versions = [
+        (event.sequence, 1, event.version)
+        for part in parts
+        for event in part.events
+        if event.kind is not TableEventKind.DROPPED
+    ]
+    versions += [
+        (segment.last_sequence, 0, segment.schema_version)
+        for part in parts
+        for segment in part.segments
+    ]
+    return max(versions)[2] if versions else 0
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogOrigin:
+    """The changes that make up a table. It begins empty, or with the rows of its mirror's version
+    `base`, and has schema version `version` there; `parts`: what batches have of it since, oldest
+    first."""
+
+    parts: tuple[TableContent, ...]
+    version: int
+    base: MirrorVersion | None = None
+
+    @property
+    def images(self) -> int:
+        """Number of row images in the changelog's files, at most as many as are merged."""
+        segments = (segment for part in self.parts for segment in part.segments)
+        return sum(file.images for segment in segments for file in segment.files)
+
+    @property
+    def size(self) -> str:
+        batches = f"{len(self.parts):,} batch{'' if len(self.parts) == 1 else 'es'}"
+        return f"{batches}, {self.images:,} row image{'' if self.images == 1 else 's'}"
+
+    @property
+    def told(self) -> str:
+        since = f"its changelog, since batch {self.parts[0].batch}" if self.parts else ""
+        if self.base is None:
+            return f"from {since}"
+        return f"from {self.base} and {since or 'nothing else, for it did not change since'}"
+
+
+ReloadOrigin = ChangelogOrigin | str
+"""Where a reload takes a mirror's rows from: its changelog; or the source, for the reason given."""
+
+
+def reload_origin(
+    parts: Sequence[TableContent],
+    *,
+    adopted: bool,
+    gaps: Collection[int],
+    overlaps: Collection[int],
+    tried: int | None = None,
+    forgotten: int = 0,
+    why: str = "",
+) -> ReloadOrigin:
+    """Return whether the changelog has all rows of a table, or why the source must be read.
+
+    `parts`: all of the table's parts, oldest first. `adopted`: the mirror is an earlier ledger's.
+    `gaps`, `overlaps`: batches before which part of the log was not read, or that read part of it
+    again. `tried`: the first batch that the mirror does not show, since a write was refused.
+    `forgotten`: the last batch whose changes were deleted, and `why`.
+    """
+    emptied = _emptied(parts)
+    if emptied is None:
+        return "when its changelog began, the table already had rows"
+    at, event = emptied
+    since = tuple(parts[at:])
+    first = since[0]
+    if event.kind is TableEventKind.COPIED:
+        return f"its rows were those of {event.origin} until batch {first.batch}"
+    if event.kind is TableEventKind.REREAD and has_rows(first.snapshot):
+        return (
+            f"its rows were read from the source in batch {first.batch}, and no changelog has those"
+        )
+    for part in since:
+        read = part.snapshot
+        if read is not None and read.columns is not None and read.low_sequence >= event.sequence:
+            columns = ", ".join(read.columns)
+            return f"{columns} was read from the source in batch {part.batch}"
+    if first.batch <= forgotten:
+        return f"changes up to batch {forgotten} were deleted, {why}"
+    if adopted:
+        return "its mirror has rows of before this ledger"
+    for batch in sorted(gaps):
+        if batch > first.batch:
+            return f"the log before batch {batch} was not read"
+    for batch in sorted(overlaps):
+        if batch > first.batch:
+            return f"batch {batch} read part of the log a second time"
+    unshown = [part for part in since if tried is not None and part.batch >= tried]
+    if any(event.kind is TableEventKind.REBUILT for part in unshown for event in part.events):
+        return "a mirror could not be written from its changelog"
+    return ChangelogOrigin(since, event.version)
+
+
+def whole_since(parts: Sequence[TableContent], before: int) -> int:
+    """Return the last batch with which a changelog can go on from a version of the mirror only if
+    that shows it: it settled what the table holds, or brought values from the source, or, if it
+    lies before the batch `before`, the mirror was written again with it. 0 for none."""
+    return max((part.batch for part in parts if _must_be_shown(part, before)), default=0)
+
+
+def _must_be_shown(part: TableContent, before: int) -> bool:
+    whole = SETTLES | ({TableEventKind.REBUILT} if part.batch < before else set())
+    return part.snapshot is not None or any(event.kind in whole for event in part.events)
+
+
+def begins_with_mirror(parts: Iterable[TableContent]) -> bool:
+    """Return whether a write of these parts begins with an earlier version of the mirror."""
+    events = [event for part in parts for event in part.events]
+    rebuilt = [event for event in events if event.kind is TableEventKind.REBUILT]
+    settled = any(event.kind in SETTLES for event in events)
+    return bool(rebuilt) and rebuilt[-1].origin is not None and not settled
+
+
+def parts_since_settled(parts: Sequence[TableContent]) -> Sequence[TableContent]:
+    """Return the parts since the last event that settled the table's rows; all without one."""
+    emptied = _emptied(parts)
+    return parts if emptied is None else parts[emptied[0] :]
+
+
+def _emptied(parts: Sequence[TableContent]) -> tuple[int, TableEvent] | None:
+    """Return the index of a part and the event in it that settled the table's rows last."""
+    numbered = reversed(list(enumerate(parts)))
+    events = ((at, event) for at, part in numbered for event in reversed(part.events))
+    return next(((at, event) for at, event in events if event.kind in SETTLES), None)
+
+
+def has_rows(read: SnapshotPart | None) -> bool:
+    return read is not None and any(file.images for file in read.files)

@@ -1,0 +1,243 @@
+"""A source's own two tables in the lake, `_transactions` and `_ddl`: columns and rows. Pure.
+
+A column that begins with `_` is also in every changelog, with the same meaning; the others are
+these tables' own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lockstep.pipeline.mirror.layout import MARKS
+from lockstep.pipeline.mirror.marks import TransactionMarks
+from lockstep.pipeline.schema.consequences import Consequence
+from lockstep.pipeline.schema.evolving.effects import DatabaseEffect, Renamed
+from lockstep.pipeline.schema.history import History, SchemaStatement, SchemaVersion
+from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement
+from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.table import TableName
+
+TRANSACTIONS: Final = pa.schema(
+    [
+        MARKS.field("_file"),
+        MARKS.field("_offset"),
+        pa.field("end_offset", pa.int64()),
+        MARKS.field("_gtid"),
+        MARKS.field("_committed_at"),
+        MARKS.field("_server_id"),
+        pa.field("rows", pa.int64()),
+        pa.field("first_sequence", pa.int64()),
+        pa.field("last_sequence", pa.int64()),
+        MARKS.field("_batch"),
+        pa.field("statements", pa.list_(pa.string())),
+        pa.field("statements_cut", pa.bool_()),
+    ]
+)
+"""One row for each transaction. `_offset` to `end_offset`: its place in `_file`. `rows`: changed
+rows of captured tables; an update is one. `first_sequence` to `last_sequence`: its changes in the
+changelogs; NULL if there are none. `statements`: the texts of its statements, NULL if the server
+logs none; `statements_cut`: whether part of a text is left out. A transaction that changed no row
+of a captured table has no texts either, since they concern tables that are not captured."""
+
+_TOUCHED: Final = pa.struct(
+    [
+        pa.field("database", pa.string()),
+        pa.field("name", pa.string()),
+        pa.field("effect", pa.string()),
+        pa.field("schema_version", pa.int32()),
+        pa.field("action", pa.string()),
+        pa.field("reason", pa.string()),
+    ]
+)
+
+STATEMENTS: Final = pa.schema(
+    [
+        MARKS.field("_sequence"),
+        MARKS.field("_file"),
+        MARKS.field("_offset"),
+        pa.field("end_offset", pa.int64()),
+        MARKS.field("_gtid"),
+        MARKS.field("_committed_at"),
+        MARKS.field("_executed_at"),
+        MARKS.field("_server_id"),
+        pa.field("database", pa.string()),
+        pa.field("statement", pa.string()),
+        pa.field("kind", pa.string()),
+        pa.field("outcome", pa.string()),
+        pa.field("tables", pa.list_(_TOUCHED)),
+        MARKS.field("_batch"),
+    ]
+)
+"""One row for each statement that can change a structure. `_sequence`: the number of the last
+change before it. `_offset` to `end_offset`: the place of its transaction. `database`: that of the
+session. `kind`: a `StatementKind`. `outcome`: as in `SchemaStatement`. `tables`: the tables that it
+names or changes, each with its new version, and for a captured one with the action that followed
+in the lake."""
+
+SCHEMAS: Final[Mapping[SourceTable, pa.Schema]] = {
+    SourceTable.DDL: STATEMENTS,
+    SourceTable.TRANSACTIONS: TRANSACTIONS,
+}
+
+Integers = npt.NDArray[np.int64]
+
+
+def source_table_path(source: str, table: SourceTable) -> str:
+    """Return the table's folder, relative to the lake; no database's folder has such a name."""
+    return f"{source}/{table}"
+
+
+def source_table_id(source: str, table: SourceTable) -> str:
+    return f"lockstep/{source}/{table}"
+
+
+# -- transactions -------------------------------------------------------------------------
+
+
+def transaction_rows(
+    marks: TransactionMarks,
+    *,
+    begin: Integers,
+    end: Integers,
+    server_id: Integers,
+    rows: Integers,
+    numbers: tuple[Integers, Integers],
+    statements: pa.ListArray,
+    cut: npt.NDArray[np.bool_],
+    batch: int,
+) -> pa.RecordBatch:
+    """Return the rows of `_transactions`, in the order of the log.
+
+    Per transaction: `begin` and `end` in its file, the server that ran it first, its changed rows
+    of captured tables, the `numbers` of its first and last change (both 0 without changes), the
+    texts of its statements (NULL if none is logged), and whether part of a text is `cut` off.
+    """
+    none = numbers[0] == 0
+    texts = pc.if_else(pa.array(rows > 0), statements, None)
+    columns = {
+        "_file": marks.file,
+        "_offset": pa.array(begin),
+        "end_offset": pa.array(end),
+        "_gtid": marks.gtid,
+        "_committed_at": pa.array(marks.committed_at).view(MARKS.field("_committed_at").type),
+        "_server_id": pa.array(server_id),
+        "rows": pa.array(rows),
+        "first_sequence": pa.array(numbers[0], mask=none),
+        "last_sequence": pa.array(numbers[1], mask=none),
+        "_batch": pa.repeat(pa.scalar(batch, pa.int64()), len(begin)),
+        "statements": texts,
+        "statements_cut": pa.array(cut, mask=texts.is_null().to_numpy(zero_copy_only=False)),
+    }
+    return pa.RecordBatch.from_arrays([columns[n] for n in TRANSACTIONS.names], schema=TRANSACTIONS)
+
+
+# -- statements ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedStatement:
+    """A statement, its effects, and its place among the changes. `actions` has what followed for
+    captured tables; `sequence` is the last change before it."""
+
+    logged: LoggedStatement
+    followed: FollowedStatement
+    actions: Mapping[TableName, Consequence]
+    sequence: int
+
+
+def statement_rows(
+    history: History, statements: Sequence[PlacedStatement], *, batch: int
+) -> pa.Table:
+    """Return the rows of `_ddl`; `statements` are those of the history, in the same order."""
+    versions: dict[int, list[SchemaVersion]] = {}
+    for version in history.versions:
+        if version.statement is not None:
+            versions.setdefault(version.statement, []).append(version)
+    rows = [
+        _statement_row(recorded, placed, versions.get(number, ()), batch)
+        for number, (recorded, placed) in enumerate(
+            zip(history.statements, statements, strict=True)
+        )
+    ]
+    return pa.Table.from_pylist(rows, schema=STATEMENTS)
+
+
+def _statement_row(
+    recorded: SchemaStatement,
+    placed: PlacedStatement,
+    versions: Iterable[SchemaVersion],
+    batch: int,
+) -> dict[str, Any]:
+    logged = placed.logged
+    return {
+        "_sequence": placed.sequence,
+        "_file": str(logged.begin.file),
+        "_offset": logged.begin.offset,
+        "end_offset": logged.end.offset,
+        "_gtid": logged.gtid or None,
+        "_committed_at": logged.committed_at,
+        "_executed_at": logged.executed_at,
+        "_server_id": logged.server_id,
+        "database": _text(recorded.database) or None,
+        "statement": _text(recorded.text),
+        "kind": placed.followed.kind,
+        "outcome": recorded.outcome,
+        "tables": _tables(placed, recorded, versions),
+        "_batch": batch,
+    }
+
+
+def _tables(
+    placed: PlacedStatement, recorded: SchemaStatement, versions: Iterable[SchemaVersion]
+) -> list[dict[str, Any]]:
+    """Return the values of the column `tables`."""
+    effects: dict[TableName, list[str]] = {}
+    for table, effect in _effects(placed.followed, recorded):
+        effects.setdefault(table, []).append(effect)
+    numbers = {}
+    for version in versions:
+        numbers[version.table] = version.version
+        effects.setdefault(version.table, [version.knowledge.value])
+    for table in placed.actions:
+        effects.setdefault(table, [])
+    return [
+        {
+            "database": _text(table.database),
+            "name": _text(table.name),
+            "effect": _text("; ".join(sentences)) or None,
+            "schema_version": numbers.get(table),
+            "action": action.action.value if action is not None else None,
+            "reason": _text(action.reason) if action is not None else None,
+        }
+        for table, sentences in effects.items()
+        for action in [placed.actions.get(table)]
+    ]
+
+
+def _effects(
+    followed: FollowedStatement, recorded: SchemaStatement
+) -> Iterable[tuple[TableName, str]]:
+    """Yield each table with an effect on it, in the words of the history."""
+    if followed.not_understood is not None:
+        for table in followed.not_understood.may_touch or ():
+            yield from ((table, reason) for reason in recorded.effects)
+        return
+    for effect, sentence in zip(followed.effects, recorded.effects, strict=True):
+        if isinstance(effect, DatabaseEffect):
+            continue
+        yield effect.table, sentence.removeprefix(f"{effect.table}: ")
+        if isinstance(effect, Renamed):
+            yield effect.to, f"was called {effect.table}"
+
+
+def _text(text: str) -> str:
+    """Return a text that a file can hold. Bytes that are invalid in their character set, kept as
+    surrogates until here, become `\\xff`."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

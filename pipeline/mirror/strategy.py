@@ -1,0 +1,205 @@
+"""Rules by which a write to a mirror is chosen, each decision with its reason.
+
+Pure: from facts to a decision. `pipeline.run.write.mirror_write` gathers the facts and carries
+the decision out; `resources.lake.mirror.mirror` does so for the size of a mirror.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from lockstep.pipeline.mirror.coalescing import HINT, OTHER_KEY
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.segment import RowCounts
+
+FOLDED_IMAGES: Final = 4_000_000
+FOLDED_BYTES: Final = 192 << 20
+"""Most row images, and most bytes of their values, that are folded at once for a table."""
+
+BUCKET_IMAGES: Final = 1_000_000
+BUCKET_BYTES: Final = 64 << 20
+"""Average size of a bucket of keys, if they are folded one bucket after the other."""
+
+MOST_IMAGES: Final = 4 * FOLDED_IMAGES
+"""Largest size of a bucket. All images of a key are in the same bucket, and so are the images of
+keys between which rows were moved, so buckets can differ in size."""
+
+
+UNSTAMPED: Final = "without a key nothing tells which copy of a row changed, so there are no stamps"
+UNSTAMPED_HINT: Final = (
+    "give the table a PRIMARY KEY, or set stamps = [] in a [[sources.table]] for it"
+)
+
+
+class Way(StrEnum):
+    """The ways in which a table's changes are written to its mirror."""
+
+    APPEND = "append"
+    MERGE = "merge"
+    COUNT = "count"
+    """Merge into a table without a key: copies of rows are counted."""
+    REPLACE = "replace"
+    RECOUNT = "recount"
+    """Replace a table without a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The facts about one table's write that are known before its images are read.
+
+    `keyed`: a key identifies the rows. `stamped`: rows get the stamps of their last change.
+    `keeps`: rows that were deleted at the source stay; `kept`: the mirror may have some already.
+    `replaces`: the mirror's earlier rows do not matter. `images`: row images to be merged, of
+    `unpacked` bytes; `partial`: some leave columns out. `inserts_only`: the log only inserts rows.
+    `all_new`: a row that the log inserts cannot be in the mirror yet. `completes`: columns are
+    filled that were read from the source by key. `copied`: a sentence on the rows of another table
+    that the mirror begins with, or ''.
+    """
+
+    keyed: bool
+    keeps: bool = False
+    replaces: bool = False
+    partial: bool = False
+    images: int = 0
+    unpacked: int = 0
+    inserts_only: bool = False
+    all_new: bool = True
+    kept: bool = False
+    completes: bool = False
+    stamped: bool = False
+    copied: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """The chosen way, and its reason. `buckets`: number of buckets of keys in which the images are
+    folded to one per key; 0 if they are not folded."""
+
+    way: Way
+    reason: str
+    buckets: int = 0
+
+
+def choose(facts: Facts) -> Strategy:
+    """Return how a table's changes are written. `TableError` if they cannot be."""
+    if facts.keeps and not facts.keyed:
+        raise TableError(
+            "deleted rows cannot be kept in a table without a key",
+            hint='give the table a PRIMARY KEY, or set deletes = "remove" and truncates = "delete" '
+            "for it",
+        )
+    if facts.stamped and not facts.keyed:
+        raise TableError(UNSTAMPED, hint=UNSTAMPED_HINT)
+    if facts.replaces:
+        reason = facts.copied or (
+            "the table was emptied or re-read from MySQL, so its earlier rows do not count"
+        )
+        if facts.keyed:
+            return _folding(Way.REPLACE, reason, facts)
+        return _counting(Way.RECOUNT, reason, facts)
+    if facts.completes:
+        return _folding(Way.MERGE, "columns were read from the source by key", facts)
+    if not facts.images:
+        return Strategy(Way.APPEND, "no row of it changed")
+    if facts.inserts_only and facts.all_new and not facts.kept:
+        return Strategy(Way.APPEND, "the log only inserts rows, and none of them is there yet")
+    if not facts.keyed:
+        reason = "the table has no key, so copies of its rows are counted"
+        return _counting(Way.COUNT, reason, facts)
+    return _folding(Way.MERGE, _reason_to_merge(facts), facts)
+
+
+def _reason_to_merge(facts: Facts) -> str:
+    if not facts.inserts_only:
+        return "the log updates or deletes rows"
+    if facts.kept:
+        return "a row that the log inserts may be there, kept when it was deleted"
+    return "a row that the log inserts may be there: part of the log is read again, or is missing"
+
+
+def _counting(way: Way, reason: str, facts: Facts) -> Strategy:
+    if facts.partial:  # copies are compared by all their values, so none may be left out
+        raise TableError(OTHER_KEY, hint=HINT)
+    return Strategy(way, reason)
+
+
+def _folding(way: Way, reason: str, facts: Facts) -> Strategy:
+    if not facts.images:
+        return Strategy(way, reason)
+    buckets = buckets_for(facts.images, facts.unpacked)
+    if buckets > 1:
+        reason += f"; {facts.images:,} row images are folded in {buckets} buckets of keys"
+    return Strategy(way, reason, buckets)
+
+
+def buckets_for(images: int, unpacked: int) -> int:
+    """Return into how many buckets so many images are split, so that each fits into memory."""
+    if images <= FOLDED_IMAGES and unpacked <= FOLDED_BYTES:
+        return 1
+    return max(-(-images // BUCKET_IMAGES), -(-unpacked // BUCKET_BYTES))
+
+
+def only_inserts(counts: Iterable[RowCounts]) -> bool:
+    """Return whether the changes can be appended as they are. If a range of the log continues where
+    the mirror ends and only inserts, it has each key once and none that the mirror has: MySQL's
+    primary key forbids both."""
+    total = sum(counts, RowCounts())
+    return total.updated == total.deleted == 0
+
+
+# -- small mirrors -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Rows and bytes of some files."""
+
+    rows: int
+    bytes: int
+
+    def __add__(self, other: Size) -> Size:
+        return Size(self.rows + other.rows, self.bytes + other.bytes)
+
+    def within(self, limit: Size) -> bool:
+        return self.rows <= limit.rows and self.bytes <= limit.bytes
+
+
+FEW: Final = Size(10_000, 1 << 20)
+"""Up to this size of a mirror and of what is written to it, the rows are few. The bytes limit what
+each run leaves in the lake: the file that it replaced is kept for a month."""
+
+NOTHING: Final = Size(-1, -1)
+"""The limit by which any number of rows is many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """`few`: Spark is set for few rows. `in_memory`: this process computes the mirror's rows after
+    the write, and commits them without a Spark query."""
+
+    few: bool
+    in_memory: bool = False
+
+    @property
+    def reason(self) -> str:
+        if self.in_memory:
+            return "the rows are few, so they were put together in memory"
+        return f"Spark is set for {'few' if self.few else 'many'} rows"
+
+
+def scale(
+    present: Size | None, brought: Size | None, *, without_query: bool = False, limit: Size = FEW
+) -> Scale:
+    """Return for how many rows a write is made.
+
+    `present` is the size of the mirror, `brought` of what is written to it; None if unknown.
+    `without_query`: the mirror's rows after the write can be computed without Spark.
+
+    Spark needs several queries for a merge and one for anything else, however few the rows, and
+    none to commit a finished file (`python -m benchmarks small`).
+    """
+    few = present is not None and brought is not None and (present + brought).within(limit)
+    return Scale(few, few and without_query)

@@ -1,0 +1,375 @@
+"""Batches, their states, and what the ledger records of each.
+
+A batch is what one capture produced: a contiguous range of positions (start, end].
+States only move forward; the database enforces it.
+
+    capturing ──segments durable and recorded──▶ captured ──every table merged──▶ merged
+        │                                            │            or quarantined       │
+        └──found by the next run──▶ abandoned ◀──damaged, nothing merged     acknowledged
+
+The three cursors (captured ≥ merged ≥ acknowledged) are derived from the states and never
+stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import ClassVar, TypeVar
+
+from lockstep.pipeline.model.load import LoadFollowed, LoadJoined
+from lockstep.pipeline.model.table_state import (
+    Extent,
+    Handover,
+    SnapshotPart,
+    StoppedTable,
+    TableEvent,
+    TableState,
+)
+from lockstep.pipeline.schema.history import History
+from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.position import Anchor, Position, ServerProcess, SetAnchor
+from lockstep.pipeline.values.segment import RowCounts, Segment, SourcePart
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import TablePatterns
+
+
+class BatchState(StrEnum):
+    CAPTURING = "capturing"
+    CAPTURED = "captured"
+    MERGED = "merged"
+    ACKNOWLEDGED = "acknowledged"
+    ABANDONED = "abandoned"
+
+
+class BatchKind(StrEnum):
+    """An ordinary batch reads on from the end of the batch that it follows. A batch that catches
+    up reads a part of the log again, for tables that had stopped: from `start` up to the end of
+    the batch that it follows."""
+
+    ORDINARY = "ordinary"
+    CATCHING_UP = "catching-up"
+
+
+@dataclass(frozen=True, slots=True)
+class Xid:
+    """The identity of an XA transaction. After the transaction's end it may be used again."""
+
+    format_id: int
+    gtrid: bytes
+    bqual: bytes
+
+    def __str__(self) -> str:
+        return f"X'{self.gtrid.hex()}',X'{self.bqual.hex()}',{self.format_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingFile:
+    """An encrypted file of row events that outlives its run. `size`: bytes of events in it.
+    `sha256`: hex checksum of the file as stored. The `key` is stored elsewhere."""
+
+    path: str
+    size: int
+    sha256: str
+    key: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A prepared XA transaction, whose row events the batch that read them keeps until its
+    XA COMMIT. `file`: a file of the spool with the events of all tables, or None if there are
+    none. `position`: where the transaction was prepared."""
+
+    xid: Xid
+    batch: int
+    position: str
+    file: WaitingFile | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A prepared transaction of an earlier batch that this batch saw committed or rolled back."""
+
+    prepared: Prepared
+    committed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """The number of requests to an object store: `own` by the lake's own client, `spark` by
+    Spark's, or None if Spark does not report it. Requests of delta-rs are in neither, because it
+    does not count them."""
+
+    json_keys: ClassVar = ("lockstep", "spark")
+
+    own: int
+    spark: int | None
+
+    @property
+    def lockstep(self) -> int:
+        return self.own
+
+    def __str__(self) -> str:
+        spark = "Spark's are unknown" if self.spark is None else f"{self.spark:,} by Spark"
+        return f"{self.own:,} by Lockstep, {spark}"
+
+    def __sub__(self, before: Requests) -> Requests:
+        if self.spark is None or before.spark is None:
+            return Requests(self.own - before.own, None)
+        return Requests(self.own - before.own, self.spark - before.spark)
+
+    def __add__(self, other: Requests) -> Requests:
+        if self.spark is None or other.spark is None:
+            return Requests(self.own + other.own, None)
+        return Requests(self.own + other.own, self.spark + other.spark)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A row of the ledger's table of batches.
+
+    `end`, `anchor` and the totals are None or 0 until it is captured. `base` is the `_sequence`
+    just before its first change; `changes` counts row images, so the next batch's base is
+    `base + changes`. `follows` is the batch at whose end it continues: its predecessor, which the
+    ledger may have forgotten, or the batch that its start decision names; in that case
+    `continuity` says what lies between the two. `life`: the server's when it was read; None if the
+    server does not report it. `requests`: requests to an object store since the run acknowledged
+    the batch before it, or since the run began; None for a lake in a folder.
+    """
+
+    json_keys: ClassVar = ("id", "state", "start", "end", "dagster_run", "created_at")
+
+    id: int
+    source: str
+    state: BatchState
+    start: Position
+    predecessor: int | None
+    start_decision: int | None
+    base: int
+    token: int
+    dagster_run: str | None
+    created_at: datetime
+    end: Position | None = None
+    anchor: Anchor | None = None
+    changes: int = 0
+    transactions: int = 0
+    log_bytes: int = 0
+    passed_statements: int = 0
+    captured_at: datetime | None = None
+    merged_at: datetime | None = None
+    acknowledged_at: datetime | None = None
+    follows: int | None = None
+    continuity: Continuity | None = None
+    by_gtid: bool = False
+    kind: BatchKind = BatchKind.ORDINARY
+    life: ServerProcess | None = None
+    requests: Requests | None = None
+
+    @property
+    def catches_up(self) -> bool:
+        return self.kind is BatchKind.CATCHING_UP
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTimes:
+    """The span in which the transactions of a captured batch were committed. `begin`: commit time
+    of the last transaction before the batch; `end`: of its own last one; None if unknown."""
+
+    id: int
+    server_uuid: str
+    acknowledged: bool
+    catches_up: bool
+    transactions: int
+    begin: datetime | None
+    end: datetime | None
+
+    @classmethod
+    def of(cls, batch: Batch) -> BatchTimes:
+        end = batch.end
+        assert end is not None, "a captured batch has an end"
+        return cls(
+            batch.id,
+            end.server_uuid,
+            batch.state is BatchState.ACKNOWLEDGED,
+            batch.catches_up,
+            batch.transactions,
+            batch.start.committed_at,
+            end.committed_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureRecord:
+    """Everything that one ledger transaction records when a batch is captured.
+
+    `history`: structures that were read or followed. Their version numbers continue the ledger's
+    `last_versions`; a version's `statement` is an index into `history.statements`.
+    `events`: per table in the order of the log, so that `sequence` never descends.
+    `orders_done`: open orders that this capture carries out. Their tables are followed again before
+    `tables`, `quarantined` and the rest are recorded.
+    `source_parts`: at most one for each of the source's own tables.
+    `handovers`: mirrors that an earlier ledger made and this one continues; `tables` has their
+    states after the handover.
+    `extents`: of tables that became partial or complete with this capture.
+    `set_anchors`: one for each GTID source that was read, that of the last transaction first.
+    `life`: the server's before it was read.
+    `scope`: the patterns with which it was captured, or None for a batch that only catches up.
+    `followed`: loads whose tables are captured from their low on, beginning with this batch.
+    `joined`: loads that are complete with this batch: all rows, which are in `snapshots`, and the
+    log after them.
+    `needless`: numbers of loads that are void, because the log has all rows of their tables.
+    `passed_statements`: number of statements that were logged instead of rows and change no
+    captured table.
+    """
+
+    end: Position
+    anchor: Anchor
+    changes: int = 0
+    transactions: int = 0
+    log_bytes: int = 0
+    segments: tuple[Segment, ...] = ()
+    tables: tuple[TableState, ...] = ()
+    quarantined: tuple[StoppedTable, ...] = ()
+    prepared: tuple[Prepared, ...] = ()
+    ended: tuple[Ended, ...] = ()
+    by_gtid: bool = False
+    history: History = field(default_factory=History)
+    events: tuple[TableEvent, ...] = ()
+    snapshots: tuple[SnapshotPart, ...] = ()
+    orders_done: tuple[int, ...] = ()
+    source_parts: tuple[SourcePart, ...] = ()
+    handovers: tuple[Handover, ...] = ()
+    extents: tuple[Extent, ...] = ()
+    set_anchors: tuple[SetAnchor, ...] = ()
+    life: ServerProcess | None = None
+    scope: TablePatterns | None = None
+    followed: tuple[LoadFollowed, ...] = ()
+    joined: tuple[LoadJoined, ...] = ()
+    needless: tuple[int, ...] = ()
+    passed_statements: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedRows:
+    """The size of one table's part of a batch. `images` (row images) and `size` (bytes) are sums
+    over its files; `read` is the number of rows that were read from the source."""
+
+    batch: int
+    table: TableName
+    counts: RowCounts
+    images: int
+    size: int
+    read: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableContent:
+    """One table's part of a batch, in the order in which it was recorded."""
+
+    batch: int
+    segments: tuple[Segment, ...] = ()
+    events: tuple[TableEvent, ...] = ()
+    snapshot: SnapshotPart | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchContent:
+    """The content of a captured batch.
+
+    `segments`: in the order in which they were recorded, with the files that they have now.
+    `events`: in the order of the log, or, if only some tables were asked for, as recorded.
+    `snapshots` and `source_parts`: sorted by name.
+    `ended`: XA transactions of earlier batches that it saw committed or rolled back.
+    """
+
+    batch: int
+    segments: tuple[Segment, ...] = ()
+    source_parts: tuple[SourcePart, ...] = ()
+    events: tuple[TableEvent, ...] = ()
+    snapshots: tuple[SnapshotPart, ...] = ()
+    ended: tuple[Prepared, ...] = ()
+
+    @property
+    def changed(self) -> set[TableName]:
+        """Tables with segments or events."""
+        return {segment.table for segment in self.segments} | {event.table for event in self.events}
+
+    @property
+    def tables(self) -> set[TableName]:
+        return self.changed | {part.table for part in self.snapshots}
+
+    def only(self, tables: Collection[TableName]) -> BatchContent:
+        """Return the content of these tables, without the source's own tables."""
+        return BatchContent(
+            self.batch,
+            segments=tuple(part for part in self.segments if part.table in tables),
+            events=tuple(event for event in self.events if event.table in tables),
+            snapshots=tuple(part for part in self.snapshots if part.table in tables),
+        )
+
+    def by_table(self) -> dict[TableName, TableContent]:
+        """Return each table's part, sorted by name."""
+        segments, events = _by_table(self.segments), _by_table(self.events)
+        snapshots = {part.table: part for part in self.snapshots}
+        return {
+            table: TableContent(
+                self.batch,
+                tuple(segments.get(table, ())),
+                tuple(events.get(table, ())),
+                snapshots.get(table),
+            )
+            for table in sorted(self.tables)
+        }
+
+    def rows(self) -> Iterator[CapturedRows]:
+        """Yield the size of each table's part that has rows, sorted by name."""
+        for table, content in self.by_table().items():
+            captured = [file for segment in content.segments for file in segment.files]
+            read = content.snapshot.files if content.snapshot is not None else ()
+            rows = CapturedRows(
+                self.batch,
+                table,
+                sum((segment.counts for segment in content.segments), RowCounts()),
+                sum(file.images for file in captured),
+                sum(file.size for file in (*captured, *read)),
+                sum(file.images for file in read),
+            )
+            if rows.images or rows.read:
+                yield rows
+
+
+Part = TypeVar("Part", Segment, TableEvent)
+
+
+def _by_table(parts: Iterable[Part]) -> dict[TableName, list[Part]]:
+    tables: dict[TableName, list[Part]] = {}
+    for part in parts:
+        tables.setdefault(part.table, []).append(part)
+    return tables
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """The end of the newest batch in a state, and the anchor that proves it.
+
+    `by_gtid`: a run may start at it by its GTID set. This is so from the first batch that was
+    begun with `gtid_mode` ON, until an anonymous transaction was read or a run found another mode.
+    `lapsed`: this was so and no longer is.
+    """
+
+    batch: int
+    position: Position
+    anchor: Anchor
+    by_gtid: bool = False
+    lapsed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cursors:
+    """The ends of the newest captured and of the newest acknowledged batch, or None if there is
+    none."""
+
+    captured: Cursor | None = None
+    acknowledged: Cursor | None = None

@@ -1,0 +1,270 @@
+"""Judges the commits of a Delta table after the version up to which its log was checked last. Pure.
+
+Not here: what follows from a judgement (`pipeline.run`).
+
+| a commit | is |
+|---|---|
+| the write that the ledger settled last, its open intent, a step of either | ours |
+| of `lockstep upkeep`, and leaves the table unchanged | neutral |
+| of a Lockstep with another ledger | another ledger's |
+| of a Lockstep, and the ledger has no record of it | ahead of the ledger |
+| with the transaction of a write that was given up | foreign |
+| of another program, and leaves the table unchanged | neutral |
+| any other | foreign |
+
+A commit leaves the table unchanged if its operation is one of `NEUTRAL`, all its files have
+`dataChange = false`, it adds as many rows as it removes, and it changed no column and no
+property of ours. Rows are counted because any program can write `dataChange = false`. If the
+log lacks a fact that is needed, the commit is foreign.
+
+In a mirror it does not matter which files hold the rows. A changelog has to list the files that
+the ledger recorded, so a neutral commit that lists others is `Moved`, and the next run lists the
+recorded ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from lockstep.pipeline.model.lake_commit import STATISTICS, FileAction, LakeCommit, LogAbove
+from lockstep.pipeline.values.intent import Intent, SettledWrite
+
+NEUTRAL: Final = frozenset(
+    {
+        *("OPTIMIZE", "REORG", "VACUUM START", "VACUUM END", STATISTICS, "CLUSTER BY"),
+        *("SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "Empty Commit"),
+    }
+)
+"""Operations of Spark and delta-rs that may leave a table's content unchanged."""
+
+_FREE: Final = (
+    "delta.autoOptimize.",
+    "delta.checkpointInterval",
+    "delta.dataSkipping",
+    "delta.deletedFileRetentionDuration",
+    "delta.logRetentionDuration",
+    "delta.parquet.",
+    "delta.randomizeFilePrefixes",
+    "delta.randomPrefixLength",
+    "delta.targetFileSize",
+    "delta.tuneFileSizesForRewrites",
+)
+"""Delta's properties that anybody may change, because no promise depends on them. Retention is
+promised, but `lockstep check` judges it (`pipeline.check.mirrors`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllExpected:
+    """All commits up to and including `newest` are ours or neutral."""
+
+    newest: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """The table ends before the version `expected` by the ledger, or is another table."""
+
+    newest: int | None
+    expected: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """A Lockstep's commit of which this ledger has no record. `ledger`: the ledger that the commit
+    names, if it is another one."""
+
+    commit: LakeCommit
+    ledger: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """Another program's commit that may have changed the table's content. `how`: a clause."""
+
+    commit: LakeCommit
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Another program's commit that put a changelog's unchanged rows into files that the ledger did
+    not record."""
+
+    commit: LakeCommit
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A commit that was not checked yet and whose file is missing."""
+
+    version: int
+
+
+Judgement = AllExpected | Behind | Ahead | Foreign | Moved | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorRecord:
+    """A mirror as the ledger knows it. `looked`: the Delta version up to which its log was checked,
+    or None if that was not recorded. `begun`: the version at which it was taken over, or -1.
+    `last`: the highest transaction version that was ever intended for it."""
+
+    ledger: str
+    app_id: str
+    settled: SettledWrite | None
+    intent: Intent | None
+    looked: int | None
+    begun: int = -1
+    last: int = 0
+
+    @property
+    def version(self) -> int:
+        """The version that the mirror has at least."""
+        settled = -1 if self.settled is None else self.settled.delta_version
+        return max(settled, self.begun, -1 if self.looked is None else self.looked)
+
+    @property
+    def since(self) -> int:
+        """The version after which its log is to be checked."""
+        settled = -1 if self.settled is None else self.settled.delta_version
+        return max(settled if self.looked is None else self.looked, self.begun)
+
+
+def judge(look: LogAbove, expected: MirrorRecord, *, replaced: bool = False) -> Judgement:
+    """Judge a mirror's commits after `expected.since`. `replaced`: all its rows are about to be
+    replaced, so foreign commits do not matter."""
+    if (look.newest if look.newest is not None else -1) < expected.version:
+        return Behind(look.newest, expected.version)
+    settled = expected.settled
+    if settled is not None and expected.since == settled.delta_version and look.base is not None:
+        if (other := _other(look.base, expected.ledger)) is not None:
+            return other
+        if look.base.transactions.get(expected.app_id) != settled.intent.txn_version:
+            return Behind(look.newest, expected.version)
+    first: Judgement | None = None
+    for commit in look.commits:
+        judgement = _mirrors(commit, expected)
+        if isinstance(judgement, Ahead):
+            return judgement
+        first = first or judgement
+    if look.missing is not None and first is None:
+        first = Unknown(look.missing)
+    return AllExpected(look.newest) if first is None or replaced else first
+
+
+def _mirrors(commit: LakeCommit, expected: MirrorRecord) -> Ahead | Foreign | None:
+    if not commit.ours:
+        return foreign(commit)
+    if (other := _other(commit, expected.ledger)) is not None:
+        return other
+    writes = (expected.intent, expected.settled.intent if expected.settled else None)
+    intents = [intent for intent in writes if intent is not None]
+    number = _number(commit, expected.app_id)
+    if commit.repeats is not None and number is not None and number <= expected.last:
+        return foreign(commit)
+    if number is None:
+        spans = [[intent.first_batch, intent.last_batch] for intent in intents]
+        return None if (commit.said or {}).get("batches") in spans else Ahead(commit)
+    if number in {intent.txn_version for intent in intents}:
+        return None
+    if number > expected.last:
+        return Ahead(commit)
+    if expected.app_id in commit.transactions:
+        return Foreign(commit, "it is a write that had been given up")
+    return None
+
+
+def _number(commit: LakeCommit, app_id: str) -> int | None:
+    """Return the transaction version under which a commit of ours was intended, or None."""
+    for name in (app_id, f"{app_id}/evolve"):
+        if name in commit.transactions:
+            return commit.transactions[name]
+    said = commit.said or {}
+    number = said.get("txn_version")
+    return number if said.get("app_id") == app_id and isinstance(number, int) else None
+
+
+def _other(commit: LakeCommit, ledger: str) -> Ahead | None:
+    other = (commit.said or {}).get("ledger")
+    return Ahead(commit, str(other)) if other is not None and other != ledger else None
+
+
+def judge_changelog(
+    look: LogAbove,
+    looked: int | None,
+    ledger: str,
+    positions: Mapping[int, str],
+    pruned: int = 0,
+    revised: int = 0,
+) -> Judgement:
+    """Judge the commits of a changelog, or of one of the source's own tables, after the version
+    `looked`. `positions`: the ends of the ledger's batches, as commits name them; batches before
+    `pruned` may be missing in it. `revised`: the ledger's newest revision."""
+    if looked is not None and (look.newest if look.newest is not None else -1) < looked:
+        return Behind(look.newest, looked)
+    first: Judgement | None = None
+    moved: Judgement | None = None
+    for commit in look.commits:
+        if commit.ours:
+            if (other := _other(commit, ledger)) is not None:
+                return other
+            said = commit.said or {}
+            batches = said.get("batches") or [None, None]
+            unknown = batches[1] not in positions
+            if unknown and batches[1] is not None and batches[1] < pruned:
+                continue
+            if positions.get(batches[1]) != said.get("position"):
+                return Ahead(commit)
+            if said.get("revision", 0) > revised:
+                return Ahead(commit)
+        else:
+            first = first or foreign(commit)
+            moved = moved or (Moved(commit) if commit.relists else None)
+    if look.missing is not None and first is None:
+        first = Unknown(look.missing)
+    return first or moved or AllExpected(look.newest)
+
+
+def reshaped(commit: LakeCommit) -> bool:
+    """Return whether another program's commit changed more than which files a table lists: its
+    columns, properties of ours, or rows by a deletion vector."""
+    altered = commit.altered
+    if commit.ours:
+        return False
+    return any(file.deleted for file in commit.adds) or (
+        altered is not None
+        and (altered.columns is not False or any(map(_owned, altered.properties)))
+    )
+
+
+def foreign(commit: LakeCommit) -> Foreign | None:
+    """Return why another program's commit may have changed the table, or None if it is neutral."""
+    altered = commit.altered
+    if commit.operation not in NEUTRAL:
+        return Foreign(commit, "it may have changed rows or columns")
+    if any(file.data_change for file in (*commit.adds, *commit.removes)):
+        return Foreign(commit, "it changed rows")
+    before, after = _rows(commit.removes), _rows(commit.adds)
+    if before is None or after is None or before != after:
+        return Foreign(commit, "it changed the number of rows")
+    if altered is not None and altered.columns is not False:
+        return Foreign(commit, "it may have changed columns")
+    owned = [name for name in (altered.properties if altered else ()) if _owned(name)]
+    if owned:
+        return Foreign(commit, f"it changed the property {owned[0]}")
+    return None
+
+
+def _rows(files: Iterable[FileAction]) -> int | None:
+    total = 0
+    for file in files:
+        if file.rows is None:
+            return None
+        total += file.rows
+    return total
+
+
+def _owned(name: str) -> bool:
+    return name.startswith("delta.") and not name.startswith(_FREE)

@@ -1,0 +1,143 @@
+"""Gaps: parts of the log that no batch read, the tables that may lack changes, and what closes each
+of these tables.
+
+Not here: which tables a gap names (`pipeline.run.begin`), keeping them (`pipeline.ports.ledger`).
+
+| after the gap, in an acknowledged batch | the table is |
+|---|---|
+| it was read from the source, created, or truncated | closed: no older row is in its mirror |
+| all its rows were found equal to the source's at a place after the gap | closed |
+| it was dropped | closed: its mirror ended |
+| it was renamed | as open as before, under the new name |
+| anything else | open |
+
+A comparison does not close a table that was renamed since. A gap is history once all its tables
+are closed. Its changes stay missing from the changelogs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import groupby
+from types import MappingProxyType
+from typing import ClassVar, Final
+
+from lockstep.pipeline.model.table_state import TableEventKind
+from lockstep.pipeline.proof.proven import Proven, TableProof
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Position
+
+CLOSING: Final = (
+    TableEventKind.REREAD,
+    TableEventKind.CREATED,
+    TableEventKind.TRUNCATED,
+    TableEventKind.DROPPED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClosingEvent:
+    """An event of a table in an acknowledged batch: one of `CLOSING`, or, if `kind` is None, that
+    it was renamed to `taker`. `place`: number of the log file and offset of the statement."""
+
+    table: str
+    batch: int
+    at: datetime
+    kind: TableEventKind | None
+    taker: str = ""
+    place: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The closing of a table after a gap, by an event of the acknowledged `batch`, in which it was
+    called `table`; or, if `kind` is None, by a comparison, and `batch` is the first after the gap.
+    """
+
+    json_keys: ClassVar = ("batch", "at", "by", "table")
+
+    batch: int
+    at: datetime
+    kind: TableEventKind | None
+    table: str
+
+    @property
+    def by(self) -> str:
+        return "compared" if self.kind is None else self.kind.value
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Changes between two places of the log that no batch read, because `author` chose so for
+    `reason`. `tables` may lack some of them; `closed` has those that no longer do."""
+
+    decision: int
+    batch: int
+    decided_at: datetime
+    author: str
+    reason: str
+    tables: tuple[str, ...]
+    begin: str
+    end: str
+    closed: Mapping[str, Closed] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def open_tables(self) -> tuple[str, ...]:
+        return tuple(table for table in self.tables if table not in self.closed)
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self.open_tables)
+
+
+def found_equal(
+    proofs: Iterable[TableProof], start: Position, acknowledged_at: datetime | None
+) -> dict[str, datetime]:
+    """Return the tables of which every row was found equal at a place after a gap, and when.
+    `start` and `acknowledged_at` are those of the first batch after the gap."""
+    return {
+        str(proof.table): proof.proven_at
+        for proof in proofs
+        if proof.whole and proof.proven is not None and proof.proven_at is not None
+        if acknowledged_at is not None and proof.proven_at > acknowledged_at
+        if _reached(proof.proven, start)
+    }
+
+
+def _reached(proven: Proven, start: Position) -> bool:
+    """Return whether the proof's place is `start` or later. Places in logs of different names can
+    only be compared by their GTIDs."""
+    same_log = proven.at.file.base == start.at.file.base
+    if same_log and proven.at < start.at:
+        return False
+    if not start.gtid_set:
+        return same_log
+    return GtidSet.parse(proven.gtid_set).contains(start.gtid_set)
+
+
+def with_closed(
+    gap: Gap, events: Iterable[ClosingEvent], equal: Mapping[str, datetime] = MappingProxyType({})
+) -> Gap:
+    """Return the gap with its closed tables. `events`: of any batches and tables, in the order of
+    the log. `equal`: the result of `found_equal`."""
+    names = {table: table for table in gap.tables}  # its tables → their names at the event
+    closed: dict[str, Closed] = {}
+    later = (event for event in events if event.batch >= gap.batch)
+    for (_, renames), statement in groupby(
+        later, key=lambda event: ((event.batch, event.place), event.kind is None)
+    ):
+        if renames:  # all of one statement together, because it may swap two names
+            takers = {event.table: event.taker for event in statement}
+            names = {table: takers.get(name, name) for table, name in names.items()}
+            continue
+        for event in statement:
+            for table in [table for table, name in names.items() if name == event.table]:
+                if event.kind is not None:
+                    closed[table] = Closed(event.batch, event.at, event.kind, event.table)
+                    del names[table]
+    for table, name in names.items():
+        if table == name and table in equal:
+            closed[table] = Closed(gap.batch, equal[table], None, table)
+    return replace(gap, closed=closed)

@@ -1,0 +1,190 @@
+"""A table's load: its rows are read from the source chunk by chunk, in as many runs as necessary.
+
+    ordered ──the first chunk is planned──▶ reading ──all chunks are read, and the log is
+       │                                       │      captured past the last of them──▶ joined
+       └──────────────── void ◀────────────────┘
+
+Not here: how a table is cut (`keys`, `bounds`), reading (`pipeline.run.load`),
+joining with the log (`pipeline.run.dump.table_changes`).
+
+`low` is a place of the log that was read before the first chunk. From there on the table's
+log is captured like any other's, but not merged. Once the last chunk is read and the log is
+captured past it, the chunks become the mirror's first rows, and everything captured after
+`low` is merged into them by key. So it does not matter which chunk a key is in. A change of
+rows that the log does not show, and any change of the table's structure, voids the chunks
+that were read before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from lockstep.pipeline.model.table_state import TableState
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.snapshot.bounds import Range
+from lockstep.pipeline.snapshot.keys import chunk_key
+from lockstep.pipeline.snapshot.progress import LoadProgress
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.segment import SegmentFile
+from lockstep.pipeline.values.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRows:
+    """The rows of a chunk, which are in `files`. They show every change that was committed before
+    `low`, and none from after `high`. `seconds`: the time it took to read them."""
+
+    low: Coordinates
+    high: Coordinates
+    rows: int
+    seconds: float
+    files: tuple[SegmentFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A range of a table's keys. Numbers count from 0 in the order of the keys. `read` is None
+    until its rows are read."""
+
+    number: int
+    range: Range
+    read: ChunkRows | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadBegin:
+    """The basis of a load that has begun: the table's structure, the place in the log of
+    `server_uuid` before its first chunk, and the server's estimate of its rows. `shape`:
+    fingerprint of the rules by which its rows are shown, or None if they are shown unchanged."""
+
+    schema: TableSchema
+    server_uuid: str
+    low: Coordinates
+    estimated_rows: int | None
+    shape: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedFrom:
+    """The begin of the capture of a loading table's log: after the change `sequence` of a batch,
+    under this version of its structure."""
+
+    batch: int
+    sequence: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFollowed:
+    """A capture's record of where it began to capture the log of a load's table."""
+
+    load: int
+    table: TableName
+    sequence: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadJoined:
+    """A capture's record that the log is captured past a load's `high`."""
+
+    load: int
+    table: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A table's load. `reading` is None until the first chunk is planned, `followed` until a batch
+    has captured the log from `low` on. `with_past`: before that, the changes that the log still has
+    of the table are captured (`pipeline.supply.past`)."""
+
+    id: int
+    table: TableName
+    author: str
+    reason: str
+    ordered_at: datetime
+    reading: LoadBegin | None = None
+    followed: FollowedFrom | None = None
+    chunks: tuple[Chunk, ...] = ()
+    with_past: bool = False
+
+    @property
+    def planned(self) -> bool:
+        return bool(self.chunks) and self.chunks[-1].range.through is None
+
+    @property
+    def unread(self) -> tuple[Chunk, ...]:
+        return tuple(chunk for chunk in self.chunks if chunk.read is None)
+
+    @property
+    def complete(self) -> bool:
+        return self.planned and not self.unread
+
+    @property
+    def at_once(self) -> bool:
+        """True if the table cannot be divided. Its one chunk is read at a place of the log, and
+        exactly the changes after that place are merged into it."""
+        return self.reading is not None and not chunk_key(self.reading.schema)
+
+    @property
+    def rows(self) -> int:
+        return sum(chunk.read.rows for chunk in self.chunks if chunk.read is not None)
+
+    @property
+    def seconds(self) -> float:
+        """The sum of the times it took to read the chunks."""
+        return sum(chunk.read.seconds for chunk in self.chunks if chunk.read is not None)
+
+    @property
+    def low(self) -> Coordinates | None:
+        """The place after which the log's changes are merged into the chunks.
+
+        It is the lowest of the chunks' places once all are read, but a load whose log is already
+        captured, or that has chunks left, keeps the place at which it began.
+        """
+        if self.reading is None:
+            return None
+        if not self.complete or self.followed is not None:
+            return self.reading.low
+        lows = [chunk.read.low for chunk in self.chunks if chunk.read is not None]
+        return max(min(lows), self.reading.low)
+
+    @property
+    def high(self) -> Coordinates | None:
+        """The place up to which the log must be captured: no chunk shows a change from after it.
+        None before the first chunk is read."""
+        return max(
+            (chunk.read.high for chunk in self.chunks if chunk.read is not None), default=None
+        )
+
+    @property
+    def progress(self) -> LoadProgress:
+        estimated = None if self.reading is None else self.reading.estimated_rows
+        return LoadProgress(self.table, self.rows, estimated, self.seconds, self.complete)
+
+    @property
+    def files(self) -> tuple[SegmentFile, ...]:
+        return tuple(
+            file for chunk in self.chunks if chunk.read is not None for file in chunk.read.files
+        )
+
+
+def why_void(
+    load: Load, state: TableState | None, server_uuid: str, start: Coordinates, *, gap: bool
+) -> str | None:
+    """Return why the chunks of a load are void, or None if the load continues. `start`: where this
+    run begins to read the log, on the server `server_uuid`. `gap`: part of the log after the
+    load's `low` was never read."""
+    if load.reading is None:
+        return None
+    if load.reading.server_uuid != server_uuid:
+        return "its rows were read from another server than the one that answers now"
+    if load.followed is None:
+        missed = load.reading.low < start
+        return "the log after its rows was not captured for it" if missed else None
+    if gap:
+        return "part of the log after its rows was not read"
+    if state is None or not state.loading:
+        return "it was stopped or dropped while it was read"
+    return None

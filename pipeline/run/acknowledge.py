@@ -1,0 +1,119 @@
+"""Acknowledge: move the source's position past every batch that all mirrors have.
+
+The ledger alone decides which batches those are. What only an unacknowledged batch needs is
+deleted afterwards: spooled rows of prepared transactions, and rows that were read from MySQL.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+from lockstep.pipeline.mirror.layout import snapshot_path
+from lockstep.pipeline.model.batch import BatchState, Requests
+from lockstep.pipeline.model.life.events import MirrorRemoved
+from lockstep.pipeline.model.table_state import TableCondition, TableEventKind
+from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.run.agreement.claim import require_claim
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.dump.table_extents import partial_tables
+from lockstep.pipeline.run.reports import AcknowledgeReport
+from lockstep.pipeline.run.stop_errors import stopped_tables
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.policies import DroppedTables
+from lockstep.pipeline.values.table import TableName
+
+
+def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
+    """Acknowledge every merged batch, oldest first, up to the first that is not merged."""
+    clock = perf_counter()
+    require_claim(work)
+    source = work.source.name
+    acknowledged: list[int] = []
+    waiting: dict[int, tuple[TableName, ...]] = {}
+    counted: Requests | None = None
+    for batch in work.ledger.unfinished(source):
+        if batch.state is BatchState.MERGED and not waiting:
+            end_dropped(work, lease, batch.id)
+            total = work.requests()
+            since = total - counted if total is not None and counted is not None else total
+            work.ledger.acknowledge(lease, batch.id, since)
+            counted = total
+            remove_ended(work, batch.id)
+            remove_snapshots(work, batch.id)
+            acknowledged.append(batch.id)
+        elif batch.state is BatchState.CAPTURED:
+            pending = work.ledger.pending(source).items()
+            tables = (table for table, batches in pending if batch.id in batches)
+            waiting[batch.id] = tuple(sorted(tables))
+    remove_dropped(work, lease)
+    cursor = work.ledger.cursors(source).acknowledged
+    return AcknowledgeReport(
+        acknowledged=tuple(acknowledged),
+        position=cursor.position if cursor else None,
+        held=waiting,
+        quarantined=stopped_tables(work.ledger.table_states(work.source.name)),
+        seconds=perf_counter() - clock,
+        partial=partial_tables(work.ledger, source, work.source.patterns),
+    )
+
+
+def end_dropped(work: Workplace, lease: Lease, batch: int) -> None:
+    """With `dropped_tables = "drop"`, record that the mirrors of tables which were dropped in
+    this batch are to be deleted. If a later batch has changes of such a table, that batch ends the
+    mirror: its changes are published under the generation they were captured in."""
+    if not _drops_some_mirror(work):
+        return
+    ledger, source = work.ledger, work.source.name
+    last = {event.table: event.kind for event in content_of(ledger, source, batch).events}
+    dropped = {table for table, kind in last.items() if kind is TableEventKind.DROPPED}
+    if not dropped:
+        return
+    dropped -= ledger.pending(source).keys()
+    for later in ledger.unfinished(source):
+        if later.id > batch:
+            dropped -= content_of(ledger, source, later.id).changed
+    states = ledger.table_states(source)
+    for table in sorted(dropped):
+        drops = work.source.policies_of(table).dropped_tables is DroppedTables.DROP
+        if drops and states[table].condition is TableCondition.DROPPED:
+            ledger.record_event(lease, table, MirrorRemoved())
+
+
+def remove_dropped(work: Workplace, lease: Lease) -> None:
+    """Delete the mirrors that ended. Each run begins with it, so that a deletion which was
+    interrupted is finished. A new mirror of the table gets another folder, so that a process which
+    hangs here cannot delete it."""
+    if not _drops_some_mirror(work):
+        return
+
+    def held() -> None:
+        work.ledger.require_held(lease)
+
+    looked = work.ledger.looked(work.source.name)
+    for state in work.ledger.table_states(work.source.name).values():
+        drops = work.source.policies_of(state.table).dropped_tables is DroppedTables.DROP
+        if drops and state.mirror_ended:
+            work.mirrors.remove(state.mirror, held)
+            if state.mirror in looked:
+                work.ledger.note_looked(lease, {state.mirror: None})
+
+
+def _drops_some_mirror(work: Workplace) -> bool:
+    return any(
+        policies.dropped_tables is DroppedTables.DROP for policies in work.source.all_policies
+    )
+
+
+def remove_ended(work: Workplace, batch: int) -> None:
+    """Delete the spooled rows of XA transactions that ended in an acknowledged batch: no batch
+    reads them again."""
+    for prepared in content_of(work.ledger, work.source.name, batch).ended:
+        if prepared.file is not None:
+            work.spool.remove(work.source.name, prepared.file)
+
+
+def remove_snapshots(work: Workplace, batch: int) -> None:
+    """Delete the rows that an acknowledged batch read from the source: its mirrors have
+    them."""
+    for part in content_of(work.ledger, work.source.name, batch).snapshots:
+        work.segments.remove(snapshot_path(work.source.name, part.table), part.files)

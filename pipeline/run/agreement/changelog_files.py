@@ -1,0 +1,393 @@
+"""The check that changelogs list exactly the files that the ledger recorded, and its correction.
+
+Recorded files stay in the folder until a VACUUM deletes them, so a changelog is corrected by one
+commit of metadata, whatever was done to the table. If recorded files are lost, their rows may be in
+files that were not recorded. Then nothing is changed, because listing the remaining recorded files
+would duplicate rows or lose them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lockstep.pipeline.mirror.generations import all_columns
+from lockstep.pipeline.mirror.layout import application_id, changelog_path, published_schema
+from lockstep.pipeline.mirror.source_tables import SCHEMAS, source_table_id, source_table_path
+from lockstep.pipeline.model.batch import BatchState
+from lockstep.pipeline.model.foreign_commits import AllExpected, Behind, reshaped
+from lockstep.pipeline.model.lake_commit import RESTORED, LogAbove
+from lockstep.pipeline.model.listing import (
+    Difference,
+    ForeignFiles,
+    RecordedFiles,
+    difference,
+    foreign_files,
+)
+from lockstep.pipeline.model.table_state import TableState
+from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.run.agreement.lake_logs import changelog_error, judged_changelog, replay_hint
+from lockstep.pipeline.run.commit_records import restated_metadata
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import (
+    CommitConflict,
+    ForeignCommit,
+    LakeUnavailable,
+    SegmentsLost,
+    TableError,
+)
+from lockstep.pipeline.values.retries import PUBLISH
+from lockstep.pipeline.values.segment import (
+    SegmentFile,
+    SourceTable,
+    batch_and_version_of,
+    batch_of,
+)
+from lockstep.pipeline.values.table import TableName
+
+_ALL = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogTable:
+    """One generation of a table's changelog, or one of the source's own tables."""
+
+    folder: str
+    app_id: str
+    table: TableName | SourceTable
+    generation: int = 1
+
+
+def changelog_table(source: str, state: TableState, generation: int) -> ChangelogTable:
+    folder = changelog_path(source, state.table, generation)
+    app_id = application_id(source, state, "changelog", generation)
+    return ChangelogTable(folder, app_id, state.table, generation)
+
+
+def source_table(source: str, table: SourceTable) -> ChangelogTable:
+    return ChangelogTable(source_table_path(source, table), source_table_id(source, table), table)
+
+
+def changelogs_of(source: str, states: Iterable[TableState]) -> Iterator[ChangelogTable]:
+    for state in states:
+        for generation in range(1, state.changelog_generation + 1):
+            yield changelog_table(source, state, generation)
+
+
+def all_changelogs(work: Workplace) -> Iterator[ChangelogTable]:
+    """Yield the changelogs of all tables, and the source's own tables."""
+    source = work.source.name
+    yield from changelogs_of(source, work.ledger.table_states(source).values())
+    yield from (source_table(source, table) for table in SourceTable)
+
+
+# -- what the ledger recorded ------------------------------------------------------------------
+
+
+def recorded_batches(
+    work: Workplace, changelog: ChangelogTable
+) -> dict[int, tuple[SegmentFile, ...]]:
+    """Return the files of each batch that was captured and not given up, oldest first."""
+    source, table = work.source.name, changelog.table
+    files: dict[int, tuple[SegmentFile, ...]] = {}
+    if isinstance(table, SourceTable):
+        for batch in work.ledger.live_batches(source, 0, _ALL):
+            for part in content_of(work.ledger, source, batch.id).source_parts:
+                if part.table is table:
+                    files[batch.id] = part.files
+        return files
+    numbers = {
+        version.version
+        for version in work.ledger.schema_versions(source, table)
+        if version.generation == changelog.generation
+    }
+    for content in work.ledger.contents(source, 0, _ALL, [table]):
+        for segment in content.segments:
+            if segment.schema_version in numbers:
+                files[content.batch] = (*files.get(content.batch, ()), *segment.files)
+    return files
+
+
+def recorded_files(work: Workplace, changelog: ChangelogTable) -> RecordedFiles:
+    """Return the files that the changelog should list. Files of a captured batch count once it is
+    published."""
+    source = work.source.name
+    table = changelog.table if isinstance(changelog.table, TableName) else None
+    forgotten = work.ledger.forgotten(source, table).through
+    captured = {
+        batch.id for batch in work.ledger.unfinished(source) if batch.state is BatchState.CAPTURED
+    }
+    published = work.changelog.recorded(changelog.folder, changelog.app_id) if captured else None
+    files: dict[str, SegmentFile] = {}
+    waiting = set[str]()
+    for batch, batch_files in recorded_batches(work, changelog).items():
+        if batch in captured and batch > (published or 0):
+            waiting.update(file.path for file in batch_files)
+        elif batch > forgotten:
+            files.update((file.path, file) for file in batch_files)
+    return RecordedFiles(files, frozenset(waiting), forgotten)
+
+
+def listing_difference(
+    work: Workplace,
+    changelog: ChangelogTable,
+    recorded: RecordedFiles,
+    foreign: ForeignFiles | None = None,
+) -> Difference:
+    """Return how the changelog's list differs from the recorded files; an empty difference if the
+    changelog does not exist."""
+    listed = work.changelog.listed(changelog.folder)
+    if listed is None:
+        return Difference()
+    batches_in = partial(batches_of, work, changelog.folder)
+    return difference(listed, recorded, foreign or ForeignFiles(), batches_in)
+
+
+def batches_of(work: Workplace, folder: str, path: str) -> frozenset[int]:
+    """Return the batches that a file has rows of; {0} if the file cannot be read."""
+    batches = set[int]()
+    try:
+        for piece in work.segments.pieces(folder, [SegmentFile(path, 0, 0, "")], ["_batch"]):
+            batches.update(pc.unique(piece.column("_batch").drop_null()).to_pylist())
+    except (LakeUnavailable, KeyError, ValueError, pa.ArrowException):
+        return frozenset({0})
+    return frozenset(batches)
+
+
+def lost_files(
+    work: Workplace, changelog: ChangelogTable, files: Iterable[SegmentFile]
+) -> dict[str, str]:
+    """Return the files that are missing or differ from what was recorded, each with the reason."""
+    return {
+        file.path: reason
+        for file in files
+        for reason in work.segments.damaged(changelog.folder, [file])
+    }
+
+
+# -- the correction ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """The result for one changelog. `found`: how its list differed from the recorded files;
+    `error`: what somebody else did to it; `left`: a sentence on why it still does not list the
+    recorded files; `commits`: the versions that corrected it; `revised`: a replay's revision
+    corrected it; `version`: the newest version of its log that was examined, None if there is none
+    or if the log ends before the version of the last look."""
+
+    changelog: ChangelogTable
+    found: Difference = field(default_factory=Difference)
+    error: TableError | None = None
+    left: str | None = None
+    commits: tuple[int, ...] = ()
+    revised: bool = False
+    version: int | None = None
+
+    @property
+    def righted(self) -> bool:
+        """It lists the recorded files now, and did not before."""
+        return self.left is None and (bool(self.commits) or self.revised)
+
+    @property
+    def told(self) -> str:
+        """The result in words."""
+        sentences = [] if self.error is None else [self.error.reason]
+        if self.left is not None:
+            sentences.append(f"its changelog was not set right: {self.left}")
+        elif self.found:
+            lists = f"its changelog lists {len(self.found.surplus)} files that were not recorded"
+            lacks = f"does not list {len(self.found.lacking)} that were captured"
+            sentences.append(f"{lists} and {lacks}")
+        if self.righted:
+            sentences.append("the captured files are listed again")
+        return "; ".join(sentences)
+
+
+def error_of_agreement(agreement: Agreement) -> TableError | None:
+    """Return the error for which a run quarantines the table. None if rows had only been moved to
+    other files and the recorded files are listed again."""
+    error, left, table = agreement.error, agreement.left, agreement.changelog.table
+    if left is not None:
+        reason = left if error is None else f"{error.reason}: {left}"
+        return TableError(reason, hint=replay_hint(table) if error is None else error.hint)
+    if error is None or agreement.version is None:
+        return error
+    return TableError(
+        f"{error.reason}. It lists the captured files now",
+        hint=f"find out who did it; `lockstep resume {table} --reason …` brings the table back",
+    )
+
+
+def correct_changelog(
+    work: Workplace, lease: Lease | None, changelog: ChangelogTable, looked: int | None
+) -> Agreement:
+    """Judge the commits after version `looked`, and let the changelog list what was recorded. If
+    somebody changed its columns, properties or single rows, version `looked` is restored first.
+    Without a lease nothing is written. Raise `ForeignCommit` for an error that concerns the whole
+    source, `CommitConflict` if somebody keeps committing."""
+    agreement = Agreement(changelog)
+    for _ in PUBLISH.tries():
+        before = agreement.commits
+        agreement = _once(work, lease, changelog, looked, agreement)
+        # After a commit of ours, look again: somebody may have committed just before it.
+        if agreement.commits == before or agreement.left is not None:
+            return agreement
+    raise CommitConflict(
+        f"Others kept committing to the changelog {changelog.folder}",
+        hint="only Lockstep may write changelogs: stop the other writer, then run again",
+    )
+
+
+def _once(
+    work: Workplace,
+    lease: Lease | None,
+    changelog: ChangelogTable,
+    looked: int | None,
+    so_far: Agreement,
+) -> Agreement:
+    folder, commits = changelog.folder, so_far.commits
+    look = LogAbove(None) if looked is None else work.changelog.look(folder, looked)
+    error = so_far.error
+    if looked is not None and error is None:
+        relation = judged_changelog(work, look, looked)
+        trouble = changelog_error(work, folder, relation, changelog.table)
+        if isinstance(trouble, ForeignCommit):
+            raise trouble
+        error = trouble
+        if isinstance(relation, Behind):
+            return replace(so_far, error=error)
+    agreement = replace(so_far, error=error, version=look.newest)
+    # Commits before a restore of ours no longer count.
+    restores = (
+        commit.delta_version
+        for commit in look.commits
+        if commit.ours and commit.operation == RESTORED
+    )
+    since = max(restores, default=-1)
+    counting = [commit for commit in look.commits if commit.delta_version > since]
+    try:
+        if lease is not None and looked is not None and any(map(reshaped, counting)):
+            version = _restored(work, lease, changelog, looked)
+            return replace(agreement, commits=(*commits, version))
+        mismatch = listing_difference(
+            work, changelog, recorded_files(work, changelog), foreign_files(counting)
+        )
+        lost = lost_files(work, changelog, mismatch.lacking)
+        back = [file for file in mismatch.lacking if file.path not in lost]
+        if not back and not mismatch.surplus:
+            return agreement
+        reason = why_not_corrected(work, changelog, mismatch.surplus, lost)
+        agreement = replace(agreement, found=so_far.found or mismatch, left=reason)
+        if lease is not None and reason is None:
+            version = _listed_again(work, lease, changelog, mismatch.surplus, back)
+            agreement = replace(agreement, commits=(*commits, version))
+    except TableError as refused:
+        agreement = replace(agreement, left=refused.reason)
+    return agreement
+
+
+def correct_changelogs(work: Workplace, lease: Lease) -> Iterator[Agreement]:
+    """Correct the changelogs to which somebody else committed since the last look, and those that
+    list files whose names are not those of captured files. The examined versions are not recorded,
+    so that the next run reports the commits."""
+    looked = work.ledger.looked(work.source.name)
+    for changelog in all_changelogs(work):
+        folder = changelog.folder
+        if folder in looked and _is_in_doubt(work, folder, looked[folder]):
+            yield correct_changelog(work, lease, changelog, looked[folder])
+
+
+def _is_in_doubt(work: Workplace, folder: str, looked: int) -> bool:
+    look = work.changelog.look(folder, looked)
+    if not isinstance(judged_changelog(work, look, looked), AllExpected):
+        return True
+    return any(batch_of(path) is None for path in work.changelog.listed(folder) or ())
+
+
+def why_not_corrected(
+    work: Workplace, changelog: ChangelogTable, surplus: Sequence[str], lost: Mapping[str, str]
+) -> str | None:
+    """Return why a commit cannot correct a changelog, or None: surplus files may hold the only copy
+    of some changes."""
+    if not lost or not surplus:
+        return None
+    batches = {batch for path in surplus for batch in batches_of(work, changelog.folder, path)}
+    reasons = [why for path, why in lost.items() if 0 in batches or batch_of(path) in batches]
+    if not reasons:
+        return None
+    return (
+        f"{changelog.folder} lists {surplus[0]}, which was not recorded and may have the changes "
+        f"of {len(reasons)} recorded files that are lost: {reasons[0]}"
+    )
+
+
+def _listed_again(
+    work: Workplace,
+    lease: Lease,
+    changelog: ChangelogTable,
+    surplus: Sequence[str],
+    back: Sequence[SegmentFile],
+) -> int:
+    work.progress.note(
+        f"{changelog.folder} lists the captured files again: {len(back)} of them were not listed, "
+        f"and {len(surplus)} files of somebody else were"
+    )
+    newest = _newest(work)
+    try:
+        done = work.changelog.revise(
+            changelog.folder,
+            app_id=f"{changelog.app_id}/restated",
+            revision=newest,
+            schema=columns_of(work, changelog, back),
+            gone=surplus,
+            files=back,
+            words=restated_metadata(work, changelog.table, newest),
+            held=lambda: work.ledger.require_held(lease),
+        )
+    except SegmentsLost as error:
+        raise TableError(error.message, hint=error.hint) from error
+    return done.delta_version
+
+
+def _restored(work: Workplace, lease: Lease, changelog: ChangelogTable, version: int) -> int:
+    work.progress.note(f"{changelog.folder} is set back to version {version}")
+    return work.changelog.restore(
+        changelog.folder,
+        version,
+        app_id=f"{changelog.app_id}/restated",
+        number=_newest(work),
+        words=restated_metadata(work, changelog.table, _newest(work)),
+        held=lambda: work.ledger.require_held(lease),
+    )
+
+
+def columns_of(
+    work: Workplace, changelog: ChangelogTable, files: Iterable[SegmentFile]
+) -> pa.Schema:
+    """Return the columns that recorded files bring to their changelog."""
+    if isinstance(changelog.table, SourceTable):
+        return SCHEMAS[changelog.table]
+    versions = {
+        version.version: version
+        for version in work.ledger.schema_versions(work.source.name, changelog.table)
+    }
+    by_version: dict[int, list[SegmentFile]] = {}
+    for file in files:
+        named = batch_and_version_of(file.path)
+        if named is not None and named[1] in versions:
+            by_version.setdefault(named[1], []).append(file)
+    return all_columns(
+        published_schema(versions[number].shown_structure, version_files)
+        for number, version_files in by_version.items()
+    )
+
+
+def _newest(work: Workplace) -> int:
+    cursor = work.ledger.cursors(work.source.name).captured
+    return 0 if cursor is None else cursor.batch

@@ -1,0 +1,139 @@
+"""The check that a source's folder in the lake belongs to this ledger, made before anything is read
+or written, and the claim that says so in the folder."""
+
+from __future__ import annotations
+
+from lockstep.pipeline.model.batch import Batch, BatchState
+from lockstep.pipeline.model.claim import BatchSpan, Claim, Unclaimed, judge_claim
+from lockstep.pipeline.run.agreement.lake_logs import (
+    changelog_disagreement,
+    disagreeing_tables,
+    unknown_batches,
+)
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.values.errors import ForeignCommit, LockstepError
+
+_PUBLISHED = (BatchState.MERGED, BatchState.ACKNOWLEDGED)
+_NEWEST = 50
+
+
+def require_agreement(work: Workplace) -> None:
+    """Raise `ForeignCommit` if the folder belongs to another ledger, or has another history than
+    this one; nothing is written."""
+    if (error := disagreement(work)) is not None:
+        raise error
+
+
+def require_claim(work: Workplace) -> None:
+    """Raise as `require_agreement`, and claim a folder that nobody has claimed for this ledger."""
+    folder = work.claims.read(work.source.name)
+    if (error := disagreement(work, folder)) is not None:
+        raise error
+    if isinstance(folder, Unclaimed):
+        claim_folder(work)
+
+
+def disagreement(work: Workplace, folder: Claim | Unclaimed | None = None) -> LockstepError | None:
+    """Return why the ledger may not continue with the folder, or None; nothing is written."""
+    source = work.source.name
+    folder = work.claims.read(source) if folder is None else folder
+    batches = work.ledger.batches(source, limit=_NEWEST)
+    newest = next((batch for batch in batches if _captured(batch)), None)
+    published = next((batch for batch in batches if batch.state in _PUBLISHED), None)
+    if isinstance(folder, Unclaimed) and not _expects_tables(work):
+        published = None
+    error = judge_claim(
+        source,
+        folder,
+        work.ledger.identity(),
+        newest,
+        published,
+        lambda number: _batch(work, batches, number),
+        lambda: work.ledger.pruned_through(source),
+        work.ledger.highest_number,
+        contradicted(work, folder),
+    )
+    if error is None and isinstance(folder, Unclaimed) and not folder.empty:
+        tables = disagreeing_tables(work)
+        if tables:
+            return ForeignCommit(
+                f"the ledger and the lake's folder {source} disagree: {tables[0].why}",
+                hint=tables[0].hint,
+            )
+        return unknown_batches(work)
+    return error
+
+
+def lake_trouble(work: Workplace) -> LockstepError | None:
+    """Return the error with which the next run would refuse the source; nothing is written."""
+    return disagreement(work) or changelog_disagreement(work)
+
+
+def contradicted(work: Workplace, folder: Claim | Unclaimed) -> list[BatchSpan]:
+    """Return the batches that the folder declares void although this ledger still has them: a
+    recovery did not finish, or this ledger was given up for another one."""
+
+    def has_batches(span: BatchSpan) -> bool:
+        batches = work.ledger.live_batches(work.source.name, span.after + 1, span.through)
+        return any(_captured(batch) for batch in batches)
+
+    if isinstance(folder, Unclaimed):
+        return []
+    return [span for span in folder.void if has_batches(span)]
+
+
+def claim_of(work: Workplace, ledger: str) -> Claim:
+    """Return the folder's claim. If there is none, or it cannot be read, return one for this ledger
+    that says nothing else."""
+    source = work.source.name
+    try:
+        folder = work.claims.read(source)
+    except ForeignCommit:
+        return Claim(source, ledger, work.clock(), complete=False)
+    if isinstance(folder, Claim):
+        return folder
+    return Claim(source, ledger, work.clock(), complete=folder.empty)
+
+
+def claim_folder(work: Workplace) -> Claim:
+    """Claim the folder for this ledger. Void batches stay void."""
+    source, ledger = work.source.name, work.ledger.identity()
+    before = claim_of(work, ledger)
+    claim = Claim(source, ledger, work.clock(), void=before.void, complete=before.complete)
+    batches = work.ledger.batches(source, limit=_NEWEST)
+    newest = next((batch for batch in batches if _captured(batch)), None)
+    if newest is not None:
+        claim = claim.at(newest)
+    work.claims.write(claim)
+    return claim
+
+
+def claim_up_to(work: Workplace, batch: Batch) -> None:
+    """Record a batch in the folder's claim, before the tables have anything of it: a ledger that
+    does not know the batch is then recognized as being behind its lake."""
+    folder = work.claims.read(work.source.name)
+    assert isinstance(folder, Claim), "a run claims its folder before it publishes"
+    claim = folder.at(batch)
+    # Tables are merged one by one, so a later batch may already be claimed: its claim stays.
+    if claim != folder and (folder.batch is None or batch.id >= folder.batch):
+        work.claims.write(claim)
+
+
+def _expects_tables(work: Workplace) -> bool:
+    """Return whether the ledger records any table in the lake. As long as no row was captured there
+    is none, although batches may be acknowledged."""
+    source = work.source.name
+    states = work.ledger.table_states(source).values()
+    return bool(work.ledger.looked(source)) or any(state.mirror_version for state in states)
+
+
+def _captured(batch: Batch) -> bool:
+    return batch.state not in (BatchState.CAPTURING, BatchState.ABANDONED)
+
+
+def _batch(work: Workplace, batches: list[Batch], number: int) -> Batch | None:
+    for batch in batches:
+        if batch.id == number:
+            return batch
+    older = work.ledger.live_batches(work.source.name, number, number)
+    return older[0] if older else None

@@ -1,0 +1,355 @@
+"""The examination of commits to a source's tables in the lake since the last look.
+
+A foreign commit, or a mirror that is lost or ends too early, concerns one table and quarantines it.
+A commit of Lockstep that this ledger does not know concerns the whole source: ledger or lake was
+restored, or two ledgers write to one lake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from lockstep.pipeline.mirror.layout import application_id, changelog_path, mirror_path
+from lockstep.pipeline.model.claim import HINT
+from lockstep.pipeline.model.foreign_commits import (
+    Ahead,
+    AllExpected,
+    Behind,
+    Foreign,
+    Judgement,
+    MirrorRecord,
+    Moved,
+    Unknown,
+    judge,
+    judge_changelog,
+)
+from lockstep.pipeline.model.lake_commit import LakeCommit, LogAbove
+from lockstep.pipeline.model.table_state import TableCondition, TableState
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.stop_errors import reload_hint
+from lockstep.pipeline.values.errors import ForeignCommit, MirrorRefused, TableError
+from lockstep.pipeline.values.intent import Intent, NewestWrites
+from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class DisagreeingTable:
+    """A table whose Delta log and the ledger disagree, with the reason and the cure."""
+
+    table: TableName
+    why: str
+    hint: str
+
+
+def judge_mirror(
+    work: Workplace,
+    state: TableState,
+    looked: int | None,
+    intent: Intent | None = None,
+    *,
+    replaced: bool = False,
+    newest: NewestWrites | None = None,
+) -> int | None:
+    """Judge the commits to a mirror since the last look, and return its newest version. `newest`:
+    the mirror's writes, if the caller has them from the ledger.
+
+    Raise `TableError` for what concerns the table, `ForeignCommit` for what concerns the source.
+    """
+    relation = judged_mirror(work, state, looked, intent, replaced=replaced, newest=newest)
+    if isinstance(relation, AllExpected):
+        return relation.newest
+    raise _error(work, state, relation)
+
+
+def judged_mirror(
+    work: Workplace,
+    state: TableState,
+    looked: int | None,
+    intent: Intent | None = None,
+    *,
+    replaced: bool = False,
+    newest: NewestWrites | None = None,
+) -> Judgement:
+    """Judge the commits to a mirror since the last look."""
+    source = work.source.name
+    app_id = application_id(source, state, "mirror")
+    if newest is None:
+        newest = work.ledger.newest_writes(source, [app_id])[app_id]
+    expected = MirrorRecord(
+        ledger=work.ledger.identity(),
+        app_id=app_id,
+        settled=newest.settled,
+        intent=intent,
+        looked=looked,
+        begun=-1 if state.adopted is None else state.adopted,
+        last=newest.intended,
+    )
+    return judge(work.mirrors.look(state.mirror, expected.since), expected, replaced=replaced)
+
+
+def judged_changelog(work: Workplace, look: LogAbove, looked: int) -> Judgement:
+    """Judge the commits to a changelog, or to one of the source's own tables, since the last
+    look."""
+    source = work.source.name
+    batches = [
+        commit.said["batches"][-1]
+        for commit in look.commits
+        if commit.said and "batches" in commit.said
+    ]
+    positions = {
+        batch.id: str(batch.end.at)
+        for number in set(batches)
+        for batch in work.ledger.live_batches(source, number, number)
+        if batch.end is not None
+    }
+    ledger = work.ledger
+    pruned, revised = ledger.pruned_through(source), ledger.revisions(source).newest
+    return judge_changelog(look, looked, ledger.identity(), positions, pruned, revised)
+
+
+def changelog_error(
+    work: Workplace, folder: str, relation: Judgement, table: TableName | SourceTable | None = None
+) -> TableError | ForeignCommit | None:
+    """Return a `TableError` for what concerns a changelog's table, a `ForeignCommit` for what
+    concerns the source, and None if the commits are harmless."""
+    source = work.source.name
+    keep = f"`lockstep resume {table} --reason …` goes on with the changelog as it is"
+    replay = replay_hint(table)
+    match relation:
+        case Ahead(commit, ledger):
+            return ahead(source, folder, commit, ledger, work.ledger.identity())
+        case Behind(newest, expected):
+            ends = "is missing" if newest is None else f"ends at version {newest}"
+            return TableError(
+                f"the changelog {folder} {ends}, and version {expected} of it is in the ledger: "
+                "what it had beyond that is lost. The mirror has everything",
+                hint=f"mount or restore the folder before the next run; {keep}",
+            )
+        case Foreign(commit, how):
+            return TableError(
+                f"{foreign_sentence(folder, commit)}: {how}. The changelog may lack changes, or "
+                "have some that never happened",
+                hint=f"find out who did it; {replay}; {keep}",
+            )
+        case Unknown(version):
+            return TableError(
+                f"version {version} of {folder} was never examined, and its log no longer has a "
+                "file for it: somebody else may have written it",
+                hint=f"{replay}; {keep}",
+            )
+        case Moved() | AllExpected():
+            return None
+
+
+def replay_hint(table: TableName | SourceTable | None) -> str:
+    """Return the hint for a changelog that lists other files than were captured."""
+    only = f" --tables {table}" if isinstance(table, TableName) else ""
+    return f"`lockstep replay --from earliest --to latest{only}` lists what was captured"
+
+
+def disagreeing_tables(work: Workplace) -> list[DisagreeingTable]:
+    """Return the tables whose mirrors have commits that the ledger does not know, or lack commits
+    that it knows."""
+    source = work.source.name
+    looked = work.ledger.looked(source)
+    intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
+    tables = []
+    for table, state in work.ledger.table_states(source).items():
+        relation = judged_mirror(work, state, looked.get(state.mirror), intents.get(table))
+        if isinstance(relation, Ahead | Behind) and not state.mirror_ended:
+            error = _error(work, state, relation)
+            tables.append(DisagreeingTable(table, str(error), error.hint))
+    return tables
+
+
+def changelog_disagreement(work: Workplace) -> ForeignCommit | None:
+    """Return why a changelog, or one of the source's own tables, disagrees with the ledger, or
+    None."""
+    moved = _changelogs_moved(work)
+    errors = (changelog_error(work, folder, relation) for folder, relation in moved)
+    return next((error for error in errors if isinstance(error, ForeignCommit)), None)
+
+
+def unknown_batches(work: Workplace) -> ForeignCommit | None:
+    """Return why the ledger may not claim a folder, or None: the newest commit to a changelog, or
+    to one of the source's own tables, is for a batch that the ledger does not know."""
+    if (error := changelog_disagreement(work)) is not None:
+        return error
+    source = work.source.name
+    looked = work.ledger.looked(source)
+    for folder in work.claims.tables(source):
+        if folder in looked or not folder.startswith(f"{source}/_"):
+            continue
+        commit = next((commit for commit in work.mirrors.history(folder) if commit.ours), None)
+        if commit is None:
+            continue
+        relation = judged_changelog(work, LogAbove(commit.delta_version, commits=(commit,)), -1)
+        if isinstance(relation, Ahead):
+            return ahead(source, folder, commit, relation.ledger, work.ledger.identity())
+    return None
+
+
+def _changelogs_moved(work: Workplace) -> Iterator[tuple[str, Judgement]]:
+    """Yield the changelogs, and the source's own tables, that do not end at the version of the last
+    look, with the judgement on their commits."""
+    mirrors = {state.mirror for state in work.ledger.table_states(work.source.name).values()}
+    for folder, looked in work.ledger.looked(work.source.name).items():
+        if folder not in mirrors and not work.changelog.ends_at(folder, looked):
+            yield folder, judged_changelog(work, work.changelog.look(folder, looked), looked)
+
+
+def moved_mirrors(work: Workplace, looked: Mapping[str, int]) -> list[TableState]:
+    """Return the complete tables whose mirrors do not end at the version of the last look, or were
+    never examined."""
+    complete = [
+        state
+        for state in work.ledger.table_states(work.source.name).values()
+        if state.complete and state.mirror_version is not None
+    ]
+    versions = {state.mirror: looked[state.mirror] for state in complete if state.mirror in looked}
+    changed = work.mirrors.moved(versions)
+    return [state for state in complete if state.mirror not in versions or state.mirror in changed]
+
+
+def changed_mirrors(work: Workplace) -> list[DisagreeingTable]:
+    """Return the tables that the next run would quarantine for commits to their mirrors; or for
+    commits to their changelogs, once it publishes changes there."""
+    looked = work.ledger.looked(work.source.name)
+    changed = []
+    for state in moved_mirrors(work, looked):
+        relation = judged_mirror(work, state, looked.get(state.mirror))
+        if isinstance(relation, Behind | Foreign | Unknown):
+            error = _error(work, state, relation)
+            changed.append(DisagreeingTable(state.table, str(error), error.hint))
+    tables = _changelogs_of(work, {TableCondition.FOLLOWING})
+    for folder, relation in _changelogs_moved(work):
+        if folder in tables and isinstance(relation, Behind | Foreign | Unknown):
+            refused = changelog_error(work, folder, relation, tables[folder])
+            if isinstance(refused, TableError):
+                changed.append(DisagreeingTable(tables[folder], refused.reason, refused.hint))
+    return changed
+
+
+def moved_changelogs(work: Workplace) -> list[DisagreeingTable]:
+    """Return the changelogs whose rows somebody else only put into other files: the next run or
+    replay that comes to them lists the captured files again."""
+    tables = _changelogs_of(work, frozenset(TableCondition))
+    return [
+        DisagreeingTable(
+            tables[folder],
+            f"{foreign_sentence(folder, relation.commit)}: it put rows into files that nobody "
+            "recorded",
+            f"only Lockstep may write changelogs; {replay_hint(tables[folder])}, and so does the "
+            "next run that publishes there",
+        )
+        for folder, relation in _changelogs_moved(work)
+        if folder in tables and isinstance(relation, Moved)
+    ]
+
+
+def _changelogs_of(work: Workplace, conditions: Container[TableCondition]) -> dict[str, TableName]:
+    source = work.source.name
+    return {
+        changelog_path(source, state.table, number): state.table
+        for state in work.ledger.table_states(source).values()
+        if state.condition in conditions
+        for number in range(1, state.changelog_generation + 1)
+    }
+
+
+def _error(work: Workplace, state: TableState, relation: Judgement) -> TableError | ForeignCommit:
+    mirror, table = state.mirror, state.table
+    match relation:
+        case Ahead(commit, ledger):
+            return ahead(work.source.name, mirror, commit, ledger, work.ledger.identity())
+        case Behind(newest, expected):
+            ends = "is missing" if newest is None else f"ends at version {newest}"
+            if newest is not None and newest >= expected:
+                ends = "was replaced by somebody else"
+            return MirrorRefused(
+                f"its mirror {mirror} {ends}, and version {expected} of it is in the ledger",
+                hint=f"mount or restore the lake's folder; or {reload_hint(table)}",
+            )
+        case Foreign(commit, how):
+            return TableError(
+                f"{foreign_sentence(mirror, commit)}: {how}",
+                hint=f"find out who did it; {reload_hint(table)}",
+            )
+        case Unknown(version):
+            return TableError(
+                f"version {version} of its mirror {mirror} was never examined, and its log no "
+                "longer has a file for it: somebody else may have written it",
+                hint=f"`lockstep verify {table}` compares it with the source; {reload_hint(table)}",
+            )
+        case Moved() | AllExpected():
+            raise AssertionError("harmless commits make no error")
+
+
+def ahead(
+    source: str, folder: str, commit: LakeCommit, ledger: str | None, own: str
+) -> ForeignCommit:
+    """Return the refusal for a commit of Lockstep that the ledger does not know."""
+    metadata = commit.said or {}
+    batches, position = metadata.get("batches"), metadata.get("position")
+    subject = f"version {commit.delta_version} of {folder} ({clock(commit)})"
+    if batches:
+        subject += f" shows batch {batches[-1]} up to {position}"
+    writer = f"of the ledger {ledger}; this one is {own}" if ledger else "that it does not know"
+    return ForeignCommit(
+        f"the ledger is behind its lake: {subject}, a write {writer}",
+        hint=HINT.format(source=source),
+    )
+
+
+def foreign_sentence(folder: str, commit: LakeCommit) -> str:
+    """Return the sentence on a commit that is not Lockstep's."""
+    operation = commit.operation or "an operation without a name"
+    return (
+        f"version {commit.delta_version} of {folder} is not Lockstep's ({operation}, "
+        f"{clock(commit)})"
+    )
+
+
+def clock(commit: LakeCommit) -> str:
+    moment = commit.committed_at
+    return "at an unknown time" if moment is None else f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
+_COMMITS: Final = 50
+"""Most commits, newest first, among which one of Lockstep is searched."""
+
+
+def foreign_mirrors(work: Workplace, tables: Iterable[TableName]) -> dict[TableName, str]:
+    """Return the new tables at whose mirrors' places somebody else made a Delta table, or whose
+    places cannot be read, each with a sentence on why the table is left out. A table that a person
+    ordered to be reloaded is not among them."""
+    source = work.source.name
+    captured = work.ledger.table_states(source).keys()
+    looked = work.ledger.looked(source)
+    ordered = {load.table for load in work.ledger.open_loads(source)}
+    reasons = {}
+    for table in tables:
+        mirror = mirror_path(source, work.source.mirror_name(table))
+        if table in captured or table in ordered or mirror in looked:
+            continue
+        try:
+            if _is_foreign(work, mirror):
+                reasons[table] = (
+                    f"{table} is left out: somebody else made {mirror} in the lake; "
+                    f"`lockstep reload {table} --from source --reason …` replaces it with MySQL's "
+                    "rows"
+                )
+        except MirrorRefused as error:
+            reasons[table] = f"{table} is left out: {error.reason}"
+    return reasons
+
+
+def _is_foreign(work: Workplace, folder: str) -> bool:
+    """Return whether a folder has a Delta table and none of its newest commits is Lockstep's."""
+    if work.mirrors.version(folder) is None:
+        return False
+    return not any(commit.ours for commit in islice(work.mirrors.history(folder), _COMMITS))

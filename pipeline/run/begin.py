@@ -1,0 +1,272 @@
+"""The beginning of a run: gather facts, decide the start, prove it, record it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from lockstep.pipeline.binlog.search.places import read_anchor
+from lockstep.pipeline.binlog.search.set_anchor import find_anchors
+from lockstep.pipeline.model.batch import Cursor, Xid
+from lockstep.pipeline.model.table_state import TableCondition
+from lockstep.pipeline.ports.source import ServerFacts
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.find_place import end_of_left_out, find_place, resolve_start
+from lockstep.pipeline.start.question import (
+    AnchorReading,
+    Question,
+    ReachedPlace,
+    Refusal,
+    SetReading,
+    Start,
+    StartRule,
+)
+from lockstep.pipeline.start.rules import compare_anchor, compare_set, decide_start, decision_record
+from lockstep.pipeline.values.decisions import Continuity, Lease, Override
+from lockstep.pipeline.values.errors import (
+    LockstepError,
+    NotAnEventBoundary,
+    PositionPurged,
+    Recovery,
+    SourceMoving,
+    StartUnreachable,
+    named,
+    naming,
+)
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.places import parse_place
+from lockstep.pipeline.values.position import Anchor, Coordinates, Position
+from lockstep.pipeline.values.retries import SERVER_SET
+
+
+@dataclass(frozen=True, slots=True)
+class RunStart:
+    """The proven start of a run, the decision that it follows from, and the anchor before it.
+
+    `leave_out`: transactions after the start that were read before. All of them lie before
+    `known_until`; the run does not end before that, because its end position alone would not say
+    which transactions to leave out. `by_gtid`: later positions may be resumed by their GTID set,
+    unless an anonymous transaction follows. `prepared`: XA transactions that were prepared when a
+    person chose this start; one whose XA PREPARE is not logged after it cannot be followed.
+    """
+
+    decision: Start
+    decision_id: int
+    start: Position
+    anchor: Anchor | None
+    facts: ServerFacts
+    leave_out: GtidSet = field(default_factory=GtidSet)
+    known_until: Coordinates | None = None
+    by_gtid: bool = False
+    prepared: frozenset[Xid] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class StartProposal:
+    """The facts of a start, the decision, and the start itself; None for a refusal."""
+
+    asked: Question
+    decision: Start | Refusal
+    run_start: RunStart | None
+
+
+def begin(work: Workplace, lease: Lease) -> RunStart:
+    """Decide the start from the facts and record it; a refusal is raised once it is recorded."""
+    override = work.ledger.open_override(work.source.name)
+    proposal = foresee_start(work, work.ledger.cursors(work.source.name).captured, override)
+    decision, run_start = proposal.decision, proposal.run_start
+    tables = tables_touched(work, decision)
+    at = run_start.start.at if run_start else None
+    note = decision_record(decision, proposal.asked, work.source.patterns, at=at, tables=tables)
+    if not proposal.asked.gtids_on:
+        work.ledger.note_gtids_off(lease)
+    entry = work.ledger.decide(lease, note)
+    if isinstance(decision, Refusal):
+        decision.error.recorded = True
+        raise decision.error
+    assert run_start is not None, "a start that is not refused has a place"
+    return replace(run_start, decision_id=entry.id)
+
+
+def foresee_start(
+    work: Workplace, cursor: Cursor | None, override: Override | None
+) -> StartProposal:
+    """Decide and prove the start of a run that would continue at `cursor`; writes nothing."""
+    source = work.source.name
+    with naming(source):
+        asked = gather(work, cursor, override)
+    decision = decide_start(asked)
+    if isinstance(decision, Refusal):
+        return StartProposal(asked, Refusal(decision.rule, named(decision.error, source)), None)
+    try:
+        return StartProposal(asked, decision, _placed(work, asked, decision))
+    except LockstepError as error:
+        named(error, source)
+        if error.recovery is not Recovery.OPERATOR:
+            raise
+        return StartProposal(asked, Refusal(decision.rule, error), None)
+
+
+def start_of_reading_again(
+    start: Position,
+    anchor: Anchor | None,
+    facts: ServerFacts,
+    reason: str,
+    *,
+    leave_out: GtidSet | None = None,
+    by_gtid: bool = False,
+) -> RunStart:
+    """Return the start of a reading that begins at a place which was read before; the rules of a
+    start are not asked."""
+    decision = Start(
+        StartRule.RESUME_SAME_SERVER, reason, start.at, continuity=Continuity.CONTIGUOUS
+    )
+    return RunStart(
+        decision, 0, start, anchor, facts, leave_out=leave_out or GtidSet(), by_gtid=by_gtid
+    )
+
+
+def place_to_continue(work: Workplace, cursor: Cursor) -> RunStart:
+    """Return where a run would continue, once the anchor has proven that the log is the one that
+    was read. Writes nothing; raises the error that would refuse that run."""
+    proposal = foresee_start(work, cursor, None)
+    if isinstance(proposal.decision, Refusal):
+        raise proposal.decision.error
+    assert proposal.run_start is not None, "a start that is not refused has a place"
+    return proposal.run_start
+
+
+def gather(work: Workplace, cursor: Cursor | None, override: Override | None) -> Question:
+    """Return all facts that decide the start; writes nothing."""
+    facts = _facts(work, cursor)
+    known, reused = read_set_of(work, cursor, facts)
+    return Question(
+        facts=facts,
+        cursor=cursor,
+        anchor=read_anchor_of(work, cursor, facts),
+        configured=work.source.start_at(facts),
+        policies=work.source.policies,
+        override=override,
+        reached=_reach(work, override, facts) if override else None,
+        set_reading=known,
+        reused_gtid=reused,
+        load_low=_loading(work, facts) if cursor is None else None,
+    )
+
+
+def _loading(work: Workplace, facts: ServerFacts) -> Coordinates | None:
+    """Return the lowest watermark of the rows that a run read from this server before it died, if
+    nothing was captured yet."""
+    readings = [load.reading for load in work.ledger.open_loads(work.source.name) if load.reading]
+    lows = (reading.low for reading in readings if reading.server_uuid == facts.server_uuid)
+    return min(lows, default=None)
+
+
+def _facts(work: Workplace, cursor: Cursor | None) -> ServerFacts:
+    """Return the server's facts. They are read again while its executed set lacks transactions
+    that were read from its log: the server adds a transaction to the set after logging it."""
+    for _ in SERVER_SET.tries(work.pause):
+        facts = work.server.facts()
+        if cursor is None or facts.server_uuid != cursor.position.server_uuid:
+            break
+        if GtidSet.parse(facts.gtid_executed).contains(cursor.position.gtid_set):
+            break
+    return facts
+
+
+def _reach(work: Workplace, override: Override, facts: ServerFacts) -> ReachedPlace | LockstepError:
+    try:
+        return resolve_start(work, parse_place(override.place), facts)
+    except LockstepError as error:
+        if error.recovery is Recovery.RETRY:
+            raise
+        return error
+
+
+def _placed(work: Workplace, asked: Question, decision: Start) -> RunStart:
+    facts, cursor = asked.facts, asked.cursor
+    if decision.predecessor is not None and cursor is not None:
+        trusted = cursor.by_gtid or not cursor.lapsed
+        return RunStart(
+            decision, 0, cursor.position, cursor.anchor, facts, by_gtid=asked.gtids_on and trusted
+        )
+    proven = find_place(work, decision.where, facts)
+    start = Position(proven.at, proven.gtid_set, facts.server_uuid)
+    if cursor is not None and decision.follows is not None:
+        start = replace(start, committed_at=cursor.position.committed_at)
+    return RunStart(
+        decision,
+        0,
+        start,
+        proven.anchor,
+        facts,
+        leave_out=proven.leave_out,
+        known_until=end_of_left_out(work, proven, facts) if proven.leave_out else None,
+        by_gtid=asked.gtids_on,
+        prepared=frozenset()
+        if decision.continuity is Continuity.CONTIGUOUS
+        else work.server.prepared(),
+    )
+
+
+def read_anchor_of(work: Workplace, cursor: Cursor | None, facts: ServerFacts) -> AnchorReading:
+    """Return whether the server's log has the event that the cursor's anchor describes."""
+    if cursor is None or facts.server_uuid != cursor.position.server_uuid:
+        return AnchorReading.NOT_READ
+    at, anchor = cursor.position.at, cursor.anchor
+    size = facts.size_of(at.file)
+    if size is None or at.offset > size:
+        return AnchorReading.NOT_READ
+    try:
+        event = read_anchor(work.server, Coordinates(at.file, anchor.offset))
+    except PositionPurged as error:
+        raise SourceMoving(
+            f"{at.file} was purged while the run began",
+            hint="run again: the next run decides its start by the log that is left",
+        ) from error
+    except (NotAnEventBoundary, StartUnreachable):
+        return AnchorReading.DIFFERENT
+    return compare_anchor(anchor, event)
+
+
+def read_set_of(
+    work: Workplace, cursor: Cursor | None, facts: ServerFacts
+) -> tuple[SetReading, str]:
+    """Return whether the server executed the very transactions of the cursor's set. Asked only
+    if the GTID set alone says where to continue."""
+    if cursor is None or not cursor.by_gtid or facts.gtid_mode != "ON":
+        return SetReading.NOT_KEPT, ""
+    at, read = cursor.position.at, cursor.position.gtid_set
+    same_server = facts.server_uuid == cursor.position.server_uuid
+    if same_server and facts.lists(at.file):
+        return SetReading.NOT_KEPT, ""
+    if same_server and facts.life is not None:
+        [batch] = work.ledger.live_batches(work.source.name, cursor.batch, cursor.batch)
+        if facts.life.is_same_process(batch.life):
+            return SetReading.SAME, ""
+    executed = GtidSet.parse(facts.gtid_executed)
+    kept = [
+        anchor
+        for anchor in work.ledger.set_anchors(work.source.name, cursor.batch)
+        if (gtid := GtidSet.parse(anchor.gtid)) and read.contains(gtid) and executed.contains(gtid)
+    ]
+    gtids = [anchor.gtid for anchor in kept]
+    return compare_set(kept, find_anchors(work.server, facts.binlogs, facts.head, gtids))
+
+
+def tables_touched(work: Workplace, decision: Start | Refusal) -> tuple[str, ...]:
+    """Return the captured tables that may have changes in the decision's gap, sorted; the patterns
+    if there is no such table, and nothing without a gap. The gap may have changes of tables that
+    the lake or the history has, and the first rows of new ones, which only the server can name."""
+    if isinstance(decision, Refusal) or decision.continuity is not Continuity.GAP:
+        return ()
+    source, patterns = work.source.name, work.source.patterns
+    tables = {*work.server.engines()}
+    tables |= {schema.table for schema in work.ledger.schemas_at(source)}
+    tables |= {
+        table
+        for table, state in work.ledger.table_states(source).items()
+        if state.condition is not TableCondition.DROPPED
+    }
+    return (
+        tuple(sorted(str(table) for table in tables if patterns.matches(table))) or patterns.include
+    )

@@ -1,0 +1,439 @@
+"""Capture: write the whole transactions between a start and an end, which is fixed before the
+reading begins, to segments.
+
+Before that, tables that stopped catch up by batches of their own, and rows that only MySQL has are
+read from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+from lockstep.pipeline.check import require_ready
+from lockstep.pipeline.model.batch import Batch, BatchState
+from lockstep.pipeline.model.json_values import to_json
+from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
+from lockstep.pipeline.run.begin import RunStart, begin
+from lockstep.pipeline.run.catch_up import catch_up
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.dump.basis import Basis, basis_of, bounds_of
+from lockstep.pipeline.run.dump.batch_capture import BatchCapture
+from lockstep.pipeline.run.dump.log_reader import require_complete, require_prepares_read
+from lockstep.pipeline.run.dump.renames import Renames
+from lockstep.pipeline.run.dump.segment_builder import Segmenter, SourceRows, put_part
+from lockstep.pipeline.run.dump.structure_proof import (
+    StructureProof,
+    note_unproven,
+    prove_structures,
+)
+from lockstep.pipeline.run.dump.table_changes import ResumedTables
+from lockstep.pipeline.run.dump.table_extents import note_tables_from_log, partial_tables_at_start
+from lockstep.pipeline.run.expected_log import waiting_log
+from lockstep.pipeline.run.follow_pasts import follow_pasts
+from lockstep.pipeline.run.load.columns import read_columns
+from lockstep.pipeline.run.load.loads import begun_loads, give_up, load_tables, order_readings
+from lockstep.pipeline.run.load.part import AGAIN, PartRead, findings, read_part
+from lockstep.pipeline.run.mirror_places import collisions
+from lockstep.pipeline.run.repair import abandon, repair
+from lockstep.pipeline.run.reports import CaptureReport, Refreshed, softened_lines
+from lockstep.pipeline.run.reshaping import reshape
+from lockstep.pipeline.run.stop_errors import Reread, engine_hint, mirror_collides
+from lockstep.pipeline.run.table_plans import TablePlans, open_orders, plan_readings, plan_returns
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.source_plan import RereadRows
+from lockstep.pipeline.start.bounds import RunBounds
+from lockstep.pipeline.values.decisions import AttemptOutcome, Decision, Lease
+from lockstep.pipeline.values.engines import why_refused
+from lockstep.pipeline.values.errors import LogStops, RowsNotRead, TableError, named, naming
+from lockstep.pipeline.values.places import AtCoordinates
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class _Misread:
+    """The findings of earlier attempts to capture a batch. `errors`: tables whose structures were
+    not those of the history; they are quarantined where the batch begins. `again`: tables whose
+    reading from the source began again for that reason. `parents`: structures of parent tables
+    that are not captured, which hold from where the batch begins."""
+
+    errors: Mapping[TableName, TableError] = field(default_factory=dict)
+    again: frozenset[TableName] = frozenset()
+    parents: Mapping[TableName, TableSchema] = field(default_factory=dict)
+
+
+def capture(work: Workplace, lease: Lease) -> CaptureReport:
+    """Capture the log up to its end; nothing is recorded unless all of it is. Tables that stopped
+    only until they are read from the source are read by a second capture at once."""
+    with naming(work.source.name):
+        if work.source.part is not None:
+            return _with_part(work, lease, work.source.part)
+        try:
+            return _to_the_end(work, lease)
+        except LogStops as error:
+            return _up_to_stop(work, lease, error)
+
+
+def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport:
+    """Capture the log before the event that no run can pass. If all of that is captured already,
+    capture nothing while batches of an earlier run still have to be merged; else raise the error.
+    So a run that dies after this capture has nothing to remember."""
+    before = Coordinates.parse(error.before) if error.before else None
+    cursor = work.ledger.cursors(work.source.name).captured
+    at = _captured_at(work)
+    if before is not None and (at is None or at.file != before.file or at < before):
+        end = replace(work.source, until=AtCoordinates(before))
+        report = _capture_once(replace(work, source=end), lease)
+        return replace(report, stopped=named(error, work.source.name))
+    states = {batch.state for batch in work.ledger.unfinished(work.source.name)}
+    if cursor is None or not states & {BatchState.CAPTURED, BatchState.MERGED}:
+        raise error
+    return CaptureReport(
+        batch=None,
+        rule="nothing-to-do",
+        reason="what was captured before is merged first",
+        start=cursor.position,
+        end=cursor.position,
+        short=True,
+        stopped=named(error, work.source.name),
+    )
+
+
+def _to_the_end(work: Workplace, lease: Lease) -> CaptureReport:
+    report = _capture_once(work, lease)
+    unread = {quarantine.table for quarantine in report.quarantined if quarantine.by_itself}
+    if not unread or work.source.until is not None:
+        return report
+    return report.followed_by(_capture_once(work, lease), unread)
+
+
+def _with_part(work: Workplace, lease: Lease, order: RereadRows) -> CaptureReport:
+    """Read rows of a table by a condition; capture the log up to their low watermark, and then,
+    in a batch that begins with these rows, the log after it."""
+    plain = replace(work, source=replace(work.source, part=None))
+    with closing(read_part(plain, order)) as part:
+        before = _up_to(plain, lease, part)
+        report = _capture_once(plain, lease, part)
+        for line in findings(part):
+            work.progress.note(line)
+        refreshed = Refreshed(part.table, part.rows.rows, part.gone.rows, part.left)
+    report = replace(report, refreshed=refreshed)
+    return report if before is None else before.followed_by(report, ())
+
+
+def _up_to(work: Workplace, lease: Lease, part: PartRead) -> CaptureReport | None:
+    """Capture the log up to the part's low watermark; None if that was done before."""
+    source, low, report = work.source, part.low, None
+    if _captured_at(work) != low:
+        source = replace(source, until=AtCoordinates(low))
+        report = _capture_once(replace(work, source=source), lease)
+    _require_at(part, _captured_at(work))
+    return report
+
+
+def _require_at(part: PartRead, at: Coordinates | None) -> None:
+    if at != part.low:
+        raise RowsNotRead(
+            f"the log was captured up to {at}, and not to {part.low}, where {part.table} was read",
+            hint=AGAIN.format(part.table),
+        )
+
+
+def _captured_at(work: Workplace) -> Coordinates | None:
+    cursor = work.ledger.cursors(work.source.name).captured
+    return None if cursor is None else cursor.position.at
+
+
+def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -> CaptureReport:
+    clock = perf_counter()
+    require_agreement(work)
+    repaired = repair(work, lease)
+    if work.ledger.unfinished(work.source.name):
+        work.mirrors.prepare(waiting_log(work.ledger, work.source.name))
+    if work.ledger.cursors(work.source.name).captured is None:
+        # A source that was captured before goes on capturing while Spark cannot start. The
+        # first run of a source fails here instead, before it writes anything.
+        work.mirrors.require_ready()
+    require_ready(work)
+    reshape(work, lease)
+    past = follow_pasts(work, lease)
+    returns = plan_returns(work, open_orders(work, lease))
+    for table in returns.waits:
+        work.progress.note(f"{table} waits: {returns.waits_for(table)}")
+    caught_up = catch_up(work, lease, returns)
+    if caught_up is not None:
+        without_log = caught_up if isinstance(caught_up, str) else ""
+        returns = plan_returns(work, open_orders(work, lease), without_log=without_log)
+    # An ordinary batch reads on from the cursor: what a table lacks before that would be lost.
+    assert not returns.spans, "what tables lack of the log was read before"
+    report = _ordinary(work, lease, returns, repaired, clock, part)
+    for before in (caught_up, past):
+        if isinstance(before, CaptureReport):
+            report = _after(before, report)
+    return report
+
+
+def _after(before: CaptureReport, report: CaptureReport) -> CaptureReport:
+    """Return both reports as one, with the start of the ordinary batch, which came second."""
+    again = {quarantine.table for quarantine in before.quarantined if quarantine.by_itself}
+    return replace(
+        before.followed_by(report, again),
+        rule=report.rule,
+        reason=report.reason,
+        start=report.start,
+        continuity=report.continuity,
+    )
+
+
+def _ordinary(
+    work: Workplace,
+    lease: Lease,
+    returns: TablePlans,
+    repaired: tuple[str, ...],
+    clock: float,
+    part: PartRead | None,
+    misread: _Misread | None = None,
+) -> CaptureReport:
+    run_start = begin(work, lease)
+    if part is not None:
+        _require_at(part, run_start.start.at)
+    bounds = bounds_of(work, run_start)
+    start_seconds = perf_counter() - clock
+    plans = plan_readings(work, run_start, returns)
+    # Only a batch records a start that a person chose, even if it has no changes; but without an
+    # event before the start there is no anchor, and so nothing to record.
+    goes_on = run_start.decision.predecessor is not None or run_start.anchor is None
+    if part is None and not plans and goes_on and bounds.reached(run_start.start.at):
+        require_complete(work, run_start, bounds, run_start.start.gtid_set)
+        return _idle(work, lease, run_start, bounds, repaired, start_seconds)
+    report = _capture(
+        work, lease, run_start, bounds, plans, repaired, start_seconds, part, misread or _Misread()
+    )
+    if isinstance(report, CaptureReport):
+        return report
+    return _ordinary(work, lease, returns, repaired, clock, part, report)
+
+
+def _idle(
+    work: Workplace,
+    lease: Lease,
+    run_start: RunStart,
+    bounds: RunBounds,
+    repaired: tuple[str, ...],
+    seconds: float,
+) -> CaptureReport:
+    until, start = work.source.until, run_start.start
+    reason = f"nothing was written to the log since {start}"
+    if until is not None:
+        ends = "is" if bounds.end == start.at else "lies before"
+        reason = f"nothing is read: the end {until} ({bounds.end}) {ends} the start {start}"
+    facts = run_start.facts
+    idle = AttemptOutcome.IDLE.value
+    decision = Decision(idle, "nothing-to-do", reason, to_json(facts), head=facts.head)
+    work.ledger.decide(lease, decision)
+    return CaptureReport(
+        batch=None,
+        rule=run_start.decision.rule.value,
+        reason=reason,
+        start=run_start.start,
+        end=run_start.start,
+        repaired=repaired,
+        start_seconds=seconds,
+        end_is_behind=until is not None and bounds.end < facts.head,
+        short=until is not None,
+    )
+
+
+def _capture(
+    work: Workplace,
+    lease: Lease,
+    run_start: RunStart,
+    bounds: RunBounds,
+    plans: TablePlans,
+    repaired: tuple[str, ...],
+    start_seconds: float,
+    part: PartRead | None,
+    misread: _Misread,
+) -> CaptureReport | _Misread:
+    """Capture a batch from the start to its end. If it misread tables, discard it and return
+    them."""
+    clock = perf_counter()
+    decision = run_start.decision
+    batch = work.ledger.begin_batch(
+        lease,
+        run_start.start,
+        predecessor=decision.predecessor,
+        start_decision=None if decision.predecessor is not None else run_start.decision_id,
+    )
+    source = work.source.name
+    rereads = [
+        _unless_misread(reread, misread.errors)
+        for reread in read_from_source(work, lease, run_start, batch, plans)
+    ]
+    highs = [reread.high for reread in rereads] + ([part.high] if part else [])
+    if highs:
+        run_start = _reaching(work, run_start, max(highs))
+    taken_up = [order.table for order in plans.resumed]
+    taken_up += [load.table for load in begun_loads(rereads)]
+    extents, basis = partial_tables_at_start(
+        basis_of(work, run_start, bounds, batch.id, taken_up, batch.base)
+    )
+    for parent, schema in misread.parents.items():
+        newest = basis.structures.last_known(parent)
+        keys = () if newest is None else newest.foreign_keys
+        basis.structures.record_read(replace(schema, foreign_keys=keys), run_start.start.at)
+    if work.source.until is None:  # an end that a person fixed stays
+        basis = replace(basis, bounds=bounds_of(work, basis.run_start))
+    hides = work.shaping.hides
+    rows = SourceRows(work.segments, source=source, batch=batch.id, hides=hides)
+    capture = BatchCapture(
+        basis,
+        batch,
+        ResumedTables(rereads),
+        source_rows=rows,
+        copies=Renames(basis),
+        extents=extents,
+    )
+    reading, segmenter = capture.reading, capture.segmenter
+    _refuse_engines(basis, segmenter)
+    _refuse_meetings(basis, segmenter)
+    for table, error in misread.errors.items():
+        if not segmenter.following.joining.waits(table):
+            segmenter.following.quarantine(table, run_start.start.at, error)
+    capture.rewrite(plans.rewritten)
+    if part is not None:
+        put_part(part, basis.tables, basis.structures, work.clock())
+    reading.run()
+    spent = reading.spent
+    if spent is None:
+        require_complete(work, basis.run_start, basis.bounds, reading.end.gtid_set)
+    require_prepares_read(basis.run_start, reading)
+    left_open = work.ledger.unproven(work.source.name)
+    proof = prove_structures(basis, reading, segmenter, rereads, left_open=left_open)
+    if proof.misread:
+        basis.tables.files.drop()
+        rows.drop()
+        return _given_up(work, lease, batch, proof, misread, part)
+    note_unproven(work, lease, proof, left_open)
+    record = capture.record(
+        end=reading.end,
+        anchor=reading.anchor,
+        by_gtid=reading.by_gtid,
+        orders_done=tuple(order.id for order in plans.resumed),
+    )
+    note_tables_from_log(extents, basis)
+    snapshots = tuple(segmenter.following.joining.snapshots)
+    extents.read(part.table for part in snapshots if part.columns is None)
+    record = replace(
+        record,
+        snapshots=snapshots,
+        followed=tuple(segmenter.following.joining.followed),
+        joined=tuple(segmenter.following.joining.joined),
+        prepared=reading.buffer.prepared.seal(batch.id, reading.buffer.maps),
+        ended=tuple(reading.buffer.prepared.ended),
+        source_parts=rows.finish(record.history),
+        extents=extents.changed(reading.end.at),
+        set_anchors=reading.last_of_sources.anchors(work.server),
+        scope=work.source.patterns,
+    )
+    # Only now: a first run that is refused must not claim the lake.
+    require_claim(work)
+    work.ledger.record_capture(lease, batch.id, record)
+    if spent is not None:
+        work.progress.note(f"the run ends at {reading.end}, before the log's end: {spent}")
+    if swapped := reading.buffer.out_of_order:
+        work.progress.note(
+            f"{swapped} transactions that were read before come after new ones in this server's "
+            "log: rows that both changed may differ; `lockstep verify` compares them"
+        )
+    for line in (
+        *reading.row_statements.lines(),
+        *softened_lines(segmenter.softened, "zero or partial dates are NULL"),
+        *softened_lines(segmenter.unknown, "values hold codes that have no character: U+FFFD"),
+    ):
+        work.progress.note(line)
+    return capture.report(record, began=clock, start_seconds=start_seconds, repaired=repaired)
+
+
+def _unless_misread(reread: Reread, misread: Mapping[TableName, TableError]) -> Reread:
+    """Return the reading with the error of its table, if the table begins with this reading and
+    was misread."""
+    begins = reread.columns is None and (reread.load is None or reread.load.followed is None)
+    error = misread.get(reread.table) if begins else None
+    return reread if error is None else replace(reread, error=error)
+
+
+def _given_up(
+    work: Workplace,
+    lease: Lease,
+    batch: Batch,
+    proof: StructureProof,
+    before: _Misread,
+    part: PartRead | None,
+) -> _Misread:
+    """Abandon the batch; it is captured again without the tables that were misread. One of them
+    that is being read from the source begins that again, but only once."""
+    misread = proof.misread
+    if part is not None and part.table in misread:
+        reason = misread[part.table].reason
+        raise RowsNotRead(f"{part.table}: {reason}", hint=AGAIN.format(part.table))
+    names = ", ".join(sorted(map(str, misread)))
+    why = f"the structure of {names} is not the history's"
+    work.progress.note(abandon(work, lease, batch, why))
+    again, errors = set[TableName](), {**before.errors, **misread}
+    for load in work.ledger.open_loads(work.source.name):
+        if load.table not in misread:
+            continue
+        give_up(work, lease, load, misread[load.table].reason)
+        if load.table not in before.again:
+            work.ledger.order_load(lease, load.table, author=load.author, reason=load.reason)
+            work.progress.note(
+                f"{load.table} is read from the beginning again: {errors.pop(load.table).reason}"
+            )
+            again.add(load.table)
+    return _Misread(errors, before.again | again, {**before.parents, **proof.parents})
+
+
+def _refuse_engines(basis: Basis, segmenter: Segmenter) -> None:
+    """Quarantine tables whose engine is not captured. The log need not say it: a statement may
+    name none, and a server may replace one that it lacks. So the server is asked."""
+    for table, engine in basis.work.server.engines().items():
+        reason = why_refused(engine)
+        if reason is not None and segmenter.wanted(table):
+            error = TableError(reason, hint=engine_hint(table))
+            segmenter.following.quarantine(table, basis.run_start.start.at, error)
+
+
+def _refuse_meetings(basis: Basis, segmenter: Segmenter) -> None:
+    """Quarantine tables whose mirror would be at the place of another table's."""
+    work = basis.work
+    if not work.source.mirrors.rules:
+        return
+    states = work.ledger.table_states(work.source.name)
+    tables = filter(work.source.patterns.matches, work.server.engines())
+    for table, other in collisions(work, states, tables).items():
+        if segmenter.wanted(table):
+            name = work.source.mirror_name(table)
+            error = mirror_collides(table, other, name, known=table in states)
+            segmenter.following.quarantine(table, basis.run_start.start.at, error)
+
+
+def _reaching(work: Workplace, run_start: RunStart, highest: Coordinates) -> RunStart:
+    """Return the same start for a run that ends no earlier than `highest`, the high watermark of
+    the rows that were read from the source."""
+    until = highest if run_start.known_until is None else max(run_start.known_until, highest)
+    return replace(run_start, facts=work.server.facts(), known_until=until)
+
+
+def read_from_source(
+    work: Workplace, lease: Lease, run_start: RunStart, batch: Batch, plans: TablePlans
+) -> list[Reread]:
+    """Read the tables, or the columns, that the log alone cannot supply."""
+    if work.source.until is not None:
+        order_readings(work, lease, plans)
+        return []  # a run without --until reads them
+    columns, plans = read_columns(work, plans, batch.id)
+    return [*columns, *load_tables(work, lease, run_start, plans)]

@@ -1,0 +1,278 @@
+"""The registration of mirrors in a catalog, step by step (`pipeline.catalog.plan` lists the steps).
+
+The ledger records an entry before it is made in the catalog and again afterwards, so that the next
+run can finish what a killed run left. An entry that is not Lockstep's is left alone, whatever its
+name. No row of a mirror depends on any of this.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from time import perf_counter
+
+from lockstep.pipeline.catalog.plan import Step, Unregistered, plan
+from lockstep.pipeline.catalog.values import (
+    CatalogEntry,
+    Entry,
+    EntryName,
+    Registered,
+    at_one_of,
+    marked,
+)
+from lockstep.pipeline.ports.catalog import Registry
+from lockstep.pipeline.run.catalog.gather import gather
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import CatalogRefused, LockstepError
+from lockstep.pipeline.values.table import TableName
+
+_TAKEN = "rename that table, or choose other schemas for mirrors under [catalog]"
+_OF_LOCKSTEP = "`lockstep catalog --yes` takes it over"
+
+_REPORT_SECONDS = 10.0
+"""Time between two progress messages."""
+
+_RUN_SECONDS = 60.0
+"""Longest time that a run spends on registrations; the next run continues."""
+
+
+class CatalogStep(StrEnum):
+    """The change of a catalog entry."""
+
+    REGISTERED = "registered"
+    CHANGED = "changed"
+    RENAMED = "renamed"
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A change of an entry that was made, or would be."""
+
+    deed: CatalogStep
+    table: TableName
+    name: EntryName
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogReport:
+    """The outcome of a registration. `done`: the changes in the catalog; `left`: tables that could
+    not be registered or changed; `fine`: number of examined entries that needed no change;
+    `waiting`: number of entries for which there was no time; `trouble`: the error that ended it
+    early. The next run continues after the last two."""
+
+    catalog: str
+    done: tuple[Done, ...] = ()
+    left: tuple[Unregistered, ...] = ()
+    fine: int = 0
+    waiting: int = 0
+    trouble: LockstepError | None = None
+    seconds: float = 0.0
+
+    def lines(self) -> Iterator[str]:
+        """Yield lines on what was changed and on what could not be."""
+        deeds = Counter(change.deed.value for change in self.done)
+        if deeds:
+            yield ", ".join(f"{count:,} {deed}" for deed, count in sorted(deeds.items()))
+        if self.left:
+            tables = "1 table" if len(self.left) == 1 else f"{len(self.left):,} tables"
+            yield f"{tables} could not be registered: `lockstep catalog` says why"
+        if self.waiting:
+            yield f"{self.waiting:,} more with the next run"
+        if self.trouble is not None:
+            yield self.trouble.message
+
+
+def register(
+    work: Workplace, lease: Lease, registry: Registry, *, every: bool = False
+) -> CatalogReport:
+    """Bring the catalog up to date. `every`: examine all entries, and take over those that point at
+    our mirrors and were made by somebody else; a person orders this. Errors are reported and not
+    raised."""
+    return _Registering(work, registry, lease, every).all()
+
+
+def register_after(work: Workplace, lease: Lease) -> CatalogReport | None:
+    """Register mirrors at the end of a run, if a catalog is configured. An error is reported and
+    does not end the run."""
+    try:
+        registry = work.registry()
+    except LockstepError as error:
+        report = CatalogReport("The catalog", trouble=error)
+    else:
+        if registry is None:
+            return None
+        report = register(work, lease, registry)
+    if report.trouble is not None:
+        work.progress.note(f"mirrors wait to be registered: {report.trouble.message}")
+    return report
+
+
+def differences(work: Workplace, registry: Registry) -> CatalogReport:
+    """Return what `register` would do with every entry; nothing is changed."""
+    return _Registering(work, registry, None, every=True).all()
+
+
+@dataclass(slots=True)
+class _Registering:
+    """One registration. `lease`: None if nothing may be changed. `every`: as in `register`.
+    `freed`: names that were dropped. `refused`: the catalog refused an entry, which the next run
+    tries again."""
+
+    work: Workplace
+    registry: Registry
+    lease: Lease | None
+    every: bool
+    done: list[Done] = field(default_factory=list)
+    freed: set[EntryName] = field(default_factory=set)
+    left: list[Unregistered] = field(default_factory=list)
+    fine: int = 0
+    waiting: int = 0
+    refused: bool = False
+
+    def all(self) -> CatalogReport:
+        clock = perf_counter()
+        trouble: LockstepError | None = None
+        try:
+            entries = gather(self.work, self.registry, every=self.every)
+            self.left += entries.left
+            self._carry_all_out(plan(entries.wanted, entries.registered, entries.gone), clock)
+            complete = not self.waiting and not self.refused
+            if self.lease is not None and complete and entries.statement != entries.seen:
+                catalog = self.registry.catalog.identity
+                self.work.ledger.note_registered_up_to(self.lease, catalog, entries.statement)
+        except LockstepError as error:
+            trouble = error
+        return CatalogReport(
+            self.registry.catalog.identity,
+            tuple(self.done),
+            tuple(self.left),
+            self.fine,
+            self.waiting,
+            trouble,
+            perf_counter() - clock,
+        )
+
+    def _carry_all_out(self, steps: list[Step], clock: float) -> None:
+        reported = clock
+        for number, step in enumerate(steps):
+            if perf_counter() - reported > _REPORT_SECONDS:
+                reported = perf_counter()
+                self.work.progress.note(f"catalog: {number:,} of {len(steps):,} entries")
+            if not self.every and perf_counter() - clock > _RUN_SECONDS:
+                self.waiting = len(steps) - number
+                return
+            try:
+                self._carry_out(step.known, step.wanted)
+            except CatalogRefused as error:  # The other entries are still examined.
+                self.refused = True
+                entry = step.wanted or step.known
+                assert entry is not None, "a step has one or the other"
+                self.left.append(Unregistered(entry.table, entry.name, error.message, error.hint))
+
+    def _carry_out(self, registered: Registered | None, wanted: Entry | None) -> None:
+        if wanted is None:
+            assert registered is not None, "a step has one or the other"
+            self._drop(registered)
+        elif registered is not None and registered.name != wanted.name:
+            self._rename(registered, wanted)
+        elif registered is not None and not self.every and registered.content == wanted.content:
+            self._record(wanted)
+        else:
+            self._put(wanted, registered)
+
+    def _drop(self, registered: Registered) -> None:
+        existing = self._find(registered.name)
+        if existing is not None and self._ours(existing, registered):
+            self._announce(registered, registered.location)
+            if self.lease is not None:
+                self.registry.catalog.drop(registered.name)
+            self.freed.add(registered.name)
+            self.done.append(Done(CatalogStep.DROPPED, registered.table, registered.name))
+        self._note(registered.table, None)
+
+    def _rename(self, registered: Registered, entry: Entry) -> None:
+        """Rename an entry. If either name is not as the ledger recorded it, drop the old entry and
+        make the new one instead. The same holds for a table's own entry in a catalog without marks:
+        the ledger records one name per table, so a killed run would leave an entry under the other
+        name that nobody recognizes."""
+        own = registered.table == entry.table
+        existing = self._find(registered.name)
+        as_recorded = existing is not None and self._ours(existing, registered)
+        unmarked = own and not self.registry.catalog.marks
+        if not as_recorded or unmarked or self._find(entry.name) is not None:
+            self._drop(registered)
+            self._put(entry, None)
+            return
+        self._announce(registered if own else entry, registered.location)
+        self._write(entry, registered.name, CatalogStep.RENAMED)
+        if not own:
+            self._note(registered.table, None)
+        self._record(entry)
+
+    def _put(self, entry: Entry, registered: Registered | None) -> None:
+        existing = self._find(entry.name)
+        in_place = existing is not None and at_one_of(existing, (entry.location,))
+        may_take = in_place and self.every
+        if existing is not None and not may_take and not self._ours(existing, registered, entry):
+            self._leave(entry, existing, registered)
+            return
+        content = existing.content if existing is not None else None
+        if not content and registered is not None:
+            content = registered.content  # An entry without marks: the ledger has its content.
+        if in_place and content == entry.content:
+            self.fine += 1
+        else:
+            self._announce(entry, entry.location if registered is None else registered.location)
+            if existing is None:
+                self._write(entry, None, CatalogStep.REGISTERED)
+            else:
+                self._write(entry, entry.name, CatalogStep.CHANGED)
+        self._record(entry)
+
+    def _find(self, name: EntryName) -> CatalogEntry | None:
+        return None if name in self.freed else self.registry.catalog.find(name)
+
+    def _ours(
+        self, existing: CatalogEntry, registered: Registered | None, entry: Entry | None = None
+    ) -> bool:
+        """Return whether Lockstep made an entry. A catalog without marks shows it only by the
+        location, for a table that the ledger has registered."""
+        catalog, source = self.registry.catalog, self.work.source.name
+        if catalog.marks:
+            return marked(existing, source, catalog.location(""), registered)
+        locations = [item.location for item in (registered, entry) if item is not None]
+        return registered is not None and at_one_of(existing, locations)
+
+    def _leave(self, entry: Entry, existing: CatalogEntry, registered: Registered | None) -> None:
+        if at_one_of(existing, (entry.location,)):
+            why, hint = "somebody else registered the mirror under that name", _OF_LOCKSTEP
+        else:
+            whose = f"one of {existing.source}" if existing.source else "not Lockstep's"
+            why, hint = f"another table has that name in the catalog, {whose}", _TAKEN
+        self.left.append(Unregistered(entry.table, entry.name, why, hint))
+        if registered is not None:
+            self._note(registered.table, None)
+
+    def _write(self, entry: Entry, name: EntryName | None, deed: CatalogStep) -> None:
+        if self.lease is not None:
+            self.registry.catalog.put(entry, name)
+        self.done.append(Done(deed, entry.table, entry.name))
+
+    def _announce(self, entry: Entry | Registered, location: str) -> None:
+        """Record that the catalog may have the entry from now on, at `location` or at its new
+        place: without content, so that the next run looks."""
+        self._note(entry.table, Registered(entry.table, entry.name, location))
+
+    def _record(self, entry: Entry) -> None:
+        """Record that the catalog has the entry."""
+        registered = Registered(entry.table, entry.name, entry.location, entry.content, entry.shows)
+        self._note(entry.table, registered)
+
+    def _note(self, table: TableName, entry: Registered | None) -> None:
+        if self.lease is not None:
+            catalog = self.registry.catalog.identity
+            self.work.ledger.note_registration(self.lease, catalog, table, entry)

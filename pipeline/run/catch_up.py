@@ -1,0 +1,241 @@
+"""Catching up: tables that stopped are captured from the log, each from its own place on.
+
+They get a batch of their own between two ordinary ones. It begins where the oldest of its tables
+stopped, or at the start of the batch that this place is in, and ends where the newest batch ended;
+the next ordinary batch continues from there. Only its tables are captured, each after its own
+place. Their structures are those that the history has already, unless a person gave one or a
+statement is followed today that was not followed then. Sequence numbers of changes keep ascending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from time import perf_counter
+
+from lockstep.pipeline.model.batch import Batch, BatchKind, Cursor
+from lockstep.pipeline.model.table_state import StoppedTable, Supplier, TableOrder
+from lockstep.pipeline.run.begin import start_of_reading_again
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.dump.basis import Basis, tables_of
+from lockstep.pipeline.run.dump.batch_capture import BatchCapture
+from lockstep.pipeline.run.dump.captured_tables import CapturedTables
+from lockstep.pipeline.run.dump.initial_schemas import known_at, tracker_of
+from lockstep.pipeline.run.dump.segment_builder import Segmenter
+from lockstep.pipeline.run.dump.structure_proof import note_unproven, prove_structures
+from lockstep.pipeline.run.dump.table_changes import (
+    RecordedBefore,
+    ResumedTables,
+    ReturningTable,
+    history_of,
+)
+from lockstep.pipeline.run.repair import discard
+from lockstep.pipeline.run.reports import CaptureReport
+from lockstep.pipeline.run.stop_errors import read_by_next_run, waits_for_rows
+from lockstep.pipeline.run.table_plans import TablePlans
+from lockstep.pipeline.schema.history import SchemaVersion
+from lockstep.pipeline.start.bounds import RunBounds
+from lockstep.pipeline.supply.plan import ColumnsRead, FromChangelog, RowsRead, Supply
+from lockstep.pipeline.values.decisions import Continuity, Decision, Lease
+from lockstep.pipeline.values.errors import (
+    LockstepError,
+    Need,
+    Recovery,
+    SchemaUnknownAt,
+    StoppedBy,
+)
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Position
+from lockstep.pipeline.values.table import TableName
+
+
+def catch_up(work: Workplace, lease: Lease, returns: TablePlans) -> CaptureReport | str | None:
+    """Capture a batch that brings the tables of `returns.spans` to where the others are. Return
+    None if there are no such tables, and a sentence if the log turns out not to have what it
+    should: then nothing is recorded."""
+    first, cursor = returns.first, returns.cursor
+    if first is None or cursor is None:
+        return None
+    clock = perf_counter()
+    for order in returns.caught_up:
+        low = returns.spans[order.table].low
+        work.progress.note(
+            f"{order.table} catches up through the log, from {low} to {cursor.position.at}"
+        )
+    names = ", ".join(sorted(map(str, returns.spans)))
+    reason = f"{names} stopped and catches up alone, from {first.start} to {cursor.position}"
+    facts = {"batch": first.batch.id}
+    batch = begin_catching_up(work, lease, first.start, cursor, reason, facts)
+    try:
+        return _caught_up(work, lease, returns, batch, reason, clock)
+    except LockstepError as error:
+        if error.recovery is Recovery.RETRY:
+            raise
+        work.ledger.abandon(lease, batch.id, error.message)
+        discard(work, batch)
+        return f"the log cannot supply what it lacks: {error.message}"
+
+
+def begin_catching_up(
+    work: Workplace,
+    lease: Lease,
+    start: Position,
+    cursor: Cursor,
+    reason: str,
+    facts: Mapping[str, object],
+) -> Batch:
+    """Record the decision to capture some tables alone from `start` to the cursor, and begin that
+    batch."""
+    facts = {"from": str(start), "to": str(cursor.position), **facts}
+    decision = Decision(
+        "start",
+        BatchKind.CATCHING_UP.value,
+        reason,
+        facts,
+        follows=cursor.batch,
+        continuity=Continuity.CONTIGUOUS,
+    )
+    entry = work.ledger.decide(lease, decision)
+    return work.ledger.begin_batch(
+        lease, start, predecessor=None, start_decision=entry.id, kind=BatchKind.CATCHING_UP
+    )
+
+
+def read_proven(work: Workplace, lease: Lease, basis: Basis, capture: BatchCapture) -> None:
+    """Read the log; `SchemaUnknownAt` if a table's structure is not the one that was assumed."""
+    capture.reading.run()
+    left_open = work.ledger.unproven(work.source.name)
+    proof = prove_structures(basis, capture.reading, capture.segmenter)
+    if proof.misread:
+        table, error = next(iter(proof.misread.items()))
+        raise SchemaUnknownAt(f"{table}: {error.reason}", hint=error.hint)
+    note_unproven(work, lease, proof, left_open)
+
+
+def _wanting(returns: TablePlans, kind: type[Supply]) -> dict[TableName, str]:
+    """Return the tables that catch up and need this supply besides the log, with the reason."""
+    return {t: why for t, why in returns.supplied(kind).items() if t in returns.spans}
+
+
+def _caught_up(
+    work: Workplace, lease: Lease, returns: TablePlans, batch: Batch, reason: str, clock: float
+) -> CaptureReport:
+    first, cursor, facts = returns.first, returns.cursor, returns.facts
+    assert first is not None and cursor is not None and facts is not None
+    stopped = [order.stopped.batch for order in returns.caught_up if order.stopped is not None]
+    taken_up = [order.table for order in returns.caught_up]
+    recorded = RecordedBefore(work.ledger, work.source.name, first.batch.id)
+    basis = Basis(
+        work,
+        start_of_reading_again(first.start, first.anchor, facts, reason, by_gtid=cursor.by_gtid),
+        RunBounds(cursor.position.at, GtidSet()),
+        batch.id,
+        tables=tables_of(
+            work, batch.start, batch.id, taken_up, base=batch.base, before=min(stopped, default=0)
+        ),
+        structures=tracker_of(
+            work, known_at(work, first.batch, first.start.at), facts, recorded=recorded
+        ),
+        prepared=returns.prepared,
+    )
+    # Whatever the log lacks of these tables is read from the server afterwards.
+    completed = {**_wanting(returns, ColumnsRead), **_wanting(returns, RowsRead)}
+    capture = BatchCapture(
+        basis,
+        batch,
+        ResumedTables(comebacks=comebacks_of(work, returns), completed=completed),
+    )
+    read_proven(work, lease, basis, capture)
+    rewritten = returns.rewritten
+    capture.rewrite({t: rewritten[t] for t in rewritten.keys() & returns.spans.keys()})
+    record = capture.record(
+        end=cursor.position,
+        anchor=cursor.anchor,
+        by_gtid=cursor.by_gtid,
+        orders_done=tuple(order.id for order in returns.caught_up),
+    )
+    record = replace(
+        record,
+        history=history_of(record.history, returns.spans),
+        quarantined=_stopped_again(returns, capture.segmenter, basis.tables, cursor),
+    )
+    work.ledger.record_capture(lease, batch.id, record)
+    return capture.report(record, began=clock)
+
+
+def comebacks_of(work: Workplace, returns: TablePlans) -> list[ReturningTable]:
+    """Return the place and the structure from which each table is captured."""
+    return [
+        ReturningTable(order, returns.spans[order.table].low, _version_at(work, order, returns))
+        for order in returns.caught_up
+    ]
+
+
+def _version_at(work: Workplace, order: TableOrder, returns: TablePlans) -> SchemaVersion | None:
+    """Return the version of a table's structure at its place. It cannot be followed from where the
+    reading begins: a version that was read from the source is not in the log."""
+    source, span = work.source.name, returns.spans[order.table]
+    learnt = _learnt_version(work, order)
+    return learnt or work.ledger.schema_at(source, order.table, batch=span.batch.id, place=span.low)
+
+
+def _learnt_version(work: Workplace, order: TableOrder) -> SchemaVersion | None:
+    """Return the version that an earlier catch-up learnt of a table, if it stopped again in it."""
+    stopped, source = order.stopped, work.source.name
+    if stopped is None:
+        return None
+    for batch in work.ledger.live_batches(source, stopped.batch, stopped.batch):
+        version = work.ledger.schema_at(source, order.table, batch=batch.id, place=stopped.at)
+        if batch.catches_up and version is not None and version.batch == batch.id:
+            return version
+    return None
+
+
+def _stopped_again(
+    returns: TablePlans, segmenter: Segmenter, tables: CapturedTables, cursor: Cursor
+) -> tuple[StoppedTable, ...]:
+    """Return the tables that the batch quarantines. One that came no further, or whose rows are not
+    logged, is read from the source at once, unless a person has to consent to that or wants it
+    from its changelog. One that stops before it has what it needs besides the log is read from the
+    source once it is resumed."""
+    quarantines = dict(tables.quarantined)
+    suppliers = {order.table: order.supplier for order in returns.caught_up}
+    for table, quarantined in tables.quarantined.items():
+        no_further = quarantined.at is not None and not returns.spans[table].low < quarantined.at
+        if quarantined.need is Need.CONSENT:
+            continue
+        if suppliers[table] is Supplier.CHANGELOG:
+            if no_further or quarantined.by_itself:
+                hint = f"`lockstep resume {table} --reason …` reads it from the source"
+                quarantines[table] = _read_once_resumed(quarantined, hint)
+        elif no_further:
+            quarantines[table] = StoppedTable.of(
+                table, read_by_next_run(quarantined.reason), quarantined.position, quarantined.at
+            )
+    at = cursor.position.at
+    columns = _wanting(returns, ColumnsRead)
+    rows = {**_wanting(returns, RowsRead), **segmenter.following.returning.doubts}
+    for table in quarantines.keys() & {*columns, *rows, *_wanting(returns, FromChangelog)}:
+        if not waits_for_rows(quarantines[table]):
+            quarantines[table] = _still_owed(quarantines[table])
+    for table, why in columns.items():
+        quarantined = StoppedTable.of(table, read_by_next_run(why, Need.COLUMNS), str(at), at)
+        quarantines.setdefault(table, quarantined)
+    for table, why in rows.items():
+        quarantines.setdefault(table, StoppedTable.of(table, read_by_next_run(why), str(at), at))
+    return tuple(quarantines.values())
+
+
+def _still_owed(quarantined: StoppedTable) -> StoppedTable:
+    """Return the quarantine of a table that stops again before it has what the log lacks, or
+    before its mirror is written again: all of it is read from the source."""
+    if quarantined.by_itself:
+        return replace(quarantined, hint=read_by_next_run("").hint, need=Need.ROWS)
+    return _read_once_resumed(
+        quarantined, f"{quarantined.hint}; resumed, it is read from the source"
+    )
+
+
+def _read_once_resumed(quarantined: StoppedTable, hint: str) -> StoppedTable:
+    """Return the quarantine of a table that waits for a person; all of it is read then."""
+    return replace(quarantined, hint=hint, need=Need.ROWS, by=StoppedBy.SYSTEM)

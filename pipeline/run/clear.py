@@ -1,0 +1,353 @@
+"""Clearing: delete values that the settings no longer show, once nobody needs them.
+
+After settings became tighter, a table is read again, but older files and versions still have the
+values in clear. What is old, up to the batch of the tightening, is cleared in five steps:
+
+1. The ledger records that clearing begins: from then on nobody can read the table's old changes.
+2. The table's changelogs drop the old changes, and their files are deleted.
+3. The mirror's log is cut: it begins at an empty commit after the newest version, whose rows were
+   read again. Folders that the mirror had before are deleted.
+4. `_transactions` loses the text of old statements, and `_ddl` the values in them: new files
+   replace theirs, first in the lake and then in the ledger, and the old files are deleted.
+5. Structures lose such values as DEFAULTs, first in the lake, then in the ledger, where statements
+   lose them too; the ledger records that the table is cleared.
+
+A step that was carried out does nothing, so an interrupted clearing starts again with the first.
+Files are deleted at once, not after the time for which versions are promised: hiding the values is
+worth breaking that promise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+
+from lockstep.pipeline.mirror.layout import application_id, scratch_path
+from lockstep.pipeline.mirror.source_tables import SCHEMAS, source_table_id, source_table_path
+from lockstep.pipeline.model.foreign_commits import AllExpected
+from lockstep.pipeline.run.agreement.changelog_files import changelogs_of
+from lockstep.pipeline.run.agreement.lake_logs import judged_mirror
+from lockstep.pipeline.run.commit_records import (
+    cleared_metadata,
+    forgotten_metadata,
+    upkept_metadata,
+)
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.mirror_places import delete_former, former_places, owner_of
+from lockstep.pipeline.run.reshaping import note_keep_clear
+from lockstep.pipeline.schema.history import REDACTED_TEXT, SchemaStatement
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.refold import read_stored_context
+from lockstep.pipeline.shape.redaction import REDACTED, redacted
+from lockstep.pipeline.shape.shaping import redacted as redacted_schema
+from lockstep.pipeline.upkeep.clearing import ClearedFile, ClearedLedgerRows, UnclearedValues
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import LeaseLost, LockstepError, TableError
+from lockstep.pipeline.values.intent import SettledWrite
+from lockstep.pipeline.values.segment import SegmentFile, SourceTable, batch_of, with_revised_names
+from lockstep.pipeline.values.table import TableName
+
+_TEXT: Final = {SourceTable.TRANSACTIONS: "statements", SourceTable.DDL: "statement"}
+_NOTHING: Final = pa.schema([])
+_AT_ONCE: Final = 1000
+_QUOTED: Final = re.compile(r"'(?:[^'\\]|''|\\.)*'")
+
+
+def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
+    """Clear what nobody needs; return the tightenings of which nothing is left in clear."""
+    # The run did this when it began, but upkeep did not, and `keep_clear` may have changed since.
+    note_keep_clear(work, lease)
+    cleared = []
+    for note in work.ledger.in_clear(work.source.name):
+        if note.held or (note.gone is not None and work.mirrors.version(note.gone) is not None):
+            continue
+        try:
+            _cleared(work, lease, note)
+        except LeaseLost:
+            raise
+        except (LockstepError, TableError) as error:
+            # The run itself has succeeded: the next one tries again.
+            reason = error.reason if isinstance(error, TableError) else error.message
+            work.progress.note(f"{note.table}: {note.sentence}, and are not cleared yet: {reason}")
+            continue
+        work.progress.note(
+            f"{note.table}: no values of {note.tightening.told} are left in the lake or the "
+            f"ledger, nor versions of its mirror from before batch {note.tightening.through}"
+        )
+        cleared.append(note)
+    return tuple(cleared)
+
+
+def _cleared(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
+    if not note.begun:
+        work.ledger.begin_clearing(lease, note.id)
+    statements = _statements(work, note)
+    _clear_changes(work, lease, note)
+    _clear_mirror(work, lease, note)
+    _clear_former(work, lease, note)
+    for part in SourceTable:
+        _clear_texts(work, lease, note, part, statements)
+    _clear_structures(work, note)
+    work.ledger.require_held(lease)
+    work.ledger.clear_books(lease, note.id, _books(work, note, statements.values()))
+
+
+def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
+    source, through = work.source.name, note.tightening.through
+    require_held = partial(work.ledger.require_held, lease)
+    state = work.ledger.table_states(source)[note.table]
+    for changelog in changelogs_of(source, [state]):
+        listed = work.changelog.listed(changelog.folder) or {}
+        old = [path for path in listed if (batch_of(path) or through + 1) <= through]
+        if old:
+            work.changelog.revise(
+                changelog.folder,
+                app_id=f"{changelog.app_id}/cleared",
+                revision=note.id,
+                schema=_NOTHING,
+                gone=old,
+                files=(),
+                words=forgotten_metadata(work, note.table, 0, through),
+                held=require_held,
+            )
+        work.segments.purge(changelog.folder, through, held=require_held)
+
+
+def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
+    source = work.source.name
+    state = work.ledger.table_states(source)[note.table]
+    if state.mirror_version is None or note.gone is not None:
+        return
+    app_id = application_id(source, state, "mirror")
+    relation = judged_mirror(work, state, work.ledger.looked(source).get(state.mirror))
+    if not isinstance(relation, AllExpected) or relation.newest is None:
+        raise TableError(
+            "the log of its mirror has a commit that is not Lockstep's",
+            hint="the next run reports it",
+        )
+    write = work.ledger.newest_writes(source, [app_id])[app_id].settled
+    words = None if write is None else _words_of(work, state.mirror, write)
+    if write is None or words is None or write.delta_version < (state.adopted or 0):
+        raise TableError(
+            "the log of its mirror no longer says which write made the rows that it shows",
+            hint="it is cleared after the table's next write",
+        )
+    shows = write.delta_version
+
+    def record(version: int) -> None:
+        # Before the log is cut: without the commits up to `looked`, the next look would not know
+        # that this commit is ours.
+        work.ledger.note_looked(lease, {state.mirror: version})
+        work.ledger.note_upkept(lease, state.mirror, shows=shows, delta_version=version)
+
+    words = upkept_metadata(write, words)
+    require_held = partial(work.ledger.require_held, lease)
+    work.mirrors.cut(state.mirror, relation.newest, words, record, require_held)
+
+
+def _words_of(work: Workplace, mirror: str, write: SettledWrite) -> str | None:
+    """Return the user metadata of a write, from its commit or from one that repeats it."""
+    shows = write.delta_version
+    for commit in work.mirrors.history(mirror):
+        if shows in (commit.delta_version, commit.repeats):
+            return commit.user_metadata
+        if commit.delta_version < shows:
+            break
+    return None
+
+
+def _clear_former(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
+    # The folder's own log says whose mirror it was: a ledger that was recovered from the lake
+    # does not know.
+    folders = former_places(work.ledger, work.source.name)
+    delete_former(
+        work, lease, [folder for folder in folders if owner_of(work, folder) == note.table]
+    )
+
+
+# -- texts of statements -----------------------------------------------------------------------
+
+
+def _statements(work: Workplace, note: UnclearedValues) -> Mapping[int, SchemaStatement]:
+    """Return the old statements that name the table or made a version of it, without their values,
+    by number."""
+    source, redactions, after = work.source.name, dict[int, SchemaStatement](), 0
+    versions = work.ledger.schema_versions(source, note.table)
+    of_versions = {version.statement for version in versions}
+    while page := work.ledger.schema_statements(source, limit=_AT_ONCE, after=after):
+        after = page[-1].id
+        for statement in page:
+            concerns = statement.id in of_versions or _names(statement.text, note.table)
+            if concerns and statement.batch <= note.tightening.through:
+                redactions[statement.id] = _without_values(statement)
+    return redactions
+
+
+def _names(text: str, table: TableName) -> bool:
+    """Return whether a text has a table's name, also inside another name such as that of a helper
+    table of an online schema change (`_orders_new`)."""
+    name = re.escape(table.name)
+    return re.search(rf"(?<![^\W_]){name}(?![^\W_])", text, re.IGNORECASE) is not None
+
+
+def _without_values(statement: SchemaStatement) -> SchemaStatement:
+    if statement.context.get(REDACTED_TEXT):
+        return statement
+    text = redacted(statement.text, read_stored_context(statement.context))
+    effects = tuple(_QUOTED.sub(REDACTED, effect) for effect in statement.effects)
+    context = {**statement.context, REDACTED_TEXT: True}
+    return replace(statement, text=text, effects=effects, context=context)
+
+
+def _clear_texts(
+    work: Workplace,
+    lease: Lease,
+    note: UnclearedValues,
+    part: SourceTable,
+    statements: Mapping[int, SchemaStatement],
+) -> None:
+    source, through = work.source.name, note.tightening.through
+    folder = source_table_path(source, part)
+    require_held = partial(work.ledger.require_held, lease)
+    above = work.ledger.forgotten(source).through
+    cleared, kept = list[ClearedFile](), set[str]()
+    for batch, file in _files(work, part, above, through):
+        after = _file_without(work, note, part, batch, file, statements)
+        kept.add(file.path if after is None else after.path)
+        if after is not None:
+            cleared.append(ClearedFile(batch, part, file.path, after))
+    if cleared:
+        work.changelog.revise(
+            folder,
+            app_id=f"{source_table_id(source, part)}/cleared",
+            revision=note.id,
+            schema=SCHEMAS[part],
+            gone=[file.before for file in cleared],
+            files=[file.after for file in cleared],
+            words=cleared_metadata(work, part, through),
+            held=require_held,
+        )
+        work.ledger.clear_files(lease, cleared)
+        work.segments.clear(scratch_path(source, folder))
+    listed = work.changelog.listed(folder) or {}
+    work.segments.purge(folder, through, {*kept, *listed}, require_held)
+
+
+def _files(
+    work: Workplace, part: SourceTable, above: int, through: int
+) -> Iterator[tuple[int, SegmentFile]]:
+    """Yield the files of the batches after `above` up to `through`, each with its batch; also files
+    that only the lake lists, because the ledger that knew them was lost."""
+    folder = source_table_path(work.source.name, part)
+    listed = {**(work.changelog.listed(folder) or {})}
+    for first in range(above + 1, through + 1, _AT_ONCE):
+        last = min(first + _AT_ONCE - 1, through)
+        for content in work.ledger.contents(work.source.name, first, last):
+            own = (addition for addition in content.source_parts if addition.table is part)
+            for file in (file for addition in own for file in addition.files):
+                listed.pop(file.path, None)
+                yield content.batch, file
+    for path, size in listed.items():
+        if above < (batch := batch_of(path) or 0) <= through:
+            yield batch, SegmentFile(path, 0, size, "")
+
+
+def _file_without(
+    work: Workplace,
+    note: UnclearedValues,
+    part: SourceTable,
+    batch: int,
+    file: SegmentFile,
+    statements: Mapping[int, SchemaStatement],
+) -> SegmentFile | None:
+    """Write the file that replaces this one, durably, and return it; None if the file has no values
+    to clear."""
+    folder = source_table_path(work.source.name, part)
+    texts = pa.concat_tables([*work.segments.pieces(folder, [file], [_TEXT[part]])]).column(0)
+    if texts.null_count == len(texts):
+        return None
+    rows = pa.concat_tables([*work.segments.pieces(folder, [file])])
+    if part is SourceTable.TRANSACTIONS:
+        bare = _without_texts(rows)
+    else:
+        bare = _without_literals(rows, note.table, statements.values())
+    if bare.equals(rows):
+        return None
+    scratch = scratch_path(work.source.name, folder)
+    writer = work.segments.open(scratch, batch=batch, schema_version=1, schema=bare.schema)
+    writer.write(bare)
+    files = with_revised_names(writer.close())
+    work.segments.bring(scratch, folder, files)
+    [after] = files
+    return after
+
+
+def _without_texts(rows: pa.Table) -> pa.Table:
+    for name in ("statements", "statements_cut"):
+        field = rows.schema.field(name)
+        at = rows.schema.get_field_index(name)
+        rows = rows.set_column(at, field, pa.nulls(len(rows), field.type))
+    return rows
+
+
+def _without_literals(
+    rows: pa.Table, table: TableName, statements: Iterable[SchemaStatement]
+) -> pa.Table:
+    texts = {
+        (str(statement.begin.file), statement.begin.offset): statement.text
+        for statement in statements
+    }
+    cleared = []
+    for row in rows.to_pylist():
+        touched_names = {(touched["database"], touched["name"]) for touched in row["tables"] or ()}
+        if (table.database, table.name) in touched_names or _names(row["statement"], table):
+            row["statement"] = texts.get((row["_file"], row["_offset"]), REDACTED)
+            for touched in row["tables"] or ():
+                for name in ("effect", "reason"):
+                    touched[name] = touched[name] and _QUOTED.sub(REDACTED, touched[name])
+        cleared.append(row)
+    return pa.Table.from_pylist(cleared, schema=rows.schema)
+
+
+# -- structures --------------------------------------------------------------------------------
+
+
+def _hidden(note: UnclearedValues, schema: TableSchema) -> frozenset[str]:
+    """Return the columns of an old structure whose values are cleared: all, since a column of which
+    less is shown may have had another name then; none if all columns are shown as before."""
+    names = [column.name.lower() for column in schema.columns]
+    return frozenset(names if note.tightening.columns else ())
+
+
+def _clear_structures(work: Workplace, note: UnclearedValues) -> None:
+    newest = work.ledger.schema_at(work.source.name, note.table)
+
+    def cleared(schema: TableSchema) -> TableSchema:
+        if schema.name != note.table or (newest is not None and schema == newest.schema):
+            return schema
+        return redacted_schema(schema, _hidden(note, schema))
+
+    work.claims.clear_structures(work.source.name, cleared)
+
+
+def _books(
+    work: Workplace, note: UnclearedValues, statements: Iterable[SchemaStatement]
+) -> ClearedLedgerRows:
+    source = work.source.name
+    versions = [
+        version
+        if version.schema is None
+        else work.shaping.cleared(version, _hidden(note, version.schema))
+        for version in work.ledger.schema_versions(source, note.table)
+        if version.batch <= note.tightening.through
+    ]
+    loads = [
+        (load, redacted_schema(schema, work.shaping.hidden(schema) | _hidden(note, schema)))
+        for load, schema in work.ledger.ended_loads(source, note.table)
+    ]
+    return ClearedLedgerRows(versions, tuple(statements), loads)

@@ -1,0 +1,233 @@
+"""The user metadata of commits to the lake, from which a lost ledger can be made again.
+
+Every commit names its source, ledger, table and batches, the kind of the write, and the cursor
+after the last of the batches. A commit to `_transactions` adds what only one commit for each batch
+can say: which tables the batch touched, which ones are not captured now and which are partial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from lockstep.pipeline.model.batch import Batch
+from lockstep.pipeline.model.lake_commit import (
+    FORMAT,
+    WriteKind,
+    digest,
+    metadata_for_kind,
+    stamp,
+    structures_key,
+    structures_text,
+)
+from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.values.intent import SettledWrite
+from lockstep.pipeline.values.segment import SegmentFile, SourceTable
+from lockstep.pipeline.values.table import TableName
+
+if TYPE_CHECKING:
+    from lockstep.pipeline.recovery.facts import BatchRecord
+
+NOT_CAPTURED: Final = "not captured"
+"""Standing of a complete table whose changes the batch lacks."""
+
+GTIDS: Final = 4096
+"""Longest GTID set, as text, in a commit to a table; the commit to `_transactions` has any."""
+
+
+def commit_metadata(
+    work: Workplace,
+    kind: WriteKind,
+    table: TableName | SourceTable,
+    batches: Iterable[Batch],
+    files: Iterable[SegmentFile] | None,
+    *,
+    version: SchemaVersion | None = None,
+) -> str:
+    """Return the metadata of a write that shows these batches (JSON, keys sorted). `files`: those
+    that the write was made of; None if they are not known. `version`: the structure that the
+    table's rows have from now on; `keep_structures` writes its file. Structures that a commit to
+    `_transactions` names are written here."""
+    ordered = list(batches)
+    last = ordered[-1]
+    words = _words(work, kind, table, (ordered[0].id, last.id), last)
+    if files is not None:
+        words["files"] = digest(file.sha256 for file in files)
+    if version is not None and version.schema is not None:
+        words["structure"] = structures_key(structures_text([version.schema]))
+        words["shape"] = version.shape
+    if table is SourceTable.TRANSACTIONS:
+        words |= _standing(work, last)
+    return stamp(words)
+
+
+def upkept_metadata(write: SettledWrite, words: str) -> str:
+    """Return the metadata of a commit that leaves a mirror's rows as this write made them. `words`:
+    the metadata of the write."""
+    return metadata_for_kind(
+        words,
+        WriteKind.UPKEEP,
+        app_id=write.intent.app_id,
+        txn_version=write.intent.txn_version,
+        shows=write.delta_version,
+    )
+
+
+def restated_metadata(work: Workplace, table: TableName | SourceTable, batch: int) -> str:
+    """Return the metadata of the commit after which a changelog lists what is acknowledged."""
+    batches = work.ledger.live_batches(work.source.name, batch, batch) if batch else []
+    last = batches[0] if batches else None
+    words = _words(work, WriteKind.RESTATE, table, (batch, batch), last)
+    return stamp({**words, "restated": True})
+
+
+def recovered_metadata(work: Workplace, table: TableName | SourceTable, claim: BatchRecord) -> str:
+    """Return the same for a batch of another ledger, of which only a commit's claim is left."""
+    words = _words(work, WriteKind.RESTATE, table, (claim.batch, claim.batch), None)
+    return stamp(words | {"ledger": claim.ledger, "position": str(claim.at), "restated": True})
+
+
+def revised_metadata(
+    work: Workplace,
+    table: TableName,
+    batches: tuple[int, int],
+    files: Iterable[SegmentFile],
+    revision: int,
+) -> str:
+    """Return the metadata of the commit that replaces a changelog's files of these batches."""
+    [last] = work.ledger.live_batches(work.source.name, batches[1], batches[1])
+    words = _words(work, WriteKind.REVISE, table, batches, last)
+    words["files"] = digest(file.sha256 for file in files)
+    return stamp({**words, "revision": revision})
+
+
+def forgotten_metadata(
+    work: Workplace, table: TableName | SourceTable, above: int, through: int
+) -> str:
+    """Return the metadata of the commit after which a table lists no file of batches up to
+    `through`."""
+    [last] = work.ledger.live_batches(work.source.name, through, through)
+    return stamp(_words(work, WriteKind.FORGET, table, (above + 1, through), last))
+
+
+def cleared_metadata(work: Workplace, table: SourceTable, through: int) -> str:
+    """Return the metadata of the commit that replaces the files of one of the source's own tables,
+    up to batch `through`, by files without values that are no longer shown."""
+    [last] = work.ledger.live_batches(work.source.name, through, through)
+    return stamp(_words(work, WriteKind.REVISE, table, (1, through), last))
+
+
+def _words(
+    work: Workplace,
+    kind: WriteKind,
+    table: TableName | SourceTable,
+    batches: tuple[int, int],
+    last: Batch | None,
+) -> dict[str, Any]:
+    end = None if last is None else last.end
+    words: dict[str, Any] = {
+        "format": FORMAT,
+        "kind": kind.value,
+        "ledger": work.ledger.identity(),
+        "source": work.source.name,
+        "table": str(table),
+        "batches": list(batches),
+        "position": None if end is None else str(end.at),
+    }
+    if isinstance(table, TableName):
+        words["name"] = _name(table)
+    if last is not None and (cursor := _cursor(last, whole=not isinstance(table, TableName))):
+        words["cursor"] = cursor
+    return words
+
+
+def _cursor(batch: Batch, *, whole: bool) -> dict[str, Any]:
+    end, anchor = batch.end, batch.anchor
+    if end is None or anchor is None:
+        return {}
+    gtids = str(end.gtid_set)
+    return {
+        "server": end.server_uuid,
+        "gtids": gtids if whole or len(gtids) <= GTIDS else None,
+        "by_gtid": batch.by_gtid,
+        "committed_at": None if end.committed_at is None else end.committed_at.isoformat(),
+        "anchor": [
+            anchor.offset,
+            anchor.length,
+            anchor.crc32,
+            anchor.gtid,
+            anchor.file_created,
+        ],
+        "sequence": batch.base + batch.changes,
+    }
+
+
+def _standing(work: Workplace, batch: Batch) -> Mapping[str, Any]:
+    """Return what a commit to `_transactions` adds: the standing of tables after its batch."""
+    ledger, source = work.ledger, batch.source
+    states = ledger.table_states(source)
+    standings = dict.fromkeys(_not_captured(work, batch, states), NOT_CAPTURED) | {
+        table: "being read" if state.loading else state.condition.value
+        for table, state in states.items()
+        if not state.complete
+    }
+    structures = _new_structures(work, batch)
+    return {
+        "touched": [_name(table) for table in sorted(_touched(work, batch))],
+        "still": [[*_name(table), standings[table]] for table in sorted(standings)],
+        "partial": [
+            [*_name(extent.table), str(extent.begins)] for extent in ledger.partial(source)
+        ],
+        "prepared": len(ledger.open_prepared(source)),
+        "structures": work.claims.keep_structures(source, structures) if structures else None,
+    }
+
+
+def _touched(work: Workplace, batch: Batch) -> set[TableName]:
+    return content_of(work.ledger, batch.source, batch.id).tables
+
+
+def _not_captured(
+    work: Workplace, batch: Batch, tables: Iterable[TableName]
+) -> Iterator[TableName]:
+    """Yield tables that are complete now but were not captured by the batch: its patterns left them
+    out, or a later batch, which is not merged yet, brought them back."""
+    ledger, source = work.ledger, batch.source
+    scopes = [scope for scope in ledger.capture_scopes(source) if scope.batch <= batch.id]
+    yield from (table for table in tables if scopes and not scopes[-1].patterns.matches(table))
+    for later in ledger.unfinished(source):
+        if later.id > batch.id and later.catches_up:
+            yield from _touched(work, later)
+        elif later.id > batch.id:
+            yield from (
+                snapshot.table for snapshot in content_of(ledger, source, later.id).snapshots
+            )
+
+
+def _new_structures(work: Workplace, batch: Batch) -> list[TableSchema]:
+    """Return the structures that the batch recorded: those that it read from the server, and those
+    that its statements made."""
+    if batch.end is None:
+        return []
+    versions = work.ledger.schemas_at(batch.source, batch=batch.id, place=batch.end.at)
+    return [
+        version.schema
+        for version in versions
+        if version.batch == batch.id
+        and version.knowledge is Knowledge.KNOWN
+        and version.schema is not None
+    ]
+
+
+def keep_structures(work: Workplace, structures: Sequence[TableSchema]) -> None:
+    """Write structures to the source's folder, durably, before a commit names them; a structure
+    that is there already is not written again."""
+    if structures:
+        work.claims.keep_structures(work.source.name, structures)
+
+
+def _name(table: TableName) -> list[str]:
+    return [table.database, table.name]

@@ -1,0 +1,126 @@
+"""The workplace of a run's steps: the ports, the plan of the source, and reports of progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from time import sleep
+from typing import TYPE_CHECKING, Protocol
+
+from lockstep.pipeline.model.batch import Requests
+from lockstep.pipeline.model.table_state import StoppedTable
+from lockstep.pipeline.shape.shaping import Shaping
+from lockstep.pipeline.snapshot.progress import LoadProgress
+from lockstep.pipeline.source_plan import SourcePlan
+from lockstep.pipeline.values.table import TableName
+
+if TYPE_CHECKING:
+    from lockstep.pipeline.ports.catalog import Registry
+    from lockstep.pipeline.ports.changelog import Changelog
+    from lockstep.pipeline.ports.claims import Claims
+    from lockstep.pipeline.ports.ledger import Ledger
+    from lockstep.pipeline.ports.mirrors import Mirrors
+    from lockstep.pipeline.ports.segments import SegmentStore
+    from lockstep.pipeline.ports.source import SourceServer
+    from lockstep.pipeline.ports.spool import Spool
+
+
+@dataclass(frozen=True, slots=True)
+class StepProgress:
+    """The progress of a step: `done` of `total` of whatever it counts, in words (`told`) and in
+    `figures` for a program, one mapping for each table if the step counts tables."""
+
+    step: str
+    done: int
+    total: int
+    words: str
+    figures: tuple[Mapping[str, object], ...]
+
+
+def captured_until_now(
+    *, transactions: int, rows: int, log_bytes: int, total_bytes: int
+) -> StepProgress:
+    """Return the progress of a capture. `total_bytes`: bytes of the log from its start to its
+    end."""
+    figures = {
+        "transactions": transactions,
+        "rows": rows,
+        "log_bytes": log_bytes,
+        "total_bytes": total_bytes,
+    }
+    words = f"{rows:,} rows, {transactions:,} transactions, {log_bytes / 1e6:,.1f} MB"
+    return StepProgress("capture", min(log_bytes, total_bytes), total_bytes, words, (figures,))
+
+
+def searched(read: int, total: int) -> StepProgress:
+    """Return the progress of the search for a place: bytes of the log that were read, of all."""
+    figures = {"log_bytes": read, "total_bytes": total}
+    return StepProgress("search", read, total, f"{read / 1e6:,.1f} MB of the log", (figures,))
+
+
+def loaded_until_now(tables: Sequence[LoadProgress]) -> StepProgress:
+    """Return the progress of reading tables from the source."""
+    done = sum(table.rows for table in tables)
+    total = sum(max(table.rows, table.estimated_rows or 0) for table in tables)
+    reading = [table for table in tables if not table.finished]
+    words = reading[0].sentence() if len(reading) == 1 else f"{done:,} of about {total:,} rows"
+    figures = tuple(
+        {"table": str(table.table), "rows": table.rows, "estimated_rows": table.estimated_rows}
+        for table in tables
+    )
+    return StepProgress("load", done, total, words, figures)
+
+
+def tables_done(step: str, done: int, total: int, table: TableName) -> StepProgress:
+    """Return the progress of merging or comparing tables; `table` is the last one that ended."""
+    figures = {"table": str(table), "done": done, "total": total}
+    words = f"{done} of {total} tables, {table}"
+    return StepProgress(step, done, total, words, (figures,))
+
+
+class Progress(Protocol):
+    """The receiver of a step's progress; called at most a few times a second."""
+
+    def tell(self, step: StepProgress) -> None: ...
+
+    def note(self, sentence: str) -> None:
+        """Show a person one sentence, such as that a table was quarantined."""
+
+
+class Unwatched:
+    """Progress that nobody watches."""
+
+    def tell(self, step: StepProgress) -> None: ...
+
+    def note(self, sentence: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """The ports that a run of one source works with. `registry`: the catalog in which mirrors are
+    registered, if there is one; raises `ConfigurationError` if its settings are wrong."""
+
+    source: SourcePlan
+    server: SourceServer
+    ledger: Ledger
+    segments: SegmentStore
+    spool: Spool
+    changelog: Changelog
+    mirrors: Mirrors
+    claims: Claims
+    progress: Progress
+    clock: Callable[[], datetime]
+    requests: Callable[[], Requests | None] = lambda: None
+    """Count of requests to the lake's object store since the workplace was made; None for a
+    folder."""
+    pause: Callable[[float], None] = sleep
+    registry: Callable[[], Registry | None] = lambda: None
+    shaping: Shaping = field(default_factory=Shaping)
+    """The settings by which the lake shows the source's tables."""
+
+    def quarantine(self, quarantined: StoppedTable) -> None:
+        """Report a quarantine while the run continues."""
+        self.progress.note(
+            f"{quarantined.table} was quarantined at {quarantined.position}: {quarantined.reason}"
+        )

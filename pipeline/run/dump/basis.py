@@ -1,0 +1,119 @@
+"""The basis of a reading of the log: its start, its bounds, and the tables, structures and
+prepared XA transactions at the start."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from lockstep.pipeline.model.batch import Prepared, Xid
+from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
+from lockstep.pipeline.run.begin import RunStart
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.dump.captured_tables import CapturedTables
+from lockstep.pipeline.run.dump.initial_schemas import structures_at
+from lockstep.pipeline.run.find_place import find_run_end
+from lockstep.pipeline.run.mirror_places import blocked_folders, precedence
+from lockstep.pipeline.schema.tracker import SchemaTracker
+from lockstep.pipeline.start.bounds import RunBounds
+from lockstep.pipeline.values.position import Position
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import past_ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """The state that a reading begins with. `batch`: the batch that the reading is for.
+    `prepared`: the XA transactions that are prepared at the start."""
+
+    work: Workplace
+    run_start: RunStart
+    bounds: RunBounds
+    batch: int
+    tables: CapturedTables
+    structures: SchemaTracker
+    prepared: Mapping[Xid, Prepared]
+
+
+def basis_of(
+    work: Workplace,
+    run_start: RunStart,
+    bounds: RunBounds,
+    batch: int,
+    taken_up: Collection[TableName],
+    base: int = 0,
+) -> Basis:
+    """Return the basis of an ordinary batch. `taken_up`: tables that it captures again; `base`:
+    the number before the batch's first change."""
+    return Basis(
+        work,
+        run_start,
+        bounds,
+        batch,
+        tables=tables_of(work, run_start.start, batch, taken_up, base=base),
+        structures=structures_at(work, run_start),
+        prepared={
+            transaction.xid: transaction
+            for transaction in work.ledger.open_prepared(work.source.name)
+        },
+    )
+
+
+def bounds_of(work: Workplace, run_start: RunStart) -> RunBounds:
+    """Return where a run with this start ends."""
+    until = work.source.until
+    if until is None:
+        return RunBounds.fixed(run_start.facts, work.source.budget)
+    end = find_run_end(work, until, run_start.facts, run_start.start)
+    if run_start.known_until is not None and end < run_start.known_until:
+        work.progress.note(
+            f"{end} lies among transactions that an earlier run read: the run ends after them, at "
+            f"{run_start.known_until}"
+        )
+        end = run_start.known_until
+    return RunBounds.fixed(run_start.facts, work.source.budget, end)
+
+
+def tables_of(
+    work: Workplace,
+    start: Position,
+    batch: int,
+    taken_up: Collection[TableName] = (),
+    *,
+    base: int = 0,
+    before: int | None = None,
+) -> CapturedTables:
+    """Return the tables as they are when the capture of `batch` begins at `start`. `taken_up`:
+    tables that it captures again, or begins to load. `before`: ignore what the patterns of this
+    and later batches left out, because that part of the log is read now."""
+    source = work.source.name
+    states = work.ledger.table_states(source)
+    loads = {load.table: load.followed is not None for load in work.ledger.open_loads(source)}
+    for table in taken_up:
+        loads.pop(table, None)
+        if table in states:
+            states[table] = states[table].started()
+    at_source = [*filter(work.source.patterns.matches, work.server.engines())]
+    for table, why in foreign_mirrors(work, at_source).items():
+        loads[table] = False
+        if before is None:
+            work.progress.note(why)
+    past = [
+        earlier
+        for earlier in past_ranges(work.ledger.capture_scopes(source), batch, str(start))
+        if before is None or earlier.last < before
+    ]
+    return CapturedTables(
+        work.segments,
+        source=source,
+        batch=batch,
+        base=base,
+        states=states,
+        past=past,
+        recorded=lambda table: work.ledger.schema_versions(source, table),
+        updated=lambda table: work.source.policies_of(table).updated_columns,
+        loading=loads,
+        names=work.source.mirrors,
+        first=precedence(work, states, at_source),
+        old=blocked_folders(work),
+    )

@@ -1,0 +1,141 @@
+"""The capture of one batch: it reads the log into segments, and makes the record for the ledger
+and the report for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from time import perf_counter
+
+from lockstep.pipeline.mirror.merging import ChangelogOrigin
+from lockstep.pipeline.model.batch import Batch, CaptureRecord
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.dump.basis import Basis
+from lockstep.pipeline.run.dump.log_reader import LogReading
+from lockstep.pipeline.run.dump.renames import DecideCopies
+from lockstep.pipeline.run.dump.segment_builder import Segmenter, SourceRows
+from lockstep.pipeline.run.dump.table_changes import CaptureRules, ResumedTables
+from lockstep.pipeline.run.dump.table_extents import PartialTables
+from lockstep.pipeline.run.reports import CaptureReport
+from lockstep.pipeline.run.stop_errors import resume_hint
+from lockstep.pipeline.values.errors import StructureMoved, StructureUnknown, TableError
+from lockstep.pipeline.values.position import Anchor, Position
+from lockstep.pipeline.values.segment import rows_by_table
+from lockstep.pipeline.values.table import TableName
+
+
+class BatchCapture:
+    """A catch-up batch captures only the tables that come back in it; any other batch captures
+    every table that matches the patterns. Only ordinary batches have `source_rows`, `copies` and
+    `extents`."""
+
+    def __init__(
+        self,
+        basis: Basis,
+        batch: Batch,
+        taken_up: ResumedTables,
+        *,
+        source_rows: SourceRows | None = None,
+        copies: DecideCopies | None = None,
+        extents: PartialTables | None = None,
+    ) -> None:
+        self._basis = basis
+        self._batch = batch
+        source = basis.work.source
+        matches = source.patterns.matches
+        returning = {comeback.table for comeback in taken_up.comebacks}
+        captured = returning.__contains__ if batch.catches_up else matches
+        self.segmenter = Segmenter(
+            basis.tables,
+            basis.structures,
+            CaptureRules(
+                basis.work.clock,
+                captured,
+                source.policies_of,
+                basis.work.quarantine,
+                partial(_why_unknown, basis.work),
+                basis.work.shaping,
+            ),
+            taken_up,
+            source_rows=source_rows,
+            copies=copies,
+            extents=extents,
+        )
+        self.reading = LogReading(basis, self.segmenter, keeps=True)
+
+    def rewrite(self, origins: Mapping[TableName, ChangelogOrigin]) -> None:
+        """Record that mirrors are written again from their changelogs."""
+        for table, origin in sorted(origins.items()):
+            self._basis.work.progress.note(f"the mirror of {table} is rewritten {origin.told}")
+            self.segmenter.following.rewrite(table, origin)
+
+    def record(
+        self, *, end: Position, anchor: Anchor, by_gtid: bool, orders_done: tuple[int, ...]
+    ) -> CaptureRecord:
+        """Close the batch's files, which makes them durable, and return its record."""
+        tables, reading = self._basis.tables, self.reading
+        segments = tables.files.finish()
+        return CaptureRecord(
+            end=end,
+            anchor=anchor,
+            changes=self.segmenter.changes,
+            transactions=reading.transactions,
+            log_bytes=reading.log_bytes,
+            segments=segments,
+            history=self._basis.structures.history,
+            events=tuple(tables.events),
+            orders_done=orders_done,
+            tables=tuple(tables.touched.values()),
+            quarantined=tuple(tables.quarantined.values()),
+            by_gtid=by_gtid,
+            life=self._basis.run_start.facts.life,
+            passed_statements=sum(reading.row_statements.passed.values()),
+        )
+
+    def report(
+        self,
+        record: CaptureRecord,
+        *,
+        began: float,
+        start_seconds: float = 0.0,
+        repaired: tuple[str, ...] = (),
+    ) -> CaptureReport:
+        """Return the report; `began`: the reading of `perf_counter` when the capture began."""
+        run_start, batch = self._basis.run_start, self._batch
+        source = self._basis.work.source
+        loads = self._basis.work.ledger.open_loads(source.name)
+        counts = rows_by_table(record.segments)
+        return CaptureReport(
+            batch=batch.id,
+            rule=batch.kind.value if batch.catches_up else run_start.decision.rule.value,
+            reason=run_start.decision.reason,
+            start=run_start.start,
+            end=record.end,
+            transactions=record.transactions,
+            rows=sum(count.total for count in counts.values()),
+            log_bytes=record.log_bytes,
+            counts=counts,
+            quarantined=record.quarantined,
+            softened=self.segmenter.softened + self.segmenter.unknown,
+            repaired=repaired,
+            start_seconds=start_seconds,
+            capture_seconds=perf_counter() - began,
+            continuity=run_start.decision.continuity,
+            short=self.reading.spent is not None or source.until is not None,
+            loading=tuple(load.progress for load in loads if source.patterns.matches(load.table)),
+            loaded=tuple(self.segmenter.following.joining.loaded),
+            largest=self.reading.largest,
+            passed=record.passed_statements,
+        )
+
+
+def _why_unknown(work: Workplace, table: TableName, error: StructureUnknown) -> TableError:
+    """Return the server's own error if the account may not read the whole table, else `error`."""
+
+    try:
+        work.server.baseline([table])
+    except TableError as refused:
+        return TableError(refused.reason, hint=f"{refused.hint}; {resume_hint(table)}")
+    except StructureMoved:
+        pass
+    return error

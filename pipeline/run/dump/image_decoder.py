@@ -1,0 +1,479 @@
+"""Events of one table → row images, decoded by the version of its structure that holds there,
+after that version was compared with the table map.
+
+With `binlog_row_metadata=MINIMAL`, MySQL's default, a table map has the columns' types, widths,
+nullability, signs and character sets; with FULL also their names, members and the primary key.
+MariaDB's default has only types, widths and nullability.
+
+With `binlog_row_image=MINIMAL` the image of an inserted row has only the columns that got a value
+from the statement, a trigger, an expression, the clock or AUTO_INCREMENT. Every other column has
+the default that the table had at that moment: a literal, NULL, or, for NOT NULL outside of strict
+mode, the default of the type. A column that an update leaves out was not changed, on MySQL. On
+MariaDB this is not certain: it logs REPLACE as an update that leaves out the columns which went
+back to their defaults, and ON DUPLICATE KEY UPDATE without the columns that a trigger set, and such
+updates look like any other. It does not log virtual columns then. (Tried on MySQL 9.7.4, MariaDB
+10.11.19 and 11.4.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lockstep.pipeline.binlog.rows.parts import by_map, in_portions
+from lockstep.pipeline.binlog.rows.rows import TableDecoder
+from lockstep.pipeline.binlog.rows.table_map import (
+    OptionalField,
+    Outline,
+    TableMap,
+    read_layouts,
+    read_outlines,
+    read_structure,
+)
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.description import LogWriter
+from lockstep.pipeline.binlog.stream.ring import Block
+from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
+from lockstep.pipeline.mirror.mapping import cast_value
+from lockstep.pipeline.run.dump.captured_tables import CapturedTables, TableSegment
+from lockstep.pipeline.schema.fills import fill_of
+from lockstep.pipeline.schema.hidden_columns import (
+    FIRST,
+    FIRST_WITHOUT,
+    LAST_PLACED,
+    expressions,
+    hidden_places,
+    is_hidden,
+    may_be_hidden,
+)
+from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
+from lockstep.pipeline.schema.model import TableSchema, WrittenDefault
+from lockstep.pipeline.schema.rows import key_columns, logged_structure
+from lockstep.pipeline.schema.tracker import SchemaTracker
+from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.shape.shaper import Shaper
+from lockstep.pipeline.shape.shaping import Shaping, redacted_members
+from lockstep.pipeline.values.errors import (
+    SchemaUnknownAt,
+    StructureUnknown,
+    TableError,
+    ValueLeftOut,
+)
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.row_images import (
+    CHANGE_TYPES,
+    RowImages,
+    merge_images,
+    pack_bits,
+    unpack_bits,
+)
+from lockstep.pipeline.values.segment import ChangeType
+from lockstep.pipeline.values.table import Column, TableName, TableStructure
+
+_SHOWN = 5
+"""Largest number of disagreements that a message names."""
+
+
+def version_for(mapped: TableMap, structures: SchemaTracker, at: Coordinates) -> SchemaVersion:
+    """Return the version that holds at `at`; if the history does not know it and the table map has
+    column names, a version made from the map.
+
+    `SchemaUnknownAt` if the table's structure is known only from a later place on: the run starts
+    too early. StructureUnknown if it is not known at all. TableError if it is known, but the
+    settings do not allow showing it.
+    """
+    table = mapped.table
+    version = structures.version(table)
+    if version is not None and version.knowledge is Knowledge.KNOWN:
+        return version
+    _require_shown(structures, table)
+    dropped = version is not None and version.knowledge is Knowledge.DROPPED
+    if not dropped and OptionalField.NAMES in read_outlines(mapped)[0].said:
+        version = structures.record_table_map(_structure_of(mapped), at)
+        _require_shown(structures, table)
+        return version
+    later = structures.known_from(table)
+    if later is not None:
+        raise SchemaUnknownAt(
+            f"the log has rows of {table} at {at}, but the table's structure at this place is not "
+            f"known: statements up to {later} changed it, and the log has no column names "
+            "(binlog_row_metadata=MINIMAL)",
+            hint=f"start at {later} or later, or exclude {table}; nothing was recorded",
+        )
+    why = "it is not in the history" if version is None else version.reason or "it was dropped"
+    raise StructureUnknown(
+        f"its structure is not known: {why}",
+        hint=f"`lockstep resume {table} --reason …` re-reads it from MySQL",
+    )
+
+
+def _require_shown(structures: SchemaTracker, table: TableName) -> None:
+    error = structures.not_shown(table)
+    if error is not None:
+        raise error
+
+
+def _structure_of(mapped: TableMap) -> TableStructure:
+    """Return the structure that the map describes; TableError if MySQL may hide one of its
+    columns."""
+    structure = read_structure(mapped)
+    suspects = [name for name in structure.names if may_be_hidden(name)]
+    if suspects and may_log_hidden(mapped.writer):
+        raise TableError(
+            f"its structure is known from the log alone, which does not say whether {suspects[0]} "
+            "is a column of the table or a hidden column of a functional index",
+            hint=f"`lockstep resume {mapped.table} --reason …` re-reads it from MySQL",
+        )
+    return structure
+
+
+def checked(version: SchemaVersion, mapped: TableMap) -> tuple[int, ...]:
+    """Compare a table map with the version. Return the indexes, from 0, of the columns that only
+    the map has: hidden columns of functional indexes.
+
+    TableError if map and version disagree, or if it is not known which columns are hidden.
+    """
+    if version.schema is None:
+        raise ValueError(f"{version.table}: version {version.version} is {version.knowledge}")
+    outlines, structure = read_outlines(mapped), logged_structure(version.schema)
+    hidden = hidden_in(outlines, structure, version.schema, mapped)
+    # A map may be read in several ways; the one that agrees best counts.
+    differences = min((disagreements(without(o, hidden), structure) for o in outlines), key=len)
+    expected = len(expressions(version.schema.keys)) if logs_hidden(mapped.writer) else 0
+    if not differences and len(hidden) < expected:
+        count = len(structure.columns)
+        differences = (f"columns: {count}, {count} and {expected} that functional indexes hide",)
+    if differences:
+        more = f"; and {len(differences) - _SHOWN} more" if len(differences) > _SHOWN else ""
+        raise TableError(
+            "the log and the history disagree about its structure (log, history): "
+            f"{'; '.join(differences[:_SHOWN])}{more}",
+            hint="either a statement is not in the log (sql_log_bin=0, another server), or "
+            f"Lockstep read one differently from the server: `lockstep schema {mapped.table}` "
+            f"shows the history, `lockstep resume {mapped.table} --reason …` re-reads the table "
+            "from MySQL",
+        )
+    return hidden
+
+
+_AS_LOGGED: Final = {
+    "binary": "char",
+    "varbinary": "varchar",
+    "blob": "text",
+}
+"""Types that the log distinguishes only by the character set."""
+
+_STRINGS: Final = frozenset({"char", "varchar", "text", "binary", "varbinary", "blob"})
+_TEMPORAL: Final = frozenset({"time", "datetime", "timestamp"})
+_MEMBERS: Final = frozenset({"enum", "set"})
+_SIGNED: Final = frozenset(
+    {"tinyint", "smallint", "mediumint", "int", "bigint", "float", "double", "decimal"}
+)
+
+
+def disagreements(outline: Outline, structure: TableStructure) -> tuple[str, ...]:
+    """Return how the log differs from the structure, each difference as "what: log, history"."""
+    return tuple(_disagreements(outline, structure))
+
+
+def agrees(logged: Column, recorded: Column, said: frozenset[OptionalField]) -> bool:
+    """Return whether two columns are equal in all parts that the log has."""
+    return all(in_log == in_history for _, in_log, in_history in _parts(logged, recorded, said))
+
+
+def _disagreements(outline: Outline, structure: TableStructure) -> Iterator[str]:
+    theirs, ours = outline.columns, structure.columns
+    if len(theirs) != len(ours):
+        yield f"columns: {len(theirs)}, {len(ours)} ({', '.join(c.name for c in ours)})"
+        return
+    for number, (logged, recorded) in enumerate(zip(theirs, ours, strict=True), start=1):
+        for what, in_log, in_history in _parts(logged, recorded, outline.said):
+            if in_log != in_history:
+                yield f"column {number} ({recorded.name}) {what}: {in_log}, {in_history}"
+    if OptionalField.NAMES in outline.said and outline.primary_key != structure.primary_key:
+        keys = (", ".join(key) or "none" for key in (outline.primary_key, structure.primary_key))
+        yield f"primary key: {', '.join(keys)}"
+
+
+def _parts(
+    logged: Column, recorded: Column, said: frozenset[OptionalField]
+) -> Iterator[tuple[str, object, object]]:
+    """Yield the parts of a column that the log has, each with both values."""
+    charsets = OptionalField.CHARSETS in said
+    if OptionalField.NAMES in said:
+        yield "name", logged.name, recorded.name
+    yield "type", _type(logged, bare=not charsets), _type(recorded, bare=not charsets)
+    yield "width", _width(logged), _width(recorded)
+    yield "nullable", logged.nullable, recorded.nullable
+    if OptionalField.SIGNS in said and recorded.type in _SIGNED:
+        yield "unsigned", logged.unsigned, recorded.unsigned
+    if charsets and recorded.type in _STRINGS:
+        yield "character set", logged.charset, recorded.charset
+    if OptionalField.MEMBER_CHARSETS in said and recorded.type in _MEMBERS:
+        yield "character set", logged.charset, recorded.charset
+    if OptionalField.MEMBERS in said and recorded.type in _MEMBERS:
+        if recorded.members == redacted_members(recorded.members):
+            yield "number of members", len(logged.members), len(recorded.members)
+        else:
+            yield "members", logged.members, recorded.members
+
+
+def _type(column: Column, *, bare: bool) -> str:
+    return _AS_LOGGED.get(column.type, column.type) if bare else column.type
+
+
+def _width(column: Column) -> object:
+    length = column.length
+    if column.type in _TEMPORAL:
+        # Columns created before MySQL 5.6 have other type codes, without a width.
+        length = length or 0
+    return length, column.precision, column.scale
+
+
+def may_log_hidden(writer: LogWriter) -> bool:
+    """Return whether the log may have hidden columns."""
+    return writer.between(FIRST, FIRST_WITHOUT - 1)
+
+
+def logs_hidden(writer: LogWriter) -> bool:
+    """Return whether the log certainly has hidden columns, at places that can be computed."""
+    return writer.version is not None and writer.between(FIRST, LAST_PLACED)
+
+
+def hidden_in(
+    outlines: Sequence[Outline], structure: TableStructure, schema: TableSchema, mapped: TableMap
+) -> tuple[int, ...]:
+    """Return the indexes, from 0, of a table map's hidden columns; none if the number of its
+    columns or the version of its writer excludes them. TableError if it is not known which ones
+    are hidden.
+
+    They are recognised by their names, or because only one choice leaves the structure's columns,
+    or by their places in the history. If it is not certain that the server's version logs hidden
+    columns, there may be another reason for more columns: then only names count.
+    """
+    logged = outlines[0]
+    count = len(logged.columns) - len(structure.columns)
+    if not may_log_hidden(mapped.writer) or not 0 < count == len(expressions(schema.keys)):
+        return ()
+    certain = logs_hidden(mapped.writer)
+    ways = {way for outline in outlines for way in ways_to_hide(outline, structure, schema)}
+    if len(ways) == 1 and (certain or OptionalField.NAMES in logged.said):
+        return ways.pop()
+    places = hidden_places(schema) if certain else None
+    if ways and places is None:
+        columns = "a column" if count == 1 else f"{count} columns"
+        raise TableError(
+            f"the log has {columns} more than the history, which may be hidden columns of "
+            "functional indexes, and does not say which of all columns these are",
+            hint="set binlog_row_metadata=FULL on the source, then `lockstep resume "
+            f"{mapped.table} --reason …` re-reads the table from MySQL",
+        )
+    return places or ()
+
+
+def without(outline: Outline, places: tuple[int, ...]) -> Outline:
+    """Return the outline without the columns at these places."""
+    columns = (column for at, column in enumerate(outline.columns) if at not in places)
+    return replace(outline, columns=tuple(columns))
+
+
+def ways_to_hide(
+    outline: Outline, structure: TableStructure, schema: TableSchema
+) -> list[tuple[int, ...]]:
+    """Return the choices of hidden columns, by index from 0, without which the map has exactly the
+    structure's columns; at most two of them, since two are ambiguous already."""
+    named = OptionalField.NAMES in outline.said
+    logged, recorded = outline.columns, structure.columns
+    most = len(logged) - len(recorded)
+    # ways[n]: the choices among the columns from index `at` on, if n before it are hidden.
+    ways: list[list[tuple[int, ...]]] = [[] for _ in range(most)] + [[()]]
+    for at in range(len(logged) - 1, -1, -1):
+        hides = not named or is_hidden(logged[at].name, schema.keys)
+        from_next, ways = ways, []
+        for hidden in range(most + 1):
+            choices: list[tuple[int, ...]] = []
+            if hides and hidden < most:
+                choices += ((at, *way) for way in from_next[hidden + 1])
+            place = at - hidden
+            if 0 <= place < len(recorded) and agrees(logged[at], recorded[place], outline.said):
+                choices += from_next[hidden]
+            ways.append(choices[:2])
+    return ways[0]
+
+
+class ImageDecoder:
+    """Decodes the events of one buffer: a decoder for each table map and version, and a shaper for
+    the columns that the settings hide or change. `updated`: returns whether the updates of a table
+    record which columns changed."""
+
+    buffer: TransactionBuffer
+
+    def __init__(
+        self,
+        structures: SchemaTracker,
+        shaping: Shaping,
+        *,
+        updated: Callable[[TableName], bool] = lambda table: False,
+    ) -> None:
+        self._structures, self._shaping = structures, shaping
+        self._shapers: dict[tuple[int, int], Shaper | None] = {}
+        self._updated = updated
+        self._decoders: dict[tuple[int, int], TableDecoder] = {}
+        self.filled: set[TableName] = set()
+        """Tables whose inserted rows got defaults from the history."""
+
+    def follow(self, buffer: TransactionBuffer) -> None:
+        self.buffer = buffer
+
+    def decoded(
+        self, part: Block, at: Coordinates, tables: CapturedTables
+    ) -> tuple[TableSegment, list[RowImages]]:
+        """Return one table's images in the order of the log, and the table to which they belong.
+        TableError if they cannot be decoded or captured."""
+        version, _ = self.decoder(int(part.events[0, columns.MAP]), at)
+        return tables.segment(version, at), list(self.images(part, at))
+
+    def images(self, part: Block, at: Coordinates) -> Iterator[RowImages]:
+        """Yield one table's images in the order of the log; TableError if they cannot be
+        decoded."""
+        number = int(part.events[0, columns.MAP])
+        if (part.events[:, columns.MAP] == number).all():
+            return self._of_map(number, part, at)
+        return self._of_maps(part, at)
+
+    def _of_maps(self, part: Block, at: Coordinates) -> Iterator[RowImages]:
+        """Decode events of several maps map by map, then restore the order of the log."""
+        for first, portion in in_portions(part):
+            yield merge_images(
+                [
+                    (images, first + which)
+                    for number, which, events in by_map(portion)
+                    for images in self._of_map(number, events, at)
+                ]
+            )
+
+    def _of_map(self, number: int, events: Block, at: Coordinates) -> Iterator[RowImages]:
+        version, decoder = self.decoder(number, at)
+        mariadb = self.buffer.maps.maps[number].writer.mariadb
+        shaper = self._shapers[number, version.version]
+        later = frozenset[int]() if shaper is None else shaper.filled_later
+        for images in decoder.decode(events):
+            if mariadb:
+                refuse_updates(images)
+            shown = self._with_defaults(images, version.table, version.schema, later)
+            if shaper is not None:
+                shown = shaper.images(shown)
+                # The history has the defaults of hidden columns only as they are shown.
+                shown = self._with_defaults(shown, version.table, version.shown)
+            if len(shown.event):
+                yield shown
+
+    def _with_defaults(
+        self,
+        images: RowImages,
+        table: TableName,
+        schema: TableSchema | None,
+        later: Set[int] = frozenset(),
+    ) -> RowImages:
+        if images.present is None:
+            return images
+        from_log = self._structures.is_from_table_map(table)
+        filled = with_defaults(images, None if from_log else schema, later=later)
+        if filled is not images:
+            self.filled.add(table)
+        return filled
+
+    def decoder(self, number: int, at: Coordinates) -> tuple[SchemaVersion, TableDecoder]:
+        """Return the decoder of a table map, and the version that holds at `at`."""
+        mapped = self.buffer.maps.maps[number]
+        version = version_for(mapped, self._structures, at)
+        key = number, version.version
+        if key not in self._decoders:
+            hidden, structure = checked(version, mapped), version.structure
+            self._shapers[key] = self._shaping.shaper(version)
+            keys = () if version.schema is None else key_columns(version.schema)
+            self._decoders[key] = TableDecoder(
+                structure,
+                read_layouts(mapped),
+                arrow_schema(structure),
+                keys,
+                hidden=hidden,
+                updated=self._updated(version.table),
+            )
+        return version, self._decoders[key]
+
+
+_INSERT = CHANGE_TYPES.index(ChangeType.INSERT)
+_UPDATE = CHANGE_TYPES.index(ChangeType.UPDATE_POSTIMAGE)
+
+
+def with_defaults(
+    images: RowImages, schema: TableSchema | None, *, later: Set[int] = frozenset()
+) -> RowImages:
+    """Return the images with defaults for the columns that inserted rows leave out, except the
+    columns `later`, by index. `schema`: None if the table's defaults are not known.
+
+    `ValueLeftOut` if only the source knows a value, so that the table has to be read there;
+    TableError if the value differs in each row."""
+    if images.present is None:
+        return images
+    inserted = images.change_type.to_numpy() == _INSERT
+    present = unpack_bits(images.present)[:, : images.columns.num_columns]
+    lacks = inserted[:, None] & ~present
+    lacks[:, sorted(later)] = False
+    if not lacks.any():
+        return images
+    arrays = list(images.columns.columns)
+    for index in np.flatnonzero(lacks.any(axis=0)):
+        value = _default(images.columns.schema.field(int(index)), schema, int(index))
+        if value.is_valid:
+            arrays[index] = pc.if_else(pa.array(lacks[:, index]), value, arrays[index])
+    columns = pa.RecordBatch.from_arrays(arrays, schema=images.columns.schema)
+    present = present | lacks
+    whole = present.all(axis=1)
+    bits = None if whole.all() else pack_bits(present, whole)
+    return replace(images, columns=columns, present=bits)
+
+
+def refuse_updates(images: RowImages) -> None:
+    """Raise TableError if neither image of an update has some column. For servers whose updates
+    may leave out columns that did change."""
+    if images.present is None:
+        return
+    updated = images.change_type.to_numpy() == _UPDATE
+    if (updated & images.present.is_valid().to_numpy(zero_copy_only=False)).any():
+        raise TableError(
+            "an update leaves columns out (binlog_row_image is not FULL), and MariaDB also leaves "
+            "out columns that REPLACE or a trigger changed",
+            hint="set binlog_row_image=FULL for every session that writes this table, then "
+            "resume it",
+        )
+
+
+def _default(field: pa.Field, schema: TableSchema | None, index: int) -> pa.Scalar:
+    column = None if schema is None else schema.columns[index]
+    value = None if column is None else fill_of(column, field.type, None)
+    if schema is not None and value is not None:
+        if not value.is_valid and field.name in schema.primary_key:
+            raise TableError(
+                f"column {field.name!r} of its key holds a zero or partial date",
+                hint="correct those rows in the source, or exclude the table",
+            )
+        return cast_value(value, field.type)
+    reason = (
+        f"an inserted row's image leaves out column {field.name!r} (binlog_row_image is not FULL), "
+        "and only the source knows what the row has there"
+    )
+    if column is None or isinstance(column.default, WrittenDefault):
+        # A read of the table supplies the value, and makes the default known from there on.
+        raise ValueLeftOut(reason)
+
+    raise TableError(
+        reason,
+        hint="set binlog_row_image=FULL for every session that writes this table, then resume it",
+    )

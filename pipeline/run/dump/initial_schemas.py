@@ -1,0 +1,425 @@
+"""The structures with which a reading of the log begins.
+
+| the start | the structures |
+|---|---|
+| continues after the last batch, on this or another server | the newest versions |
+| is a place that an earlier batch read | the versions that held there, recorded again |
+| is any other place, or the first start | those of the server, unless changed since then |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TypeVar
+
+from lockstep.pipeline.binlog.search.walk import end_of_transaction
+from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
+from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
+from lockstep.pipeline.binlog.transactions.log_place import Limits
+from lockstep.pipeline.mirror.generations import next_generation
+from lockstep.pipeline.model.batch import Batch, Cursor
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.source import Baseline, ServerFacts, SourceServer
+from lockstep.pipeline.run.begin import RunStart, read_anchor_of
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.dump.logged_statements import (
+    all_statements,
+    dialect_of,
+    dialect_of_writer,
+)
+from lockstep.pipeline.schema.code import changes_code
+from lockstep.pipeline.schema.history import (
+    DatabaseVersion,
+    Knowledge,
+    SchemaVersion,
+    VersionOrigin,
+)
+from lockstep.pipeline.schema.logged import LoggedStatement
+from lockstep.pipeline.schema.statements.changes import (
+    AlterTable,
+    CreateLike,
+    CreateSelect,
+    CreateTable,
+    DropTables,
+    Irrelevant,
+    NotUnderstood,
+    RenameTables,
+    RenameTo,
+    needed_by,
+    touched_by,
+)
+from lockstep.pipeline.schema.statements.read import read_change
+from lockstep.pipeline.schema.tracker import (
+    FirstStructures,
+    KnownFrom,
+    Recorded,
+    SchemaTracker,
+    StructuresInMemory,
+)
+from lockstep.pipeline.start.question import AnchorReading
+from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.errors import LockstepError, LogStops, SourceMoving
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.retries import STRUCTURES
+from lockstep.pipeline.values.table import TableName
+
+
+def structures_at(work: Workplace, run_start: RunStart) -> SchemaTracker:
+    """Return a tracker with the structures at the start. `SourceMoving` if structures change
+    faster than they can be read."""
+    ledger, source = work.ledger, work.source.name
+    decision = run_start.decision
+    if not ledger.has_history(source):
+        return structures_of_server(work, run_start)
+    if decision.predecessor is not None or decision.continuity is Continuity.CONTIGUOUS:
+        tracker = tracker_of(work, Newest(ledger, source), run_start.facts)
+        _forget_places(tracker, ledger, source, run_start)
+        return tracker
+    covering = _covering(work, run_start)
+    if covering is None or run_start.leave_out:
+        # Statements that are left out are not followed: only the server knows their result.
+        return structures_of_server(work, run_start)
+    return _from_history(work, covering, run_start)
+
+
+def _forget_places(
+    tracker: SchemaTracker, ledger: Ledger, source: str, run_start: RunStart
+) -> None:
+    """Forget the places of hidden columns if the server is another one: a table that was loaded
+    from a dump may have them at other places."""
+    cursor = ledger.cursors(source).captured
+    if cursor is None or cursor.position.server_uuid == run_start.start.server_uuid:
+        return
+    for version in ledger.schemas_at(source):
+        if version.schema is not None and version.schema.hidden:
+            placeless = replace(version.schema, hidden=())
+            tracker.record_carried(
+                version.table, replace(version, schema=placeless), run_start.start.at
+            )
+
+
+def tracker_of(
+    work: Workplace,
+    known: FirstStructures,
+    facts: ServerFacts,
+    *,
+    later: Mapping[TableName, KnownFrom] | None = None,
+    recorded: Recorded | None = None,
+) -> SchemaTracker:
+    """Return a tracker that begins with the structures known at some place of the server's log."""
+    return SchemaTracker(
+        known,
+        lower_case_table_names=dialect_of(facts).lower_case_table_names,
+        generation=next_generation,
+        later=later,
+        recorded=recorded,
+        shapes=work.shaping,
+    )
+
+
+def known_at(work: Workplace, batch: Batch, at: Coordinates) -> StructuresInMemory:
+    """Return the structures at the begin or the end of the batch."""
+    ledger, source = work.ledger, work.source.name
+    versions = {
+        version.table: version for version in ledger.schemas_at(source, batch=batch.id, place=at)
+    }
+    databases = tuple(ledger.databases_at(source, batch=batch.id, place=at))
+    return _in_memory(ledger, source, versions, databases)
+
+
+def _covering(work: Workplace, run_start: RunStart) -> Batch | None:
+    """Return the batch that read the log at the start, if it was the same log."""
+    # A log that was reset has the same places again, but another checksum before them.
+    start = run_start.start
+    batch = work.ledger.captured_batch(work.source.name, server_uuid=start.server_uuid, at=start.at)
+    if batch is None or batch.end is None or batch.anchor is None:
+        return None
+    cursor = Cursor(batch.id, batch.end, batch.anchor)
+    same = read_anchor_of(work, cursor, run_start.facts) is AnchorReading.SAME
+    return batch if same else None
+
+
+def _from_history(work: Workplace, batch: Batch, run_start: RunStart) -> SchemaTracker:
+    """Return a tracker with the structures that held at the start. Those that differ from the
+    newest versions are recorded again, to hold from here on."""
+    ledger, source, at = work.ledger, work.source.name, run_start.start.at
+    structures = known_at(work, batch, at)
+    then, now = structures.tables, {schema.table: schema for schema in ledger.schemas_at(source)}
+    tracker = tracker_of(work, structures, run_start.facts)
+    for table in sorted({*then, *now}):
+        before, after = then.get(table), now.get(table)
+        if before is not None and after is not None and before.version == after.version:
+            continue
+        tracker.record_carried(table, before, at)
+    if structures.schemas != tuple(ledger.databases_at(source)):
+        tracker.record_first(
+            (), (replace(database, since=at, statement=None) for database in structures.schemas)
+        )
+    return tracker
+
+
+class Newest:
+    """`KnownStructures` of a run that continues after the last batch: the newest versions."""
+
+    def __init__(self, ledger: Ledger, source: str) -> None:
+        self._ledger, self._source = ledger, source
+
+    def one(self, table: TableName) -> SchemaVersion | None:
+        return self._ledger.schema_at(self._source, table)
+
+    def all(self) -> Sequence[SchemaVersion]:
+        return self._ledger.schemas_at(self._source)
+
+    def referring(self) -> Sequence[SchemaVersion]:
+        return self._ledger.schemas_at(self._source, referring=True)
+
+    def versions(self, table: TableName) -> Sequence[SchemaVersion]:
+        return self._ledger.schema_versions(self._source, table)
+
+    def databases(self) -> Sequence[DatabaseVersion]:
+        return self._ledger.databases_at(self._source)
+
+    def last_number(self, table: TableName) -> int:
+        return self._numbers.get(table, 0)
+
+    @cached_property
+    def _numbers(self) -> dict[TableName, int]:
+        return self._ledger.last_versions(self._source)
+
+
+def _in_memory(
+    ledger: Ledger,
+    source: str,
+    tables: dict[TableName, SchemaVersion],
+    databases: tuple[DatabaseVersion, ...],
+) -> StructuresInMemory:
+    """Return structures whose present versions are in memory and whose earlier ones are read from
+    the ledger."""
+    versions, numbers = partial(ledger.schema_versions, source), ledger.last_versions(source)
+    return StructuresInMemory(tables, databases, versions, numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class StatementSpan:
+    """A table that statements changed. `last`: the end of the last of them; `created`: the first
+    of them certainly created the table."""
+
+    last: Coordinates
+    created: bool
+
+
+Stopped = TypeVar("Stopped", bound=LogStops)
+
+
+def with_way_on(error: Stopped, server: SourceServer, head: Coordinates) -> Stopped:
+    """Return the error with a hint that has the command to continue after the transaction that
+    stopped the run; the error as it is if the end of that transaction cannot be found."""
+    if not error.at:
+        return error
+    begin = Coordinates.parse(error.at)
+    try:
+        dump = server.dump(begin)
+        try:
+            end = end_of_transaction(dump, begin, head)
+        finally:
+            dump.close()
+    except LockstepError:
+        return error
+    hint = (
+        f"{error.hint}. Then go on after it, which leaves out what it changed: `lockstep start-at "
+        f"{end} --reason …`"
+    )
+    return type(error)(error.message, hint=hint, before=error.before)
+
+
+def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
+    """Return a tracker with the server's structures. A table that statements after the start
+    changed is known from the last of them on; its structure before is not known, unless the
+    statements created the table."""
+
+    baseline, between = quiet_baseline(work, run_start)
+    facts, start, source = run_start.facts, run_start.start.at, work.source.name
+    folding = dialect_of(facts).lower_case_table_names
+    whole = _is_whole(run_start) and nothing_was_before(baseline, between, folding)
+    present = [*(table.name for table in baseline.tables), *baseline.unread]
+    touched = touched_between(between, present)
+    versions = {
+        schema.name: SchemaVersion(
+            schema.name, 1, start, Knowledge.KNOWN, VersionOrigin.BASELINE, schema
+        )
+        for schema in baseline.tables
+        if schema.name not in touched
+    }
+    unread = {name: why for name, why in baseline.unread.items() if name not in touched}
+    for name, changed in touched.items():
+        if not changed.created and not whole:
+            unread[name] = (
+                f"statements up to {changed.last} changed it, and its structure before them was "
+                "not recorded"
+            )
+    for name, why in unread.items():
+        versions[name] = SchemaVersion(
+            name, 1, start, Knowledge.UNKNOWN, VersionOrigin.BASELINE, reason=why
+        )
+    later = {
+        schema.name: KnownFrom(touched[schema.name].last, schema)
+        for schema in baseline.tables
+        if schema.name in touched
+    }
+    unknown = _unknown_code(between, [database.name for database in baseline.databases])
+    databases = tuple(
+        DatabaseVersion(
+            database.name,
+            start,
+            replace(database, code=None) if database.name in unknown else database,
+        )
+        for database in baseline.databases
+    )
+    structures = _in_memory(work.ledger, source, versions, databases)
+    tracker = tracker_of(work, structures, facts, later=later)
+    tracker.record_first(versions.values(), databases)
+    for newest in work.ledger.schemas_at(source):
+        if newest.table not in versions and newest.table not in later:
+            tracker.record_carried(newest.table, None, start)
+    return tracker
+
+
+def _is_whole(run_start: RunStart) -> bool:
+    """Return whether the start is the begin of the first log file that the server ever wrote,
+    judged by the number of that file and the purged GTIDs."""
+    facts, start = run_start.facts, run_start.start.at
+    begins = start.file == facts.binlogs[0].file and start.offset == FIRST_OFFSET
+    return begins and start.file.number == 1 and not facts.gtid_purged
+
+
+def nothing_was_before(
+    baseline: Baseline, between: Iterable[LoggedStatement], folding: int
+) -> bool:
+    """Return whether the log may have every statement that the server ever carried out: the
+    statements create every table that the server has, and need no table that they did not create.
+    That is false if tables existed before the log was switched on, or before RESET BINARY LOGS AND
+    GTIDS."""
+
+    def fold(name: TableName) -> TableName:
+        return TableName(name.database.lower(), name.name.lower()) if folding else name
+
+    created = set[TableName]()
+    for logged in between:
+        changes = read_change(logged.text, logged.context)
+        if isinstance(changes, Irrelevant):
+            continue
+        if isinstance(changes, NotUnderstood):
+            return False
+        for change in changes:
+            if not created.issuperset(map(fold, needed_by([change]))):
+                return False
+            created.update(map(fold, touched_by([change], ())))
+    present = {*(table.name for table in baseline.tables), *baseline.unread}
+    return created.issuperset(map(fold, present))
+
+
+def quiet_baseline(work: Workplace, run_start: RunStart) -> tuple[Baseline, list[LoggedStatement]]:
+    """Return the server's structures, read while no statement changed one, and the statements
+    between the start and that moment. `SourceMoving` if statements keep coming."""
+    for _ in STRUCTURES.tries():
+        baseline = work.server.baseline()
+        between = list(statements_between(work, run_start, run_start.start.at, baseline.high))
+        if not any(_moves(statement, baseline) for statement in between):
+            return baseline, between
+    raise SourceMoving(
+        "the structures of the source's tables kept changing while they were read",
+        hint="run again when the schema changes are over",
+    )
+
+
+def _moves(logged: LoggedStatement, baseline: Baseline) -> bool:
+    """Return whether the statement may have changed a structure while they were read."""
+    if logged.end <= baseline.low:
+        return False
+    if logged.gtid and GtidSet.parse(baseline.low_set).contains(GtidSet.parse(logged.gtid)):
+        return False
+    return not isinstance(read_change(logged.text, logged.context), Irrelevant)
+
+
+def statements_between(
+    work: Workplace, run_start: RunStart, start: Coordinates, end: Coordinates
+) -> Iterator[LoggedStatement]:
+    """Yield the statements between two places of the log that may change a structure."""
+    if start >= end:
+        return
+    dump = work.server.dump(start)
+    buffer = TransactionBuffer(
+        start,
+        begins=dump.begins,
+        wants=lambda _: False,
+        spool=work.spool,
+        limits=Limits(end),
+        leave_out=run_start.leave_out,
+    )
+    buffer.prepared.statements_only = True
+    try:
+        for received in dump:
+            buffer.put(received)
+            while (group := buffer.get()) is not None:
+                facts = dialect_of_writer(run_start.facts, buffer.description)
+                statements = all_statements(group, facts)
+                yield from (statement for statement in statements if not statement.for_rows)
+                buffer.ack()
+            if buffer.stopped or buffer.ended:
+                break
+    except LogStops as error:
+        raise with_way_on(error, work.server, end) from error
+    finally:
+        dump.close()
+
+
+def _unknown_code(between: Iterable[LoggedStatement], databases: Collection[str]) -> frozenset[str]:
+    """Return the databases whose triggers and views at the start may differ from those that the
+    server has now. A trigger is dropped and renamed together with its table."""
+    unknown = set[str]()
+    for logged in between:
+        changes = read_change(logged.text, logged.context)
+        if isinstance(changes, Irrelevant):
+            if changes_code(logged.text, logged.context):
+                return frozenset(databases)
+            continue
+        if isinstance(changes, NotUnderstood):
+            if changes.may_touch is None:
+                return frozenset(databases)
+            unknown |= {table.database for table in changes.may_touch}
+            continue
+        for change in changes:
+            match change:
+                case DropTables(tables):
+                    unknown |= {table.database for table in tables}
+                case RenameTables(pairs):
+                    unknown |= {table.database for pair in pairs for table in pair}
+                case AlterTable(table, clauses) if any(isinstance(c, RenameTo) for c in clauses):
+                    unknown.add(table.database)
+                case CreateTable() | CreateLike() | CreateSelect() if change.or_replace:
+                    unknown.add(change.table.database)
+                case _:
+                    pass
+    return frozenset(unknown)
+
+
+def touched_between(
+    between: Iterable[LoggedStatement], tables: Sequence[TableName]
+) -> dict[TableName, StatementSpan]:
+    """Return the tables that the statements changed."""
+    touched: dict[TableName, StatementSpan] = {}
+    for logged in between:
+        changes = read_change(logged.text, logged.context)
+        if isinstance(changes, Irrelevant):
+            continue
+        if isinstance(changes, NotUnderstood):
+            names = dict.fromkeys(tables if changes.may_touch is None else changes.may_touch, False)
+        else:
+            names = touched_by(changes, tables)
+        for name, created in names.items():
+            first = touched.get(name)
+            touched[name] = StatementSpan(logged.end, created if first is None else first.created)
+    return touched

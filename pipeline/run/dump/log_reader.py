@@ -1,0 +1,543 @@
+"""Reading the log from a start to an end: transactions and statements go to a taker, and the reader
+keeps the position.
+
+XA: most servers keep the tables of a prepared transaction locked until it ends. MySQL 5.7 releases
+the locks when the session that prepared it ends. The table may then be truncated or dropped, which
+removes the transaction's rows, or renamed, which gives them to another name. What a later commit
+brings into which table is not in the log; only the server knows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cached_property
+from time import monotonic
+from typing import Final, Protocol
+
+from lockstep.pipeline.binlog.search.log_scan import log_between
+from lockstep.pipeline.binlog.search.set_anchor import LastTransactions
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.commit_times import NewestCommit
+from lockstep.pipeline.binlog.stream.ring import ANONYMOUS, TransactionGroup
+from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
+from lockstep.pipeline.binlog.transactions.identity import GtidCollector, union
+from lockstep.pipeline.binlog.transactions.log_place import Limits
+from lockstep.pipeline.binlog.transactions.xa import CommittedRows
+from lockstep.pipeline.run.begin import RunStart
+from lockstep.pipeline.run.context import Workplace, captured_until_now
+from lockstep.pipeline.run.dump.basis import Basis
+from lockstep.pipeline.run.dump.initial_schemas import Stopped, with_way_on
+from lockstep.pipeline.run.dump.logged_statements import (
+    all_statements,
+    dialect_of_writer,
+    recorded_statements,
+    with_view_noted,
+)
+from lockstep.pipeline.run.stop_errors import resume_hint
+from lockstep.pipeline.schema.history import SchemaStatement
+from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement
+from lockstep.pipeline.schema.model import RowCode, ServerSchema
+from lockstep.pipeline.schema.reach import ReachedTables, Undetermined, Verdict, reached_tables
+from lockstep.pipeline.schema.refold import logged_statement
+from lockstep.pipeline.schema.statements.changes import (
+    CreateLike,
+    CreateSelect,
+    CreateTable,
+    Irrelevant,
+    NotUnderstood,
+    SchemaChange,
+    TruncateTable,
+    touched_by,
+)
+from lockstep.pipeline.schema.statements.read import read_change
+from lockstep.pipeline.schema.statements.row_changes import read_created, read_row_change
+from lockstep.pipeline.schema.tracker import SchemaTracker
+from lockstep.pipeline.source_plan import SourcePlan
+from lockstep.pipeline.start.bounds import RunBounds
+from lockstep.pipeline.values.engines import is_merge, is_part
+from lockstep.pipeline.values.errors import (
+    DamagedEvent,
+    LogStops,
+    PreparedBeforeStart,
+    TableError,
+    TransactionsMissing,
+    TransactionsWithoutGtid,
+    UnsupportedStatement,
+    named,
+)
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Anchor, Coordinates, Position
+from lockstep.pipeline.values.shown import first_words
+from lockstep.pipeline.values.table import TableName
+
+_CHANGED_WHILE_PREPARED: Final = (
+    "a statement changed it while an XA transaction with rows of it was prepared, and only the "
+    "server knows what became of these rows"
+)
+_PROGRESS_SECONDS = 0.3
+"""Shortest time between two reports of progress."""
+
+
+class LogTaker(Protocol):
+    """Takes what is read: a segmenter that writes it, or a tally that only counts.
+
+    For each group of transactions the reader calls `reach` and then `changed` or `reached` for each
+    statement, `reach` with the group's end, and then `put`; at the end of the log, `reach(None)`.
+    """
+
+    @property
+    def changes(self) -> int: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    def follow(self, buffer: TransactionBuffer) -> None: ...
+
+    def wanted(self, table: TableName) -> bool: ...
+
+    def watches(self, table: TableName) -> bool:
+        """Return whether the table's events are needed even if it is not captured: it is a parent
+        of foreign keys, which may change rows of captured tables."""
+
+    def reach(self, at: Coordinates | None) -> None: ...
+
+    def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None: ...
+
+    def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        """Note that a statement may have changed the table's rows without logging them. The table
+        stops at `at`, unless it is read from the source at a later place."""
+
+    def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
+        """Note that the table's rows after the transaction that begins at `at` can only be read
+        from the source."""
+
+    def put(self, group: TransactionGroup) -> None: ...
+
+
+def raise_error(error: UnsupportedStatement) -> None:
+    """End the run at a statement that it cannot pass."""
+    raise error
+
+
+class LogReading:
+    """The loop over one binlog dump.
+
+    - `stops`: is called with the error of a statement that a run cannot pass.
+    - `keeps`: keep the rows of prepared XA transactions for every table, because the run that
+      reads the commit may capture other tables.
+    - `warms`: start Spark with the first change.
+    """
+
+    def __init__(
+        self,
+        basis: Basis,
+        taker: LogTaker,
+        *,
+        stops: Callable[[UnsupportedStatement], None] = raise_error,
+        keeps: bool = False,
+        warms: bool = True,
+    ) -> None:
+        self._work = work = basis.work
+        self._run_start = run_start = basis.run_start
+        self._bounds = bounds = basis.bounds
+        self._structures = basis.structures
+        self._taker = taker
+        self._stops = stops
+        self._taken: Coordinates | None = None
+        """The begin of the group that the taker is working on."""
+        self._gtids = GtidCollector()
+        self.last_of_sources = LastTransactions()
+        self._anonymous = 0
+        self._newest = NewestCommit(run_start.facts.read_at)
+        self._began = self._reported = monotonic()
+        self._spark_wanted = warms
+        self._total = log_between(run_start.start.at, bounds.end, run_start.facts.binlogs)
+        self._dump = work.server.dump(run_start.start.at)
+        self.buffer = TransactionBuffer(
+            run_start.start.at,
+            begins=self._dump.begins,
+            wants=self._wants,
+            spool=work.spool,
+            source=work.source.name,
+            prepared=basis.prepared,
+            created=run_start.anchor.file_created if run_start.anchor else 0,
+            limits=self._limits(),
+            leave_out=run_start.leave_out,
+            keeps=keeps,
+            elsewhere=self._may_be_merge_table,
+        )
+        taker.follow(self.buffer)
+        self.row_statements = RowStatements(self._structures, work.source)
+        self.transactions = 0
+        self.log_bytes = 0
+        self.largest = 0
+        """Size of the largest transaction in the log, in bytes."""
+
+    @property
+    def end(self) -> Position:
+        start = self._run_start.start
+        return Position(
+            at=self.buffer.at,
+            gtid_set=union(start.gtid_set, self._gtids.set()),
+            server_uuid=start.server_uuid,
+            committed_at=self._newest.time or start.committed_at,
+        )
+
+    @property
+    def by_gtid(self) -> bool:
+        """Return whether a run may resume from `end` by its GTID set."""
+        return self._run_start.by_gtid and not self._anonymous
+
+    @property
+    def anchor(self) -> Anchor:
+        anchor = self.buffer.anchor or self._run_start.anchor
+        if anchor is None:
+            raise DamagedEvent(f"no event stands before {self.end}", hint="report this log to us")
+        return anchor
+
+    @property
+    def spent(self) -> str | None:
+        """The budget that ended the reading before its bounds' end; None if none did."""
+        if self._bounds.reached(self.buffer.at) or self._is_among_known(self.buffer.at):
+            return None
+        return self._bounds.reached_limit(
+            transactions=self.transactions,
+            log_bytes=self.log_bytes,
+            seconds=monotonic() - self._began,
+        )
+
+    def run(self) -> None:
+        """Read up to the end, or until a budget is spent. `StreamEndedEarly`; `LogStops`, which
+        names the places before and after the transaction that stopped the reading."""
+        try:
+            self._read()
+        except LogStops as error:
+            raise self._with_places(error) from error
+
+    def _with_places(self, error: Stopped) -> Stopped:
+        """Return the error with the places before and after the transaction that it is about."""
+        before = self._taken or self.buffer.complete
+        if not error.before and before > self._run_start.start.at:
+            error.before = str(before)
+        error = with_way_on(error, self._work.server, self._run_start.facts.head)
+        return named(error, self._work.source.name)
+
+    def _read(self) -> None:
+        if self._bounds.reached(self._run_start.start.at):
+            self._taker.reach(None)
+            return
+        buffer = self.buffer
+        try:
+            for received in self._dump:
+                buffer.put(received)
+                self._take_groups()
+                if buffer.stopped or buffer.ended:
+                    break
+                if self.spent is not None:
+                    buffer.stop()
+        finally:
+            self._dump.close()
+        buffer.end()
+        self._take_groups()
+        self._taker.reach(None)
+        if self.spent is None:
+            self._bounds.require_reached(buffer.at)
+
+    def _limits(self) -> Limits:
+        """Return the limits for the buffer. If the log begins with transactions that an earlier run
+        read, no budget is among them: `_read` checks it between two pieces of the dump."""
+        budget = self._bounds.budget
+        if self._run_start.known_until is not None:
+            return Limits(self._bounds.end)
+        return Limits(self._bounds.end, budget.max_transactions, budget.max_bytes)
+
+    def _take_groups(self) -> None:
+        while (group := self.buffer.get()) is not None:
+            facts = dialect_of_writer(self._run_start.facts, self.buffer.description)
+            statements = all_statements(group, facts)
+            self._taken = group.begin(0)
+            self._take(group, statements)
+            self._taken = None
+            self.buffer.ack()
+
+    def _is_among_known(self, at: Coordinates) -> bool:
+        """Return whether an earlier run read transactions after this place: no run ends here."""
+        until = self._run_start.known_until
+        return until is not None and at < until
+
+    def _wants(self, table: TableName) -> bool:
+        taken = self._work.source.patterns.matches(table) and self._taker.wanted(table)
+        return taken or self._taker.watches(table)
+
+    def _may_be_merge_table(self, table: TableName) -> bool:
+        """Return whether rows logged under this name may be stored in captured tables: it is a
+        MERGE table, or one that the history does not know, while some captured table has an engine
+        whose tables can be part of a MERGE table."""
+        version = self._structures.version(table)
+        if version is not None and version.schema is not None:
+            return is_merge(version.schema.engine)
+        return self._parts_captured
+
+    @cached_property
+    def _parts_captured(self) -> bool:
+        matches, engines = self._work.source.patterns.matches, self._work.server.engines()
+        return any(is_part(engine) and matches(table) for table, engine in engines.items())
+
+    def _lose_parts(self, group: TransactionGroup) -> None:
+        """Stop captured tables that may have got rows which are logged under the name of a MERGE
+        table."""
+        for number, rows in group.elsewhere:
+            for table in sorted(rows.others):
+                version = self._structures.version(table)
+                schema = None if version is None else version.schema
+                part = schema is None or is_part(schema.engine)
+                if part and self._work.source.patterns.matches(table) and self._taker.wanted(table):
+                    why = f"rows that may be stored in it were logged under {rows.table} (MERGE)"
+                    error = TableError(why, hint=resume_hint(table))
+                    self._taker.reached(table, group.begin(number), error)
+
+    def _take(self, group: TransactionGroup, statements: Sequence[LoggedStatement]) -> None:
+        for statement in statements:
+            self._taker.reach(statement.begin)
+            if statement.for_rows:
+                self._take_verdict(self.row_statements.judge(statement), statement)
+                continue
+            self._take_verdict(self.row_statements.judge_created(statement), statement)
+            logged = with_view_noted(statement, self._structures.whole, self._work.server)
+            followed = self._structures.follow(logged)
+            why = followed.not_understood
+            if why is not None and why.may_touch is None:
+                self._stops(self._with_places(_not_understood(logged, why.reason)))
+            self._taker.changed(logged, followed)
+        self._lose_parts(group)
+        self._taker.reach(group.end(-1))
+        # Before the rows are put: a table that is lost must not get rows of this transaction.
+        committed = self.buffer.prepared.take_committed()
+        for table in () if committed is None else self._changed_while_prepared(committed):
+            self._taker.lose(table, group.begin(0), _CHANGED_WHILE_PREPARED)
+        self._taker.put(group)
+        if self._taker.changes and self._spark_wanted:
+            self._spark_wanted = False
+            self._work.mirrors.prepare(self._total)
+        self._newest.put(group.transactions)
+        self._note_gtids(group)
+        self.transactions += len(group.transactions)
+        sizes = group.transactions[:, columns.LOG_BYTES]
+        self.log_bytes += int(sizes.sum())
+        self.largest = max(self.largest, int(sizes.max()))
+        if monotonic() - self._reported < _PROGRESS_SECONDS:
+            return
+        self._reported = monotonic()
+        so_far = captured_until_now(
+            transactions=self.transactions,
+            rows=self._taker.rows,
+            log_bytes=self.log_bytes,
+            total_bytes=self._total,
+        )
+        self._work.progress.tell(so_far)
+
+    def _take_verdict(self, verdict: Verdict, logged: LoggedStatement) -> None:
+        """Stop the tables that a statement without logged rows may have changed, or the run if
+        these are not known."""
+        match verdict:
+            case Undetermined():
+                self._stops(self._with_places(undetermined_error(logged, verdict)))
+            case ReachedTables(tables):
+                for table, why in sorted(tables.items()):
+                    if self._taker.wanted(table):
+                        error = TableError(why_reached(why, logged), hint=reached_hint(table))
+                        self._taker.reached(table, logged.begin, error)
+
+    def _changed_while_prepared(self, committed: CommittedRows) -> Iterable[TableName]:
+        """Return the tables that a statement changed since the transaction was prepared."""
+        place, batch = committed.prepared, committed.batch
+        since = list(self._structures.history.statements)
+        if batch is None:
+            since = [statement for statement in since if statement.begin >= place]
+        else:
+            since[:0] = (
+                statement
+                for statement in self._recorded
+                if statement.batch > batch
+                or (statement.batch == batch and statement.begin >= place)
+            )
+        return sorted(tables_changed(committed.tables, since, self._structures.fold))
+
+    @cached_property
+    def _recorded(self) -> Sequence[SchemaStatement]:
+        """The statements of earlier batches."""
+        return tuple(recorded_statements(self._work.ledger, self._work.source.name))
+
+    def _note_gtids(self, group: TransactionGroup) -> None:
+        self._gtids.add(group.transactions, group.sources)
+        self.last_of_sources.add(group.transactions, group.sources, group.files)
+        anonymous = int((group.transactions[:, columns.GTID_KIND] == ANONYMOUS).sum())
+        self._anonymous += anonymous
+        if anonymous and self._run_start.leave_out:
+            raise TransactionsWithoutGtid(
+                f"the log between {self._run_start.start} and {self.buffer.at} holds {anonymous} "
+                "transactions without a GTID, so it is not known whether they were read before",
+                hint="choose the place to continue at: `lockstep start-at PLACE --reason …`",
+            )
+
+
+def _not_understood(logged: LoggedStatement, reason: str) -> UnsupportedStatement:
+    return UnsupportedStatement(
+        f"the log has a statement that is not understood, at {logged.begin}: {reason}; "
+        "it may change any table",
+        hint="it was not recorded. If it changes no captured table, go on after it: `lockstep "
+        f"start-at {logged.end} --reason …`; and report the statement to us",
+    )
+
+
+_WORDS = 5
+
+
+class RowStatements:
+    """The statements of one reading that are logged instead of the rows they changed. `passed`:
+    number of statements that changed no captured table, by the names of the tables they changed.
+
+    A verdict depends only on the statement's names and the history, so the verdict on a heartbeat
+    is kept until a structure changes."""
+
+    def __init__(self, structures: SchemaTracker, source: SourcePlan) -> None:
+        self._structures = structures
+        self._source = source
+        self._schema: ServerSchema | None = None
+        self._verdicts: dict[RowCode, Verdict] = {}
+        self.passed: Counter[str] = Counter()
+
+    def judge(self, logged: LoggedStatement) -> Verdict:
+        """Return which captured tables a statement changed that is logged instead of rows."""
+        change = read_row_change(logged.text, logged.context)
+        verdict = self._reached(change)
+        if verdict == ReachedTables({}):
+            by_setting = any(
+                self._source.allowed_statements.matches(table) for table, _ in change.writes
+            )
+            names = ", ".join(str(table) for table, _ in change.writes) or "no table"
+            self.passed[f"{names} (passed_statements)" if by_setting else names] += 1
+        return verdict
+
+    def judge_created(self, logged: LoggedStatement) -> Verdict:
+        """Return which captured tables the query of a CREATE TABLE … SELECT changed by its
+        functions. If the log has the query, the session logs statements, not rows."""
+        change = read_created(logged.text, logged.context)
+        return ReachedTables({}) if change is None else self._reached(change)
+
+    def _reached(self, change: RowCode) -> Verdict:
+        schema = self._structures.whole()
+        if schema is not self._schema:
+            self._schema, self._verdicts = schema, {}
+        if change not in self._verdicts:
+            captured, trusted = (
+                self._source.patterns.matches,
+                self._source.allowed_statements.matches,
+            )
+            self._verdicts[change] = reached_tables(change, schema, captured, trusted)
+        return self._verdicts[change]
+
+    def lines(self) -> Iterator[str]:
+        """Yield a line for people about each kind of statement that was passed."""
+        for names, count in sorted(self.passed.items()):
+            statements = "1 statement was" if count == 1 else f"{count:,} statements were"
+            yield (
+                f"{statements} logged instead of rows and passed: {names} "
+                "is all they change, and is not captured"
+            )
+
+
+def why_reached(why: str, logged: LoggedStatement) -> str:
+    """Return why a captured table stops that a statement may have changed."""
+    return (
+        f"a statement was logged instead of its rows, {first_words(logged.text, _WORDS)}, and "
+        f"may have changed it ({why})"
+    )
+
+
+def reached_hint(table: TableName) -> str:
+    return f"{resume_hint(table)}; and have its session log rows (binlog_format=ROW)"
+
+
+def undetermined_error(logged: LoggedStatement, unknown: Undetermined) -> UnsupportedStatement:
+    """Return the error for a statement that may change any table."""
+    hint = (
+        "it was not recorded; have its session log rows (binlog_format=ROW). If such statements "
+        "change no captured table"
+    )
+    if unknown.target is not None and unknown.target.database:
+        hint += f', pass them for good: `passed_statements = ["{unknown.target}"]`'
+    return UnsupportedStatement(
+        f"a transaction has a statement instead of rows, at {logged.begin}, and it is not known "
+        f"which tables it changes: {first_words(logged.text, _WORDS)}: {unknown.reason}",
+        hint=hint,
+        at=str(logged.begin),
+    )
+
+
+def tables_changed(
+    tables: Collection[TableName],
+    statements: Iterable[SchemaStatement],
+    fold: Callable[[TableName], TableName],
+) -> set[TableName]:
+    """Return which of the tables the statements changed, and every name that their rows may have
+    got by renames. `fold`: returns a name as the server compares it."""
+    names, changed = {fold(table) for table in tables}, set[TableName]()
+    for statement in statements:
+        touched = {fold(table) for table in _touched(statement, sorted(names))}
+        if not names.isdisjoint(touched):
+            names |= touched
+            changed |= touched
+    return changed
+
+
+def _touched(statement: SchemaStatement, tables: list[TableName]) -> set[TableName]:
+    logged = logged_statement(statement)
+    changes = read_change(logged.text, logged.context)
+    if isinstance(changes, Irrelevant):
+        return set()
+    if isinstance(changes, NotUnderstood):
+        return set(tables if changes.may_touch is None else changes.may_touch)
+    emptied = {change.table for change in changes if isinstance(change, TruncateTable)}
+    others = [change for change in changes if not _creates(change)]
+    return emptied | touched_by(others, tables).keys()
+
+
+def _creates(change: SchemaChange) -> bool:
+    """Return whether the change creates a table where there is none. Such a change cannot touch
+    rows: whatever had the name was dropped before, or IF NOT EXISTS does nothing."""
+    if isinstance(change, CreateTable | CreateLike | CreateSelect):
+        return not change.or_replace
+    return False
+
+
+def require_prepares_read(run_start: RunStart, reading: LogReading) -> None:
+    """Raise `PreparedBeforeStart` if a transaction that was prepared when the start was chosen has
+    its prepare before the start."""
+    unseen = run_start.prepared - reading.buffer.prepared.seen
+    if unseen:
+        first = min(unseen, key=str)
+        raise PreparedBeforeStart(
+            f"the XA transaction {first} was prepared before the start {run_start.start}: its rows "
+            "would be missing once it is committed",
+            hint="wait until it is committed or rolled back (`xa recover` lists it), then run "
+            "again; or start before its prepare",
+        )
+
+
+def require_complete(
+    work: Workplace, run_start: RunStart, bounds: RunBounds, read: GtidSet
+) -> None:
+    """Raise `TransactionsMissing` if the server had executed a transaction before the end that was
+    neither read nor purged."""
+    if not bounds.missing_gtids(read, GtidSet.parse(run_start.facts.gtid_purged)):
+        return
+    missing = bounds.missing_gtids(read, GtidSet.parse(work.server.facts().gtid_purged))
+    if missing:
+        raise TransactionsMissing(
+            f"the server had executed {missing} when the run began, but its log up to "
+            f"{bounds.end} does not have them",
+            hint="the log is incomplete (restored backup, log filters, RESET?); nothing was "
+            "recorded. Compare SHOW BINARY LOGS with the server's history",
+        )

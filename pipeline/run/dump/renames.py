@@ -1,0 +1,174 @@
+"""Tables that a RENAME gave the rows of another name. The facts are gathered here by which
+`pipeline.supply.plan` decides whether these rows are copied inside the lake or read from MySQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Final
+
+from lockstep.pipeline.mirror.layout import application_id
+from lockstep.pipeline.model.table_state import TableCondition, TableEventKind, TableState
+from lockstep.pipeline.ports.ledger import contents_of
+from lockstep.pipeline.run.dump.basis import Basis
+from lockstep.pipeline.run.known_batches import stale_tables
+from lockstep.pipeline.schema.consequences import RENAMED, Action, Consequence
+from lockstep.pipeline.schema.evolving.effects import Effect, Renamed
+from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
+from lockstep.pipeline.supply.plan import FormerName, FromMirror, copied
+from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.table import TableName
+
+DecideCopies = Callable[
+    [Sequence[Effect], Collection[TableName]], Mapping[TableName, FromMirror | str]
+]
+"""Returns, for each table that the effects of a statement renamed, the mirror from which its rows
+are copied, or the reason to read them from MySQL. The second argument has the tables whose rows are
+being read from the source."""
+
+
+def origins_of(effects: Sequence[Effect]) -> dict[TableName, TableName]:
+    """Return the renamed tables, each with its name before the statement; nothing if the statement
+    does anything but rename."""
+    origins: dict[TableName, TableName] = {}
+    for effect in effects:
+        if not isinstance(effect, Renamed):
+            return {}
+        origins[effect.to] = origins.pop(effect.table, effect.table)
+    return {table: origin for table, origin in origins.items() if table != origin}
+
+
+def with_copies(
+    by_table: Mapping[TableName, Consequence], supplies: Mapping[TableName, FromMirror | str]
+) -> dict[TableName, Consequence]:
+    """Return the consequences of a statement; renamed tables are copied if a mirror supplies their
+    rows, and otherwise have the reason to read them."""
+    decided = dict(by_table)
+    for table, supply in supplies.items():
+        consequence = by_table.get(table)
+        if (
+            consequence is None
+            or consequence.rule != RENAMED
+            or consequence.action is not Action.REREAD
+        ):
+            continue
+        if isinstance(supply, FromMirror):
+            decided[table] = replace(consequence, action=Action.COPY)
+        else:
+            decided[table] = replace(consequence, reason=f"{consequence.reason}: {supply}")
+    return decided
+
+
+_DETERMINE_ROWS: Final = (
+    TableEventKind.CREATED,
+    TableEventKind.TRUNCATED,
+    TableEventKind.COPIED,
+)
+"""Events after which the log alone determines all rows of a table."""
+
+
+class Renames:
+    """The `Copies` of one capture."""
+
+    def __init__(self, basis: Basis) -> None:
+        self._basis = basis
+        run_start, decision = basis.run_start, basis.run_start.decision
+        contiguous = decision.predecessor is not None or (
+            decision.continuity is Continuity.CONTIGUOUS
+        )
+        self._continues = contiguous and not run_start.leave_out
+        self._temporary = run_start.facts.flavour == "mariadb"
+
+    def __call__(
+        self, effects: Sequence[Effect], busy: Collection[TableName]
+    ) -> Mapping[TableName, FromMirror | str]:
+        origins = origins_of(effects)
+        if not origins:
+            renamed = (effect.to for effect in effects if isinstance(effect, Renamed))
+            return dict.fromkeys(renamed, "the statement does more than rename it")
+        return {table: self._supply(table, origin, busy) for table, origin in origins.items()}
+
+    def _supply(
+        self, table: TableName, origin: TableName, busy: Collection[TableName]
+    ) -> FromMirror | str:
+        basis, source = self._basis, self._basis.work.source
+        tables, state = basis.tables, basis.tables.states.get(origin)
+        followed = tables.wanted(origin) and (
+            tables.is_known(origin) or tables.is_defined_by_batch(origin)
+        )
+        if not source.patterns.matches(origin) or not followed:
+            return copied(FormerName(origin, captured=False))
+        return copied(
+            FormerName(
+                origin,
+                captured=True,
+                goes_on=self._continues,
+                temporary=self._temporary,
+                lacks=self._lacks(table, origin, busy),
+                written=tables.is_defined_by_batch(origin) or self._is_written(state),
+                alike=self._alike(table, origin, None if state is None else state.mirror_version),
+                policies=source.policies_of(origin),
+                new_policies=source.policies_of(table),
+            )
+        )
+
+    def _lacks(
+        self, table: TableName, origin: TableName, busy: Collection[TableName]
+    ) -> str | None:
+        """Return why the mirror of the former name, with the log applied, does not have the
+        table's rows; None if it has them."""
+        tables = self._basis.tables
+        for name in (origin, table):
+            if name in busy or tables.loading(name):
+                return f"{name} is being read from MySQL, or its mirror is written again"
+            if name in self._stale:
+                return f"the mirror of {name} shows more than its settings allow"
+        if (missed := tables.missed(origin)) is not None:
+            return f"the patterns of earlier runs left {origin} out, up to {missed}"
+        state = tables.states.get(origin)
+        dropped = state is not None and state.condition is TableCondition.DROPPED
+        return f"the mirror of {origin} is of a table that was dropped" if dropped else None
+
+    @cached_property
+    def _stale(self) -> frozenset[TableName]:
+        # Read once: nobody else writes while a batch is captured.
+        return stale_tables(self._basis.work.ledger, self._basis.work.source.name)
+
+    def _is_written(self, state: TableState | None) -> bool:
+        """Return whether the ledger knows a version of the table's mirror, or a batch that is not
+        merged yet determines all rows of the table."""
+        if state is None:
+            return False
+        ledger, source = self._basis.work.ledger, self._basis.work.source.name
+        app_id = application_id(source, state, "mirror")
+        if ledger.newest_writes(source, [app_id])[app_id].settled is not None:
+            return True
+        waiting = ledger.pending(source).get(state.table)
+        parts = contents_of(ledger, source, state.table, waiting[0], waiting[-1]) if waiting else ()
+        return any(event.kind in _DETERMINE_ROWS for part in parts for event in part.events)
+
+    def _alike(self, table: TableName, origin: TableName, shown: int | None) -> bool:
+        """Return whether the settings show the table in the lake as they showed the former name.
+        `shown`: the version of the structure in the former name's mirror."""
+        now = self._basis.structures.version(table)
+        if now is None or now.schema is None:
+            return False
+        if now.shown_as is None and not self._basis.work.shaping.hides:
+            return True
+        work, history = self._basis.work, self._basis.structures.history.versions
+        recorded = work.ledger.schema_versions(work.source.name, origin)
+        earlier = [
+            version
+            for version in (*recorded, *(version for version in history if version.table == origin))
+            if version.knowledge is Knowledge.KNOWN and version.since != now.since
+        ]
+        before = [*(version for version in recorded if version.version == shown), *earlier[-1:]]
+        return bool(before) and all(_shows_alike(version, now) for version in before)
+
+
+def _shows_alike(version: SchemaVersion, other: SchemaVersion) -> bool:
+    if version.shown_as is None:
+        return other.shown_as is None
+    return version.shown_as.same_rules(other.shown_as)

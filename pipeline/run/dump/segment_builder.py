@@ -1,0 +1,526 @@
+"""Groups of whole transactions → numbered rows of changelogs, and rows of the source's own tables.
+
+A batch with rows that were read by a condition begins at the low of that reading. The rows have
+every change before the low, and the changes that the log has after it come after the rows and win.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+
+from lockstep.pipeline.binlog.rows.parts import by_table
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.commit_times import commit_times
+from lockstep.pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
+from lockstep.pipeline.binlog.stream.texts import MOST_BYTES
+from lockstep.pipeline.binlog.transactions.identity import gtid_texts
+from lockstep.pipeline.mirror.layout import MARKS
+from lockstep.pipeline.mirror.marks import (
+    TransactionMarks,
+    changelog_rows,
+    images_per_event,
+    row_counts,
+    rows_per_event,
+    sequences,
+    with_marks,
+)
+from lockstep.pipeline.mirror.source_tables import (
+    SCHEMAS,
+    PlacedStatement,
+    source_table_path,
+    statement_rows,
+    transaction_rows,
+)
+from lockstep.pipeline.model.table_state import TableEventKind
+from lockstep.pipeline.ports.segments import SegmentStore, SegmentWriter
+from lockstep.pipeline.run.dump.captured_tables import CapturedTables, TableSegment
+from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch, UnloggedLoss
+from lockstep.pipeline.run.dump.image_decoder import ImageDecoder
+from lockstep.pipeline.run.dump.renames import DecideCopies
+from lockstep.pipeline.run.dump.table_changes import (
+    CaptureRules,
+    FollowedTables,
+    ResumedTables,
+    events_after,
+)
+from lockstep.pipeline.run.dump.table_extents import PartialTables
+from lockstep.pipeline.run.load.part import AGAIN, PartRead
+from lockstep.pipeline.schema.consequences import Consequence
+from lockstep.pipeline.schema.evolving.effects import Renamed
+from lockstep.pipeline.schema.history import History
+from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement
+from lockstep.pipeline.schema.tracker import SchemaTracker
+from lockstep.pipeline.values.arrow_errors import for_one_table
+from lockstep.pipeline.values.errors import DamagedEvent, RowsNotRead, TableError
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.row_groups import RowBuffer
+from lockstep.pipeline.values.row_images import RowImages
+from lockstep.pipeline.values.segment import ChangeType, RowCounts, SourcePart, SourceTable
+from lockstep.pipeline.values.table import TableName
+
+_VERSION = 1
+"""The source's own tables have one structure."""
+
+
+class CountedTransactions:
+    """Rows and images of each transaction of a group, counted block by block. `before`: the number
+    of the last change before the group; `marks`: numbers of marks that belong to its first
+    transaction."""
+
+    def __init__(self, group: TransactionGroup, before: int, marks: tuple[int, ...] = ()) -> None:
+        self._before, self._marks = before, marks
+        self.rows: Integers = np.zeros(len(group.transactions), np.int64)
+        self._images: Integers = np.zeros(len(group.transactions), np.int64)
+
+    def add(self, events: Integers, rows: Integers, images: Integers) -> None:
+        """Add the numbers of rows and images of a block's events."""
+        transactions, count = events[:, columns.TRANSACTION], len(self.rows)
+        # bincount sums doubles, which hold any number of rows exactly.
+        self.rows += np.bincount(transactions, rows, count).astype(np.int64)
+        self._images += np.bincount(transactions, images, count).astype(np.int64)
+
+    @property
+    def numbers(self) -> tuple[Integers, Integers]:
+        """The numbers of each transaction's first and last change; both 0 if it has none."""
+        has_images = self._images > 0
+        ends = self._before + np.cumsum(self._images)
+        first = np.where(has_images, ends - self._images + 1, 0)
+        last = np.where(has_images, ends, 0)
+        if self._marks:
+            first[0], last[0] = self._marks[0], max(self._marks[-1], int(last[0]))
+        return first, last
+
+
+class SourceRows:
+    """The rows that one capture adds to its source's own tables. `hides`: the settings hide values
+    of some table, so that no text of a statement is shown: it may have such values."""
+
+    def __init__(
+        self, store: SegmentStore, *, source: str, batch: int, hides: bool = False
+    ) -> None:
+        self._store = store
+        self._source, self._batch, self._hides = source, batch, hides
+        self._writer: SegmentWriter | None = None
+        self._unwritten = RowBuffer()
+        self._statements: list[PlacedStatement] = []
+
+    @property
+    def statements(self) -> int:
+        """The number of statements so far."""
+        return len(self._statements)
+
+    def statement(
+        self,
+        logged: LoggedStatement,
+        followed: FollowedStatement,
+        actions: Mapping[TableName, Consequence],
+        sequence: int,
+    ) -> None:
+        """Add a statement that the history has; `sequence`: the last change before it."""
+        self._statements.append(PlacedStatement(logged, followed, dict(actions), sequence))
+
+    def transactions(
+        self, group: TransactionGroup, marks: TransactionMarks, counted: CountedTransactions
+    ) -> None:
+        """Add the transactions of a group."""
+        texts = group.texts.lists(len(group.transactions))
+        rows = transaction_rows(
+            marks,
+            begin=group.transactions[:, columns.BEGIN_OFFSET],
+            end=group.transactions[:, columns.END_OFFSET],
+            server_id=group.transactions[:, columns.SERVER],
+            rows=counted.rows,
+            numbers=counted.numbers,
+            statements=pa.nulls(len(texts), texts.type) if self._hides else texts,
+            cut=group.transactions[:, columns.TEXT_BYTES] > MOST_BYTES,
+            batch=self._batch,
+        )
+        self._unwritten.add(rows)
+        if self._unwritten.is_full:
+            self._write()
+
+    def finish(self, history: History) -> tuple[SourcePart, ...]:
+        """Write and close every file, which makes it durable. `history`: the part of the history
+        that this capture adds."""
+        self._write()
+        parts = []
+        if self._statements:
+            writer = self._open(SourceTable.DDL)
+            writer.write(statement_rows(history, self._statements, batch=self._batch))
+            parts.append(SourcePart(SourceTable.DDL, writer.close()))
+        if self._writer is not None:
+            parts.append(SourcePart(SourceTable.TRANSACTIONS, self._writer.close()))
+        return tuple(parts)
+
+    def drop(self) -> None:
+        """Discard all rows, written or not."""
+        self._unwritten.clear()
+        if self._writer is not None:
+            self._writer.drop(0)
+
+    def _write(self) -> None:
+        if not self._unwritten.batches:
+            return
+        if self._writer is None:
+            self._writer = self._open(SourceTable.TRANSACTIONS)
+        self._writer.write(pa.Table.from_batches(self._unwritten.batches))
+        self._unwritten.clear()
+
+    def _open(self, table: SourceTable) -> SegmentWriter:
+        return self._store.open(
+            source_table_path(self._source, table),
+            batch=self._batch,
+            schema_version=_VERSION,
+            schema=SCHEMAS[table],
+        )
+
+
+class Segmenter:
+    """The `Taker` of a capture: decodes the groups of one buffer and gives the rows to `tables`."""
+
+    def __init__(
+        self,
+        tables: CapturedTables,
+        structures: SchemaTracker,
+        rules: CaptureRules,
+        taken_up: ResumedTables | None = None,
+        *,
+        source_rows: SourceRows | None = None,
+        copies: DecideCopies | None = None,
+        extents: PartialTables | None = None,
+    ) -> None:
+        self._tables = tables
+        self._source_rows = source_rows
+        self._structures = structures
+        self._captured = rules.captured
+        self.following = following = FollowedTables(
+            tables,
+            structures,
+            rules,
+            taken_up or ResumedTables(),
+            wants_changed=self._ask_again,
+            copies=copies,
+            extents=extents,
+        )
+        self._watch = CascadeWatch(structures, following.wanted)
+        self._decoding = ImageDecoder(structures, rules.shaping, updated=tables.files.updated)
+        self._undecodable: set[TableName] = set()
+        # Methods of `Taker` that one of these parts answers alone.
+        self.wanted, self.lose, self.reach = following.wanted, following.lose, following.reach
+        self.watches, self.follow = self._watch.watches, self._decoding.follow
+        self.rows = 0
+        self.softened, self.unknown = Counter[str](), Counter[str]()
+        self.filled: Set[TableName] = self._decoding.filled
+        """Tables whose inserted rows got defaults from the history."""
+        self.renamed: Mapping[TableName, TableName] = {}
+        """Former names of tables that this batch renamed, each with the table's present name."""
+
+    @property
+    def changes(self) -> int:
+        return self._tables.changes
+
+    def tables_with_rows(self) -> Iterator[TableName]:
+        """Yield the captured tables whose rows this batch has, or keeps while their transaction is
+        prepared."""
+        mapped = {table_map.table for table_map in self._decoding.buffer.maps.maps}
+        captured = filter(self._captured, mapped - self._undecodable)
+        yield from filter(self._tables.wanted, captured)
+        yield from self._tables.files.tables - self._undecodable
+
+    def parents(self, others: Iterable[TableName]) -> dict[TableName, frozenset[TableName]]:
+        """Return the parents of foreign keys of which this batch has events, and `others`, each
+        with its children in the lake, whose rows the server may have changed with the parent's."""
+        by_parent = {table: self._watch.children(table) for table in others}
+        by_parent |= self._watch.inspected
+        return {
+            parent: frozenset(filter(self._tables.is_known, filter(self.wanted, children)))
+            for parent, children in by_parent.items()
+        }
+
+    def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
+        """Follow a statement that changed structures."""
+        renamed = (effect for effect in followed.effects if isinstance(effect, Renamed))
+        renames = {effect.table: effect.to for effect in renamed}
+        moved = {table: renames.get(name, name) for table, name in self.renamed.items()}
+        self.renamed = moved | renames
+        actions = self.following.changed(logged, followed)
+        if self._watch.moved():
+            self._ask_again()
+        if (
+            self._source_rows is not None
+            and self._source_rows.statements < self._structures.statements
+        ):
+            self._source_rows.statement(logged, followed, actions, self._tables.last)
+
+    def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        low = self.following.lows.get(table)
+        if not self.following.joining.waits(table) and (low is None or low <= at):
+            self.following.quarantine(table, at, error)
+
+    def _ask_again(self) -> None:
+        self._decoding.buffer.maps.update_wanted()
+
+    def put(self, group: TransactionGroup) -> None:
+        """Decode and number a group's rows."""
+        marks = marks_of(group)
+        counted = CountedTransactions(group, self._tables.last, self.following.take_emptied())
+        for block in group.blocks:
+            self._put_block(group, block, marks, counted)
+        if group.from_file:
+            counted.rows[0] = self._tables.files.rows_in_parts
+            self._tables.files.end_parts()
+        if self._source_rows is not None:
+            self._source_rows.transactions(group, marks, counted)
+
+    def _put_block(
+        self,
+        group: TransactionGroup,
+        block: Block,
+        marks: TransactionMarks,
+        counted: CountedTransactions,
+    ) -> None:
+        images_of, rows_of = (np.zeros(len(block.events), np.int64) for _ in range(2))
+        lost = self._lost(group, block)
+        # Rows before the loss are decoded first, while their table still counts as wanted.
+        decoded = self._decoded(group, block, lost)
+        self.following.end_at(lost)
+        for of_table in decoded:
+            images_of[of_table.which] = of_table.images
+            rows_of[of_table.which] = of_table.rows
+        counted.add(block.events, rows_of, images_of)
+        first_of = self._tables.last + 1 + np.cumsum(images_of) - images_of
+        for of_table in decoded:
+            self._add(group, of_table, first_of[of_table.which], marks)
+        self._tables.changes += int(images_of.sum())
+
+    def _decoded(
+        self, group: TransactionGroup, block: Block, lost: dict[TableName, UnloggedLoss]
+    ) -> list[Decoded]:
+        """Return a block's rows by table, each table's in the order of the log."""
+        decoded: list[Decoded] = []
+        for name, which, part in by_table(block, self._decoding.buffer.maps.maps):
+            if not self._captured(name):
+                continue
+            if name in lost:
+                kept = lost[name].before(part.events)
+                which, part = which[kept], Block(part.data, part.events[kept])
+                if not len(which):
+                    continue
+            of_table = self._decoded_table(group, name, which, part)
+            if of_table is not None:
+                decoded.append(of_table)
+        return decoded
+
+    def _decoded_table(
+        self, group: TransactionGroup, name: TableName, which: Integers, part: Block
+    ) -> Decoded | None:
+        """Return a table's decoded events; None if nothing of the table is taken from this block.
+        If one event cannot be decoded, none of the block counts: the table stops before the first
+        of its transactions here, so that no transaction is captured in part."""
+        if not self._tables.wanted(name) or self.following.joining.waits(name):
+            return None
+        if (low := self.following.lows.get(name)) is not None:
+            later = events_after(group, part.events, low)
+            which, part = which[later], Block(part.data, part.events[later])
+            if not len(which):
+                return None
+        at = group.begin(part.events[0, columns.TRANSACTION])
+        try:
+            with for_one_table("decode its rows"):
+                table, batches = self._decoding.decoded(part, at, self._tables)
+        except TableError as error:
+            self._undecodable.add(name)
+            self.following.quarantine(name, at, error)
+            return None
+        except DamagedEvent as error:
+            # The event's frame and checksum are right, so the rest of the log can be read.
+            self._undecodable.add(name)
+            self.following.quarantine(name, at, TableError(error.message, hint=error.hint))
+            return None
+        return Decoded.of(table, which, part.events, batches)
+
+    def _add(
+        self,
+        group: TransactionGroup,
+        decoded: Decoded,
+        first_sequence: Integers,
+        marks: TransactionMarks,
+    ) -> None:
+        """Give a table's rows to its segment. `first_sequence`: the number of each event's first
+        image."""
+        table = decoded.table
+        if group.from_file:
+            self._tables.files.begin_part(table)
+        first_row = _first_rows(table, group, decoded)
+        added = np.zeros(len(decoded.which), np.int64)
+        for images in decoded.batches:
+            first_event = int(images.event[0].as_py())
+            numbers = sequences(images, first_sequence, int(added[first_event]))
+            rows = with_marks(
+                images,
+                numbers,
+                decoded.events,
+                first_row,
+                marks,
+                table.schema,
+                batch=self._tables.batch,
+                schema_version=table.version.version,
+            )
+            added += images_per_event(images, len(added))
+            self._count(table, images, numbers)
+            self._tables.files.add(table, rows)
+
+    def _count(self, table: TableSegment, images: RowImages, numbers: Integers) -> None:
+        table.first = table.first or int(numbers[0])
+        table.last = int(numbers[-1])
+        counts = row_counts(images)
+        table.counts += counts
+        self.rows += counts.total
+        for column, count in images.nulled.items():
+            self.softened[f"{table.version.table}.{column}"] += count
+        for column, count in images.unknown.items():
+            self.unknown[f"{table.version.table}.{column}"] += count
+
+    # -- changes by foreign keys that are not logged ------------------------------------------
+
+    def _lost(self, group: TransactionGroup, block: Block) -> dict[TableName, UnloggedLoss]:
+        """Return the captured tables that the server changed in this block without logging it."""
+        maps = self._decoding.buffer.maps.maps
+        losses = self._watch.lost(group, block, maps)
+        for table in list(losses):
+            if self.following.joining.waits(table) or not self._has_rows(losses[table], block):
+                del losses[table]
+            elif (low := self.following.lows.get(table)) is not None:
+                later = Block(block.data, block.events[events_after(group, block.events, low)])
+                later_loss = self._watch.lost(group, later, maps).get(table)
+                del losses[table]
+                if later_loss is not None:
+                    losses[table] = later_loss
+        return losses
+
+    def _has_rows(self, loss: UnloggedLoss, block: Block) -> bool:
+        """Return whether the table has rows in the lake, or in this block up to the loss."""
+        if self._tables.is_known(loss.table):
+            return True
+        so_far = block.events[block.events[:, columns.TRANSACTION] <= loss.transaction]
+        maps = self._decoding.buffer.maps.maps
+        numbers = set(so_far[:, columns.MAP])
+        return any(maps[int(number)].table == loss.table for number in numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """The decoded events of one table. `which`: their rows in the block's index; `events`: these
+    rows of the index; `batches`: their images. For each event: the numbers of `images` and `rows`
+    that are taken, and `spans`, the number of its rows up to the last one taken."""
+
+    table: TableSegment
+    which: Integers
+    events: Integers
+    batches: list[RowImages]
+    images: Integers
+    rows: Integers
+    spans: Integers
+
+    @classmethod
+    def of(
+        cls, table: TableSegment, which: Integers, events: Integers, batches: list[RowImages]
+    ) -> Decoded:
+        count = len(which)
+        images = sum((images_per_event(b, count) for b in batches), np.zeros(count, np.int64))
+        rows = sum((rows_per_event(b, count) for b in batches), np.zeros(count, np.int64))
+        spans: Integers = np.zeros(count, np.int64)
+        for batch in batches:
+            np.maximum.at(spans, batch.event.to_numpy(), batch.row.to_numpy() + 1)
+        return cls(table, which, events, batches, images, rows, spans)
+
+
+def marks_of(group: TransactionGroup) -> TransactionMarks:
+    """Return the marks that all images of a transaction share, for each transaction of a group."""
+    names = pa.array([str(file) for file in group.files], pa.string())
+    return TransactionMarks(
+        file=names.take(pa.array(group.transactions[:, columns.FILE])),
+        gtid=gtid_texts(group.transactions, group.sources),
+        committed_at=commit_times(group.transactions),
+    )
+
+
+def _first_rows(table: TableSegment, group: TransactionGroup, decoded: Decoded) -> Integers:
+    """Return the `_row` of each event's first row. It is 0, except for events that share their
+    place in the log with the event before (inside a compressed payload, or at an XA COMMIT): they
+    are counted on, so that place and `_row` identify a change."""
+    offsets = decoded.events[:, columns.OFFSET]
+    files = group.transactions[decoded.events[:, columns.TRANSACTION], columns.FILE]
+    same_place = np.zeros(len(offsets), bool)
+    same_place[1:] = (np.diff(offsets) == 0) & (np.diff(files) == 0)
+    place = (str(group.files[files[0]]), int(offsets[0]))
+    before = table.rows_there if place == table.place else 0
+    ends = np.cumsum(decoded.spans)
+    starts = ends - decoded.spans
+    heads = np.flatnonzero(~same_place)
+    # Each event's rows are counted from the first event at the same place.
+    first = starts - np.repeat(starts[heads], np.diff(heads, append=len(same_place)))
+    first[: heads[1] if len(heads) > 1 else len(first)] += before
+    table.place = (str(group.files[files[-1]]), int(offsets[-1]))
+    table.rows_there = int(first[-1] + decoded.spans[-1])
+    return first
+
+
+def put_part(
+    part: PartRead, tables: CapturedTables, structures: SchemaTracker, moment: datetime
+) -> None:
+    """Add the rows that were read by a condition, at `moment`, before all changes of the log: first
+    the rows that the source does not have any more, as deletes, then the rows that it has."""
+    version = structures.version(part.table)
+    if (
+        version is None
+        or version.schema is None
+        or version.shown_structure != part.structure
+        or not tables.wanted(part.table)
+    ):
+        raise RowsNotRead(
+            f"{part.table} was altered, or stopped, while its rows were read",
+            hint=AGAIN.format(part.table),
+        )
+    try:
+        table = tables.segment(version, part.low)
+    except TableError as error:
+        raise RowsNotRead(f"{part.table}: {error.reason}", hint=error.hint) from error
+    types = table.schema.types[len(MARKS) : len(MARKS) + len(part.structure.columns)]
+    row = 0
+    for kind, rows in (
+        (ChangeType.DELETE, part.gone),
+        (ChangeType.UPDATE_POSTIMAGE, part.rows),
+    ):
+        for batch in rows.batches():
+            count = batch.num_rows
+            numbers = np.arange(count)
+            marks = {
+                "_change_type": kind.value,
+                "_sequence": pa.array(numbers + tables.last + 1),
+                "_file": str(part.low.file),
+                "_offset": part.low.offset,
+                "_row": pa.array(numbers + row, pa.int32()),
+                "_committed_at": moment,
+                "_executed_at": moment,
+                "_batch": tables.batch,
+                "_schema_version": version.version,
+                "_derived": True,
+            }
+            arrays = [column.cast(to) for column, to in zip(batch.columns, types, strict=True)]
+
+            table.first = table.first or tables.last + 1
+            row += count
+            tables.changes += count
+            table.last = tables.last
+            tables.files.add(table, changelog_rows(table.schema, count, marks, arrays))
+    table.counts += RowCounts(updated=part.rows.rows, deleted=part.gone.rows)
+    order = part.order
+    reason = f"{order.author} had rows read again where {order.condition.text}: {order.reason}"
+    tables.record_event(TableEventKind.REFRESHED, version, reason)

@@ -1,0 +1,430 @@
+"""The proof that a batch was read by the structures that the server has, made before the batch is
+recorded.
+
+An ALTER under `sql_log_bin=0` is not in the log. If it keeps the number and types of the columns,
+the rows after it look like those before it. So once the batch is read, the server is asked, which
+then shows every ALTER up to the batch's end:
+
+1. All tables are read from the server at once, and then the place where its log ends. The log up to
+   there is read for its statements, which are followed on a copy of the structures. A table that is
+   equal then is proven.
+2. A table may differ because of a statement in progress, which is carried out and not logged yet,
+   or logged and not carried out yet. So the table is read again under a lock: an ALTER that began
+   earlier has ended and is logged then. If the table still differs, no statement in the log made
+   the difference.
+
+
+Parents of foreign keys are compared too, captured or not, if the server logs only their events for
+changes in captured children. Read by a wrong structure, an UPDATE of the column to which children
+refer looks like an UPDATE of another column, and the children would keep their old values.
+
+If tables cannot be compared, the batch is recorded nevertheless, because its log is sound. The
+ledger notes these tables, and the next run that reads the log compares them, even if it reads no
+rows of them. A batch that ends long before the log's end is not compared either, because reading
+all of that log would cost too much.
+
+Indexes, comments, collations, visibility and the like may differ: they do not change how rows are
+read. Each server prints the expression of a generated column in its own form, so only its presence
+is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from lockstep.pipeline.binlog.search.log_scan import log_between
+from lockstep.pipeline.ports.source import CurrentSchemas
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.dump.basis import Basis
+from lockstep.pipeline.run.dump.initial_schemas import statements_between
+from lockstep.pipeline.run.dump.log_reader import LogReading
+from lockstep.pipeline.run.dump.logged_statements import with_view_noted
+from lockstep.pipeline.run.dump.segment_builder import Segmenter
+from lockstep.pipeline.run.stop_errors import Reread
+from lockstep.pipeline.schema.code import changes_code, with_code
+from lockstep.pipeline.schema.compare import aligned, comparable, differences
+from lockstep.pipeline.schema.evolve import evolve, forget
+from lockstep.pipeline.schema.logged import LoggedStatement
+from lockstep.pipeline.schema.model import ColumnSchema, ServerSchema, TableSchema
+from lockstep.pipeline.schema.rows import key_candidates, merge_key, row_structure, schema_of
+from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
+from lockstep.pipeline.schema.statements.read import read_change
+from lockstep.pipeline.values.decisions import STRUCTURES, Decision, Lease, Unproven
+from lockstep.pipeline.values.errors import (
+    DamagedEvent,
+    LogStops,
+    Need,
+    SourceMoving,
+    StoppedBy,
+    TableBusy,
+    TableError,
+)
+from lockstep.pipeline.values.shown import listed
+from lockstep.pipeline.values.table import TableName
+
+FEW_BYTES: Final = 64 << 20
+"""Longest log after a batch that is read for this proof, unless the batch itself read more."""
+
+_SHOWN: Final = 5
+"""Largest number of differences that a sentence names."""
+
+_GONE: Final = ("the source does not have it",)
+
+_BUSY: Final = "others kept it locked"
+
+
+@dataclass(frozen=True, slots=True)
+class StructureProof:
+    """The result of comparing a batch's structures with the server's. `misread`: captured tables
+    whose rows may not be recorded, each with the error. `parents`: tables that differ and are not
+    captured, as the server has them. `compared`: the tables that were compared; `unproven`: those
+    that could not be, for the reason `why`."""
+
+    misread: Mapping[TableName, TableError] = field(default_factory=dict)
+    parents: Mapping[TableName, TableSchema] = field(default_factory=dict)
+    compared: frozenset[TableName] = frozenset()
+    unproven: frozenset[TableName] = frozenset()
+    why: str = ""
+
+
+def prove_structures(
+    basis: Basis,
+    reading: LogReading,
+    segmenter: Segmenter,
+    rereads: Sequence[Reread] = (),
+    *,
+    left_open: Unproven | None = None,
+) -> StructureProof:
+    """Compare the structures that a batch was read by with the server's. `rereads`: tables that
+    were read from the source. `left_open`: tables that earlier runs could not compare.
+
+    `SourceMoving` if a table differs, and others keep it from being asked about again.
+    """
+    affected = _affected(segmenter, rereads, left_open)
+    moved = _moved(basis, segmenter)
+    if not affected and not moved:
+        return StructureProof()
+    server, later = basis.work.server, _LaterStructures(basis, reading, segmenter)
+    names_of = {table: {table, segmenter.renamed.get(table, table)} for table in affected}
+    current = server.current_schemas(sorted(moved.union(*names_of.values())))
+    if (why := later.reach(current)) is not None:
+        return StructureProof(unproven=frozenset(affected), why=why)
+    # A captured table that the server does not show was dropped. A parent may only be invisible to
+    # the account.
+    captured = frozenset().union(
+        *(names_of[table] for table in affected if table in affected[table])
+    )
+    differing = [
+        name
+        for name in sorted({*current.tables} | captured)
+        if later.differences(name, current.tables.get(name))
+    ]
+    confirmed, unclear = _confirmed(basis, later, differing, current)
+    misread: dict[TableName, TableError] = {}
+    parents: dict[TableName, TableSchema] = {}
+    for table in sorted(affected):
+        for name in sorted(names_of[table] & confirmed.keys()):
+            schema, differences = confirmed[name]
+            for captured_table in affected[table] - misread.keys():
+                misread[captured_table] = _error(captured_table, table, name, differences)
+            if table not in affected[table] and schema is not None:
+                parents[table] = replace(schema, name=table)
+    for table in misread.keys() & segmenter.renamed.keys():
+        to = segmenter.renamed[table]
+        if to not in segmenter.renamed:
+            # The error of the old name suffices: the next run reads the table of the new name.
+            misread.pop(to, None)
+    for table in sorted(moved - misread.keys()):
+        if table in current.tables and later.lacks(table) and _stays(basis, later, table):
+            misread[table] = _not_renamed(table, segmenter.renamed[table])
+    unproven = frozenset(table for table in affected if names_of[table] & unclear.keys())
+    why = "; ".join(dict.fromkeys(unclear.values()))
+    return StructureProof(misread, parents, frozenset(affected) - unproven, unproven, why)
+
+
+def _affected(
+    segmenter: Segmenter, rereads: Sequence[Reread], left_open: Unproven | None
+) -> dict[TableName, frozenset[TableName]]:
+    """Return the tables to be compared, each with the captured tables that were misread if it
+    differs: itself, if it is captured, and children whose rows its events stand for."""
+    dropped = {reread.table for reread in rereads if reread.schema is None}
+    selected = {reread.table for reread in rereads if reread.error is None}
+    earlier = frozenset() if left_open is None else left_open.tables
+    captured = {
+        *segmenter.tables_with_rows(),
+        *filter(segmenter.wanted, selected | earlier),
+    } - dropped
+    parents = segmenter.parents(filter(segmenter.watches, earlier))
+    tables = captured | {parent for parent, children in parents.items() if children}
+    return {
+        table: parents.get(table, frozenset()) | ({table} if table in captured else frozenset())
+        for table in tables
+    }
+
+
+def _moved(basis: Basis, segmenter: Segmenter) -> frozenset[TableName]:
+    """Return the captured tables that RENAME TABLE renamed in this batch, on MariaDB only: its log
+    has renames of temporary tables too, which look the same."""
+    if basis.run_start.facts.flavour != "mariadb":
+        return frozenset()
+    return frozenset(filter(basis.tables.is_known, filter(segmenter.wanted, segmenter.renamed)))
+
+
+def _stays(basis: Basis, later: _LaterStructures, table: TableName) -> bool:
+    """Return whether the server still has, under a lock, a table that the history renamed."""
+    locked = _locked(basis, table, is_shown=False)
+    return (
+        isinstance(locked, CurrentSchemas)
+        and later.reach(locked) is None
+        and table in locked.tables
+        and later.lacks(table)
+    )
+
+
+def _not_renamed(table: TableName, to: TableName) -> TableError:
+    return TableError(
+        f"the log says that it was renamed to {to}, and the source still has it: the statement "
+        "moved a temporary table of this name",
+        hint=f"`lockstep resume {table} --reason …` re-reads it from MySQL",
+        need=Need.ROWS,
+    )
+
+
+_Confirmed = Mapping[TableName, tuple[TableSchema | None, tuple[str, ...]]]
+
+
+def _confirmed(
+    basis: Basis, later: _LaterStructures, names: Iterable[TableName], current: CurrentSchemas
+) -> tuple[_Confirmed, dict[TableName, str]]:
+    """Return the tables that still differ under a lock, each with the server's structure and the
+    differences; and the tables that could not be compared, each with the reason."""
+    confirmed: dict[TableName, tuple[TableSchema | None, tuple[str, ...]]] = {}
+    unclear: dict[TableName, str] = {}
+    for name in names:
+        locked = _locked(basis, name, is_shown=name in current.tables)
+        if isinstance(locked, str):
+            unclear[name] = locked
+        elif locked is not None and (why := later.reach(locked)) is not None:
+            unclear[name] = why
+        elif locked is not None:
+            schema = locked.tables.get(name)
+            if differences := later.differences(name, schema):
+                confirmed[name] = schema, differences
+    return confirmed, unclear
+
+
+def _locked(basis: Basis, table: TableName, *, is_shown: bool) -> CurrentSchemas | str | None:
+    """Return the table as it is under a lock; None if the account may not read all of it, so that
+    there is nothing to compare; a reason if other sessions keep it locked. `is_shown`: the server
+    showed the table without a lock, so that it differs and must be compared: then a table that
+    stays locked raises `SourceMoving`."""
+    try:
+        return basis.work.server.locked_schema(table)
+    except TableBusy as error:
+        if not is_shown:
+            return _BUSY
+        raise SourceMoving(
+            f"the structure of {table} is not the history's, and it is not known yet whether a "
+            f"statement is about to be logged: {error.reason}",
+            hint=f"run again; `show processlist` shows who keeps {table} locked",
+        ) from error
+    except TableError:
+        return None
+
+
+def _error(
+    table: TableName, subject: TableName, name: TableName, differences: tuple[str, ...]
+) -> TableError:
+    """Return the error of `table`. `subject`: the table that differs, `table` itself or a parent
+    of it; `name`: its present name."""
+    whose = "" if subject == table else f"{subject}, which its foreign keys lead to: "
+    if differences == _GONE:
+        reason = "the source does not have it any more, and no statement in the log dropped it"
+    else:
+        what = (
+            "its structure" if name == subject else f"the structure of {name}, as it is called now,"
+        )
+        shown = "; ".join(differences[:_SHOWN])
+        more = f"; and {len(differences) - _SHOWN} more" if len(differences) > _SHOWN else ""
+        reason = (
+            f"{what} is not the history's, and no statement in the log made the difference "
+            f"(history, source): {shown}{more}"
+        )
+    return TableError(
+        f"{whose}{reason}",
+        hint="it was altered with sql_log_bin=0, or restored: "
+        f"`lockstep resume {table} --reason …` re-reads it from MySQL",
+        need=Need.ROWS,
+    )
+
+
+def note_unproven(
+    work: Workplace, lease: Lease, proof: StructureProof, left_open: Unproven | None
+) -> None:
+    """Report which tables could not be compared, and record which are still to be compared. Must
+    be called before the batch is recorded: a run that dies between the two then makes the next run
+    compare a table needlessly, but never forgets one."""
+    before = frozenset() if left_open is None else left_open.tables
+    rule, sentence = (
+        "structures-compared",
+        f"{listed(sorted(before))}: the structures are the server's",
+    )
+    if proof.unproven:
+        rule = "structures-not-compared"
+        sentence = (
+            f"the structures of {listed(sorted(proof.unproven))} could not be compared with the "
+            f"server's: {proof.why}; their rows are recorded, and the next run that reads the log "
+            "compares them"
+        )
+
+        work.progress.note(sentence)
+    left = proof.unproven
+    if others := before - proof.compared - left:
+        states = work.ledger.table_states(work.source.name)
+        # A paused table was not looked at in this run: it is compared once it comes back.
+        paused = {t for t, state in states.items() if state.stopped_by is StoppedBy.PERSON}
+        left |= others & paused
+    if left != before:
+        decision = Decision(STRUCTURES, rule, sentence, structures=tuple(sorted(left)))
+        work.ledger.decide(lease, decision)
+
+
+class _LaterStructures:
+    """The structures at a place after the batch's end. The statements up to there are followed, but
+    not recorded: the next batch follows them again."""
+
+    def __init__(self, basis: Basis, reading: LogReading, segmenter: Segmenter) -> None:
+        self._basis = basis
+        self._segmenter = segmenter
+        self._at = reading.end.at
+        self._most_bytes = max(FEW_BYTES, reading.log_bytes)
+        self._schema: ServerSchema | None = None
+
+    def reach(self, current: CurrentSchemas) -> str | None:
+        """Follow the log up to the place for which the server's answer holds; return a reason if
+        that is not possible."""
+        facts, head = self._basis.run_start.facts, current.head
+        if current.server_uuid != facts.server_uuid:
+            return (
+                f"another server ({current.server_uuid}) answered than the one whose log was read "
+                f"({facts.server_uuid})"
+            )
+        if head < self._at:
+            return f"the server's log ends at {head}, before {self._at}, up to where it was read"
+        between = log_between(self._at, head, facts.binlogs)
+        if between > self._most_bytes:
+            return f"{between:,} bytes of log come after the run's end"
+        begin, self._at = self._at, head
+        run_start = self._basis.run_start
+        try:
+            statements = list(statements_between(self._basis.work, run_start, begin, head))
+        except (LogStops, DamagedEvent) as error:
+            # The next run stops at the same place, with a hint.
+            return f"the log cannot be followed from {begin} to {head}: {error.message}"
+        # Statements after one that is not understood are followed too.
+        unclear = [statement for statement in statements if not self._follow(statement)]
+        return f"the statement at {unclear[0].begin} may change any table" if unclear else None
+
+    def lacks(self, table: TableName) -> bool:
+        """Return whether the history has no table of that name at this place."""
+        if self._schema is not None and self._schema.fold(table) in self._schema.unknown:
+            return False
+        return self._structure(table) is None
+
+    def differences(self, table: TableName, server: TableSchema | None) -> tuple[str, ...]:
+        """Return how the server's structure differs from the history's at this place; nothing if
+        the history does not have the table there."""
+        history = self._structure(table)
+        if history is None:
+            return ()
+        if server is None:
+            return _GONE
+        defaults = table in self._segmenter.filled
+        changed = changed_meaning(history, server, defaults=defaults)
+        if changed and self._basis.structures.is_from_table_map(table):
+            changed = changed_meaning(history, server, told_by_log=True)
+        return changed
+
+    def _structure(self, table: TableName) -> TableSchema | None:
+        if self._schema is not None:
+            return self._schema.table(table)
+        version = self._basis.structures.version(table)
+        return None if version is None else version.schema
+
+    def _whole(self) -> ServerSchema:
+
+        return self._basis.structures.whole() if self._schema is None else self._schema
+
+    def _follow(self, logged: LoggedStatement) -> bool:
+        """Follow a statement; return whether it is known which tables it changed."""
+        statement = with_view_noted(logged, self._whole, self._basis.work.server)
+        change = read_change(statement.text, statement.context)
+        if isinstance(change, Irrelevant):
+            if changes_code(statement.text, statement.context):
+                self._schema = with_code(self._whole(), statement.text, statement.context)
+            return True
+        before = self._whole()
+        if isinstance(change, NotUnderstood):
+            self._schema = forget(before, change.may_touch or ())
+            return change.may_touch is not None
+        self._schema = evolve(before, change, statement.context).schema
+        return True
+
+
+def changed_meaning(
+    history: TableSchema,
+    server: TableSchema,
+    *,
+    told_by_log: bool = False,
+    defaults: bool = False,
+) -> tuple[str, ...]:
+    """Return the differences that change how rows are read, each as "what: history, server".
+
+    `told_by_log`: the history has only what a TABLE_MAP event says of the table. `defaults`: row
+    images left columns out, which were filled with the history's defaults, so that these matter.
+    """
+    return tuple(_changed(history, server, told_by_log, defaults))
+
+
+def _changed(
+    history: TableSchema, server: TableSchema, told_by_log: bool, defaults: bool
+) -> Iterator[str]:
+    ours, theirs = comparable(history), aligned(comparable(server), history)
+    if told_by_log:
+        ours, theirs = (schema_of(row_structure(table)) for table in (ours, theirs))
+    yield from differences(*(_of_rows(table, defaults) for table in (ours, theirs)))
+    hashed = [sum(key.hashed for key in table.keys) for table in (ours, theirs)]
+    if hashed[0] != hashed[1]:
+        yield f"UNIQUE keys that are hashed: {hashed[0]}, {hashed[1]}"
+    yield from _changed_key(history, [*key_candidates(server), *key_candidates(theirs)])
+
+
+def _of_rows(table: TableSchema, defaults: bool) -> TableSchema:
+    columns = tuple(_of_row(column, defaults) for column in table.columns)
+    return TableSchema(table.name, columns, system_versioned=table.system_versioned)
+
+
+def _of_row(column: ColumnSchema, defaults: bool) -> ColumnSchema:
+    return replace(
+        column,
+        # information_schema does not show MariaDB's hash columns of UNIQUE keys.
+        nullable=column.nullable or column.name.startswith("DB_ROW_HASH_"),
+        zerofill=False,
+        collation=None,
+        default=column.default if defaults else None,
+        on_update=False,
+        auto_increment=False,
+        stored=False,
+        invisible=False,
+        srid=None,
+    )
+
+
+def _changed_key(history: TableSchema, candidates: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Yield a difference if the server no longer has the key that identifies a mirror's rows."""
+    key = merge_key(history)
+    if key and {*key} not in [{*candidate} for candidate in candidates]:
+        theirs = " or ".join(f"({', '.join(other)})" for other in dict.fromkeys(candidates))
+        yield f"key: ({', '.join(key)}), {theirs or 'none'}"

@@ -1,0 +1,132 @@
+"""Partial tables: tables of which the lake may lack rows, because they existed before the log that
+was read begins.
+
+A partial table becomes whole at a place of the log where it is empty (a statement created, emptied
+or dropped it, or it was seen without rows), or when all its rows are read from the source. A RENAME
+changes nothing in this.
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from lockstep.pipeline.model.table_state import Extent
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.dump.basis import Basis
+from lockstep.pipeline.run.reports import VerifyReport
+from lockstep.pipeline.schema.evolving.effects import Created, Dropped, Effect, Renamed, Truncated
+from lockstep.pipeline.schema.history import VersionOrigin
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import TablePatterns
+
+
+class PartialTables:
+    """The partial tables of one capture. `known`: those before it."""
+
+    def __init__(self, known: Iterable[Extent] = ()) -> None:
+        self._before = {extent.table: extent for extent in known}
+        self._now = dict(self._before)
+
+    def begin(
+        self,
+        tables: Iterable[TableName],
+        at: Coordinates,
+        empty: Collection[TableName],
+        by: Coordinates,
+    ) -> None:
+        """Note tables that existed at `at`, where the log that is read begins. Those of `empty` had
+        no row at some place from `at` up to `by`."""
+        for table in tables:
+            self._now[table] = Extent(table, at, by if table in empty else None)
+
+    def followed(self, effects: Iterable[Effect]) -> None:
+        """Follow the effects of a statement, in order."""
+        for effect in effects:
+            match effect:
+                case Created(table) | Dropped(table) | Truncated(table):
+                    self._now.pop(table, None)
+                case Renamed(table, to):
+                    # If the log is read again, the table may be known under its new name already.
+                    extent = self._now.pop(table, self._now.get(to))
+                    if extent is not None:
+                        # It is not known which table was seen empty under the old name.
+                        self._now[to] = Extent(to, extent.begins)
+                case _:
+                    pass
+
+    def read(self, tables: Iterable[TableName]) -> None:
+        """Note that all rows of the tables were read from the source."""
+        for table in tables:
+            self._now.pop(table, None)
+
+    def changed(self, end: Coordinates) -> tuple[Extent, ...]:
+        """Return the extents that a capture up to `end` changed."""
+        now = {
+            table: extent
+            for table, extent in self._now.items()
+            if extent.empty is None or end < extent.empty
+        }
+        return tuple(
+            now.get(table, Extent(table, None))
+            for table in sorted({*self._before, *now})
+            if now.get(table) != self._before.get(table)
+        )
+
+
+def partial_tables_at_start(basis: Basis) -> tuple[PartialTables, Basis]:
+    """Return the partial tables before the first event is read, and the basis with facts of the
+    server that were read after the check for empty tables: its log's end then is the place by
+    which those were empty."""
+    work, source = basis.work, basis.work.source
+    extents = PartialTables(work.ledger.partial(source.name))
+    new = [
+        version.table
+        for version in basis.structures.history.versions
+        if version.origin is VersionOrigin.BASELINE
+    ]
+    if not new:
+        return extents, basis
+    before = {schema.table for schema in work.ledger.schemas_at(source.name)}
+    tables = [table for table in new if table not in before]
+    empty = work.server.empty([table for table in tables if source.patterns.matches(table)])
+    run_start = replace(basis.run_start, facts=work.server.facts())
+    extents.begin(tables, run_start.start.at, empty, run_start.facts.head)
+    return extents, replace(basis, run_start=run_start)
+
+
+def note_tables_from_log(extents: PartialTables, basis: Basis) -> None:
+    """Note tables that are known only from the log, because the account could not see them when the
+    structures were read: they may have earlier rows."""
+    tables = [
+        version.table
+        for version in basis.structures.history.versions
+        if version.origin is VersionOrigin.TABLE_MAP and version.version == 1
+    ]
+    start = basis.run_start.start.at
+    extents.begin(tables, start, empty=(), by=start)
+
+
+def partial_tables(ledger: Ledger, source: str, patterns: TablePatterns) -> tuple[Extent, ...]:
+    """Return the partial tables of the source, without those that are being loaded."""
+    loading = {load.table for load in ledger.open_loads(source)}
+    partial = (extent for extent in ledger.partial(source) if extent.table not in loading)
+    return tuple(extent for extent in partial if patterns.matches(extent.table))
+
+
+def now_whole(work: Workplace, report: VerifyReport) -> frozenset[TableName]:
+    """Return the partial tables that a comparison found equal: they are whole."""
+    partial = {extent.table for extent in work.ledger.partial(work.source.name)}
+    return frozenset(
+        table.table for table in report.tables if table.equal and table.table in partial
+    )
+
+
+def record_whole(work: Workplace, lease: Lease, report: VerifyReport) -> None:
+    """Record that the tables which a comparison found equal are whole."""
+
+    work.ledger.note_whole(lease, report.batch, now_whole(work, report))

@@ -1,0 +1,324 @@
+"""Search the server's log for the places that a person or a rule names: the start of a run, its
+end, a moment, and the end of the transactions that are left out because they were read before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from lockstep.pipeline.binlog.search.file_heads import find_file_before, read_file_head
+from lockstep.pipeline.binlog.search.log_scan import ReportProgress
+from lockstep.pipeline.binlog.search.moments import (
+    MomentPlace,
+    find_last_end,
+    find_moment,
+    find_moment_in_file,
+)
+from lockstep.pipeline.binlog.search.places import find_boundary, find_end_of
+from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
+from lockstep.pipeline.ports.source import ServerFacts
+from lockstep.pipeline.run.context import Workplace, searched
+from lockstep.pipeline.run.known_batches import RUNS, no_such_run
+from lockstep.pipeline.start.question import ReachedPlace, Since, Where
+from lockstep.pipeline.values.errors import (
+    EndNotReached,
+    MomentOutOfRange,
+    NotYet,
+    PositionPurged,
+    StartUnreachable,
+    TransactionsWithoutGtid,
+)
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.places import (
+    AfterGtids,
+    AtCoordinates,
+    AtMoment,
+    Earliest,
+    InFile,
+    Latest,
+    OfRun,
+    Place,
+    Snapshot,
+    moment_text,
+)
+from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile, Position
+
+
+def first_transaction_since(
+    work: Workplace, moment: datetime, known: datetime | None, facts: ServerFacts
+) -> Coordinates:
+    """Return where a moment lies. `known`: the commit time of the last transaction that was read,
+    if everything since then is wanted. Then the place is that of the first transaction with this
+    time or a later one, so that a wrong clock leaves none out; and a log that begins after the
+    moment, but before `known`, is read whole."""
+    try:
+        place = _search_moment(work, moment, facts)
+    except MomentOutOfRange as error:
+        if known is None:
+            raise
+        oldest = facts.binlogs[0].file
+        begins = read_file_head(work.server, oldest).created
+        if known < begins + timedelta(seconds=1):  # a file's head has whole seconds
+            raise MomentOutOfRange(
+                f"{error.message}; the last commit that was read is from {moment_text(known)}",
+                hint="restore older log files to the server; or accept what may be missing: "
+                "`lockstep start-at earliest --reason …` reads all there is",
+            ) from error
+        work.progress.note(
+            f"the log does not reach back to {moment_text(moment)}: it is read from its "
+            f"beginning, {oldest}, made at {moment_text(begins)}"
+        )
+        return Coordinates(oldest, FIRST_OFFSET)
+    return place.at if known is None else place.first or place.at
+
+
+def _search_moment(work: Workplace, moment: datetime, facts: ServerFacts) -> MomentPlace:
+    """Return where a moment lies among the transactions of the server's log; its head if the moment
+    is after all of them."""
+    place = find_moment(
+        work.server, facts.binlogs, facts.head, moment, facts.read_at, tell=progress_of_search(work)
+    )
+    _warn(work, moment, place)
+    return place
+
+
+def first_in_file(
+    work: Workplace, file: LogFile, moment: datetime, facts: ServerFacts
+) -> Coordinates | None:
+    """Return the same within one file; None if the moment is after all of it."""
+    place = find_moment_in_file(
+        work.server, file, moment, facts.head, facts.read_at, tell=progress_of_search(work)
+    )
+    if place is None:
+        return None
+    _warn(work, moment, place)
+    return place.at
+
+
+def _warn(work: Workplace, moment: datetime, place: MomentPlace) -> None:
+    """Warn a person if the log's commit times do not ascend."""
+    sentence = place.warning(moment_text(moment))
+    if sentence is not None:
+        work.progress.note(sentence)
+
+
+def progress_of_search(work: Workplace) -> ReportProgress:
+    """Return the callback that reports the progress of a search."""
+    return lambda read, total: work.progress.tell(searched(read, total))
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenPosition:
+    """A boundary between two transactions, the GTIDs executed up to it, the anchor before it, and
+    the transactions after it that are left out because they were read before."""
+
+    at: Coordinates
+    gtid_set: GtidSet
+    anchor: Anchor | None
+    leave_out: GtidSet = field(default_factory=GtidSet)
+
+
+def find_place(work: Workplace, where: Where, facts: ServerFacts) -> ProvenPosition:
+    """Return the proven position of the place that a decision names; raises what the searches
+    raise."""
+    match where:
+        case GtidSet():
+            return _after(work, where, facts)
+        case Since(moment, None, known):
+            return boundary_at(work, first_transaction_since(work, moment, known, facts))
+        case Since(moment, file) if file is not None:
+            place = first_in_file(work, file, moment, facts)
+            return boundary_at(work, place or Coordinates(file, FIRST_OFFSET))
+        case Coordinates():
+            return boundary_at(work, where)
+    raise AssertionError(f"{where} is no place")
+
+
+def resolve_start(work: Workplace, place: Place, facts: ServerFacts) -> ReachedPlace:
+    """Return where a chosen start lies on the server, in a form that is compared with a cursor."""
+    where = where_of(work, place, facts)
+    proven = find_place(work, where, facts)
+    if isinstance(where, GtidSet):
+        return ReachedPlace(where, where)
+    return ReachedPlace(proven.at, proven.gtid_set)
+
+
+def where_of(work: Workplace, place: Place, facts: ServerFacts) -> Where:
+    """Return what to search for; `StartUnreachable` if the server does not have it."""
+    match place:
+        case AtCoordinates(at):
+            require_listed(at, facts)
+            return at
+        case AtMoment(moment):
+            return Since(moment)
+        case InFile(file, moment):
+            require_listed(Coordinates(file, FIRST_OFFSET), facts)
+            return Since(moment, file)
+        case AfterGtids(gtids):
+            _require_executed(gtids, facts)
+            return gtids
+        case Earliest():
+            return Coordinates(facts.binlogs[0].file, FIRST_OFFSET)
+        case Latest():
+            return facts.head
+        case OfRun(run):
+            return _end_of_run(work, run, facts)
+        case Snapshot():
+            raise snapshot_not_chosen()
+
+
+def snapshot_not_chosen() -> NotYet:
+    """Return the error of `start-at snapshot`: a chosen start is a place in the log, and `snapshot`
+    only says how a source begins that has captured nothing yet."""
+    return NotYet(
+        "'snapshot' cannot be chosen: only a source's first run starts that way, "
+        'if lockstep.toml has start = "snapshot"',
+        hint="to read tables from the source again, `lockstep reload TABLE --from source "
+        "--reason …`; to go on elsewhere in the log, choose earliest, latest, a place or a moment",
+    )
+
+
+def _end_of_run(work: Workplace, run: str, facts: ServerFacts) -> Where:
+    batch = work.ledger.captured_batch(work.source.name, run=run)
+    if batch is None or batch.end is None:
+        raise StartUnreachable(no_such_run(work.ledger, work.source.name, run), hint=RUNS)
+    if batch.end.server_uuid == facts.server_uuid:
+        require_listed(batch.end.at, facts)
+        return batch.end.at
+    if batch.by_gtid:
+        return batch.end.gtid_set
+    raise StartUnreachable(
+        f"run {run} ended at {batch.end} of server {batch.end.server_uuid}, which does not answer",
+        hint="choose a moment or a place of this server",
+    )
+
+
+def require_listed(at: Coordinates, facts: ServerFacts) -> None:
+    """Raise `StartUnreachable` unless the place is in a log file that the server lists."""
+    size = facts.size_of(at.file)
+    if size is not None and FIRST_OFFSET <= at.offset <= size:
+        return
+    listed = f"{facts.binlogs[0].file} to {facts.binlogs[-1].file}" if facts.binlogs else "none"
+    detail = f"{at.file} ends at {size}" if size is not None else f"files listed: {listed}"
+    raise StartUnreachable(
+        f"{at} is not on the server ({detail})", hint="choose a place that SHOW BINARY LOGS lists"
+    )
+
+
+def _require_executed(gtids: GtidSet, facts: ServerFacts) -> None:
+    missing = gtids.difference(GtidSet.parse(facts.gtid_executed))
+    if missing:
+        raise StartUnreachable(
+            f"the server never executed {missing.shortened()}",
+            hint="choose a set that lies within @@gtid_executed",
+        )
+
+
+def boundary_at(work: Workplace, at: Coordinates, *, then: str = "starts") -> ProvenPosition:
+    """Return the boundary between transactions at a place, or the last one before it. `then`: what
+    the run does there, as a verb for the note to a person."""
+    boundary = find_boundary(work.server, at, tell=progress_of_search(work))
+    if boundary.rewound:
+        work.progress.note(f"{at} lies inside a transaction; the run {then} at {boundary.at}")
+    return ProvenPosition(boundary.at, boundary.gtid_set, boundary.anchor)
+
+
+def _after(work: Workplace, gtids: GtidSet, facts: ServerFacts) -> ProvenPosition:
+    """Return the start of the newest file before which every transaction is in the set; the
+    transactions after it that are in the set are left out."""
+    file = find_file_before(work.server, facts.binlogs, gtids)
+    if file is None:
+        raise PositionPurged(
+            f"the oldest log file of {facts.server_uuid} begins after transactions that are not in "
+            f"{gtids.shortened()}",
+            hint="restore older log files to the server, or choose another start",
+        )
+    if facts.flavour == "mysql":
+        _require_served(work, gtids)
+    return ProvenPosition(Coordinates(file, FIRST_OFFSET), gtids, None, leave_out=gtids)
+
+
+def _require_served(work: Workplace, gtids: GtidSet) -> None:
+    """Open a dump after the set, so that the server proves that it has all other transactions: it
+    refuses if it purged some of them, or if the set has transactions of its own that it never
+    executed."""
+    dump = work.server.dump_after(gtids)
+    try:
+        next(iter(dump), None)
+    finally:
+        dump.close()
+
+
+def find_run_end(work: Workplace, place: Place, facts: ServerFacts, start: Position) -> Coordinates:
+    """Return where a run that starts at `start` ends by `--until`. At the beginning of a file, no
+    event precedes the place that could be the anchor of a cursor: such a run ends after the last
+    transaction of the file before."""
+    if isinstance(place, Earliest):
+        raise EndNotReached(
+            "'earliest' is where the log begins: nothing ends there",
+            hint="choose a place, a moment, a GTID set, a run, or latest",
+        )
+    end = resolve_end(work, place, facts, start)
+    if end.offset > FIRST_OFFSET or not start.at < end:
+        return end
+    span = range(start.at.file.number, end.file.number)
+    for log in reversed([log for log in facts.binlogs if log.file.number in span]):
+        last = find_last_end(work.server, log.file, facts.head, tell=progress_of_search(work))
+        if last.offset > FIRST_OFFSET:
+            return max(last, start.at)
+    return start.at
+
+
+def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Position) -> Coordinates:
+    """Return the named place as an end, which is never beyond the head."""
+    match place:
+        case Latest():
+            return facts.head
+        case InFile(file, moment):
+            require_listed(Coordinates(file, FIRST_OFFSET), facts)
+            return first_in_file(work, file, moment, facts) or find_last_end(
+                work.server, file, facts.head, tell=progress_of_search(work)
+            )
+        case AtMoment(moment):
+            return _search_moment(work, moment, facts).at
+        case AfterGtids(gtids):
+            return find_end_of(
+                work.server,
+                start,
+                facts.head,
+                gtids,
+                binlogs=facts.binlogs,
+                tell=progress_of_search(work),
+            )
+        case _:
+            where = where_of(work, place, facts)
+    if isinstance(where, GtidSet):
+        return find_end_of(work.server, start, facts.head, where, binlogs=facts.binlogs)
+    assert isinstance(where, Coordinates), f"{where} is an end that a case above resolves"
+    return boundary_at(work, where, then="ends").at
+
+
+def end_of_left_out(work: Workplace, proven: ProvenPosition, facts: ServerFacts) -> Coordinates:
+    """Return the end of the last transaction that is to be left out. If some of them are neither in
+    the log nor purged, they cannot be located: then the log's end."""
+    before = read_file_head(work.server, proven.at.file).gtid_set
+    start = Position(proven.at, before, facts.server_uuid)
+    in_log = proven.leave_out.difference(GtidSet.parse(facts.gtid_purged))
+    try:
+        return find_end_of(
+            work.server,
+            start,
+            facts.head,
+            in_log,
+            binlogs=facts.binlogs,
+            tell=progress_of_search(work),
+        )
+    except EndNotReached:
+        return facts.head
+    except TransactionsWithoutGtid as error:
+        raise TransactionsWithoutGtid(
+            f"the log of {facts.server_uuid} holds transactions without a GTID after {proven.at}: "
+            "nothing says whether they were read before",
+            hint="choose the place to go on at: `lockstep start-at PLACE --reason …`; if they come "
+            "after it, with gtid_mode = ON_PERMISSIVE until they are read",
+        ) from error

@@ -1,0 +1,450 @@
+"""Tables that are captured late, together with the changes that the log still has of them.
+
+First the server's log is scanned up to the newest batch's end, to find the place from which each
+table can be captured (`pipeline.supply.past`). Then a batch captures these tables from there to
+where all others are. Before each of these two passes, the statements alone are read, to learn the
+structures that tables had where it begins. If rows also have to be read from MySQL, the load begins
+with the same batch, so that no change is lost between the two.
+
+If the run dies, the order stays open: the batch is abandoned, and the next run begins again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Final
+
+from lockstep.pipeline.binlog.search.log_scan import log_between
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
+from lockstep.pipeline.binlog.stream.ring import Block, TransactionGroup
+from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
+from lockstep.pipeline.model.batch import Batch, Cursor
+from lockstep.pipeline.model.load import Load, LoadBegin
+from lockstep.pipeline.model.table_state import OrderKind, StoppedTable, Supplier, TableOrder
+from lockstep.pipeline.ports.source import ServerFacts
+from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_of_reading_again
+from lockstep.pipeline.run.catch_up import begin_catching_up, read_proven
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.dump.basis import Basis, tables_of
+from lockstep.pipeline.run.dump.batch_capture import BatchCapture
+from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch
+from lockstep.pipeline.run.dump.initial_schemas import structures_of_server
+from lockstep.pipeline.run.dump.log_reader import LogReading
+from lockstep.pipeline.run.dump.table_changes import ResumedTables, ReturningTable, history_of
+from lockstep.pipeline.run.find_place import boundary_at
+from lockstep.pipeline.run.repair import discard
+from lockstep.pipeline.run.reports import CaptureReport
+from lockstep.pipeline.run.stop_errors import Reread, read_by_next_run
+from lockstep.pipeline.run.table_plans import ReadingReach, TablePlans
+from lockstep.pipeline.schema.consequences import consequences
+from lockstep.pipeline.schema.history import History, VersionOrigin
+from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement
+from lockstep.pipeline.schema.tracker import SchemaTracker
+from lockstep.pipeline.snapshot.keys import chunk_key
+from lockstep.pipeline.start.bounds import RunBounds
+from lockstep.pipeline.start.question import AnchorReading
+from lockstep.pipeline.supply.past import Past, after_statement
+from lockstep.pipeline.supply.plan import Have, Plan, Price, Standing, Want, plan
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import (
+    LockstepError,
+    Need,
+    Recovery,
+    TableError,
+    UnsupportedStatement,
+)
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Coordinates, Position
+from lockstep.pipeline.values.table import TableName
+
+# -- the scan of the log ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Pasts:
+    """The pasts of some tables, up to the captured position `cursor`; for a table without one, a
+    sentence that says why. `facts`: those of the server whose log was scanned."""
+
+    by_table: Mapping[TableName, Past | str]
+    cursor: Cursor | None = None
+    facts: ServerFacts | None = None
+
+    def log_bytes(self, past: Past) -> int:
+        """Return how many bytes of the log a past takes: all of the log twice, for the scan, and
+        its own part twice, for the capture."""
+        assert self.cursor is not None and self.facts is not None, "there are pasts"
+        starts = (_beginning(self.facts), past.reads_from)
+        end, binlogs = self.cursor.position.at, self.facts.binlogs
+        return sum(2 * log_between(start, end, binlogs) for start in starts)
+
+
+def find_pasts(work: Workplace, tables: Collection[TableName]) -> Pasts:
+    """Scan the log for the pasts of these tables; writes nothing."""
+    cursor = work.ledger.cursors(work.source.name).captured
+    if cursor is None:
+        return Pasts(dict.fromkeys(tables, "no run has captured anything of the source yet"))
+    facts, end = work.server.facts(), cursor.position.at
+    if read_anchor_of(work, cursor, facts) is not AnchorReading.SAME:
+        return Pasts(dict.fromkeys(tables, "the server's log is not the one that was read"))
+    try:
+        scan = _scanned(work, tables, facts, end)
+    except LockstepError as error:
+        if error.recovery is Recovery.RETRY:
+            raise
+        return Pasts(dict.fromkeys(tables, error.message))
+    return Pasts({table: scan.past_of(table, end) for table in tables}, cursor, facts)
+
+
+def _scanned(
+    work: Workplace, tables: Collection[TableName], facts: ServerFacts, end: Coordinates
+) -> Scan:
+    run_start = _start_at(work, _beginning(facts), facts)
+    basis = Basis(
+        work,
+        run_start,
+        RunBounds(end, GtidSet()),
+        0,
+        tables=tables_of(work, run_start.start, 0, tables, before=0),
+        structures=structures_of_server(work, run_start),
+        prepared={},
+    )
+    scan = Scan(basis, tables)
+    LogReading(basis, scan, stops=scan.stopped, warms=False).run()
+    return scan
+
+
+def _beginning(facts: ServerFacts) -> Coordinates:
+    return Coordinates(facts.binlogs[0].file, FIRST_OFFSET)
+
+
+def _start_at(work: Workplace, place: Coordinates, facts: ServerFacts) -> RunStart:
+    proven = boundary_at(work, place)
+    start = Position(proven.at, proven.gtid_set, facts.server_uuid)
+    return start_of_reading_again(start, proven.anchor, facts, "the past of tables")
+
+
+_WHOLE_LOG: Final = "the server's log begins there"
+
+
+class Scan:
+    """A `log_reader.Taker` that finds where the pasts of tables begin, and keeps no rows."""
+
+    changes = rows = 0
+
+    def __init__(self, basis: Basis, tables: Collection[TableName]) -> None:
+        self.structures: SchemaTracker = basis.structures
+        self._start = basis.run_start.start.at
+        self.pasts = {table: Past.after(self._start, _WHOLE_LOG) for table in tables}
+        self._source, self._shaping = basis.work.source, basis.work.shaping
+        self._watch = CascadeWatch(basis.structures, self.wanted)
+        self._unlogged: dict[TableName, tuple[Coordinates | None, str]] = {}
+        """Changes of the present group that are not logged, by table: their place, if it is known,
+        and the reason."""
+
+    def follow(self, buffer: TransactionBuffer) -> None:
+        self._buffer = buffer
+        buffer.prepared.lenient = True
+
+    def wanted(self, table: TableName) -> bool:
+        return table in self.pasts
+
+    def watches(self, table: TableName) -> bool:
+        return self._watch.watches(table)
+
+    def reach(self, at: Coordinates | None) -> None:
+        """Do nothing: the scan waits for no place."""
+
+    def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
+        treated = self._shaping.treated
+        by_table = consequences(followed, self._source.policies_of, logged, treated)
+        for table in self.pasts.keys() & by_table.keys():
+            before = self.pasts[table]
+            past = after_statement(before, by_table[table], logged)
+            if past != before:
+                self._begins(table, past)
+        if self._watch.moved():
+            self._buffer.maps.update_wanted()
+
+    def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        self._unlogged[table] = at, error.reason
+
+    def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
+        self._unlogged[table] = at, reason
+
+    def stopped(self, error: UnsupportedStatement) -> None:
+        """Record that a statement, which cannot be understood, may have changed any table."""
+        self._unlogged |= dict.fromkeys(self.pasts, (None, error.message))
+
+    def put(self, group: TransactionGroup) -> None:
+        for block in group.blocks:
+            self._put_block(group, block)
+        unread = self._buffer.prepared.unread
+        for xid, at in unread:
+            why = f"the XA transaction {xid} is committed there, and its prepare is not in the log"
+            self._unlogged |= dict.fromkeys(self.pasts, (at, why))
+        unread.clear()
+        for table, (place, why) in self._unlogged.items():
+            self._begins(table, Past.after(_end_of(group, place), why))
+        self._unlogged = {}
+
+    def past_of(self, table: TableName, end: Coordinates) -> Past | str:
+        """Return the past of a table after the scan up to `end`, or why it has none."""
+        past, version = self.pasts[table], self.structures.version(table)
+        if version is None or version.schema is None:
+            return f"at {end} its structure is not known"
+        if not past.begins < end:
+            return f"nothing that can be read comes after {past.begins}: {past.why}"
+        return past
+
+    def _put_block(self, group: TransactionGroup, block: Block) -> None:
+        """Find all losses of a block. The watch reports only the first one of each table, so it is
+        asked again about the events after it."""
+        while len(block.events):
+            lost = self._watch.lost(group, block, self._buffer.maps.maps)
+            if not lost:
+                return
+            for table, loss in lost.items():
+                self._begins(table, Past.after(group.end(loss.transaction), loss.reason))
+            first = min(loss.transaction for loss in lost.values())
+            later = block.events[:, columns.TRANSACTION] > first
+            block = Block(block.data, block.events[later])
+
+    def _begins(self, table: TableName, past: Past) -> None:
+        """Let the table's past begin there, unless it begins later already. If XA transactions are
+        open there, the log is read from its beginning, since their rows count from their
+        commit."""
+        prepared = self._buffer.prepared.waiting
+        if not past.begins < self.pasts[table].begins:
+            self.pasts[table] = replace(past, reads_from=self._start) if prepared else past
+
+
+def _end_of(group: TransactionGroup, place: Coordinates | None) -> Coordinates:
+    """Return the end of the transaction that has this place; None: of the last one."""
+    ends = (group.end(number) for number in range(len(group.transactions)))
+    after = (end for end in ends if place is not None and place < end)
+    return next(after, group.end(-1))
+
+
+# -- plans -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PastReach(ReadingReach):
+    """The reach of a table that no run has captured."""
+
+    past: Past | str = ""
+
+
+def plan_pasts(work: Workplace, plans: TablePlans) -> TablePlans:
+    """Return the plans with those of tables that are captured with their past. Writes nothing."""
+    loads = {load.table: load for load in _ordered(work)[0]}
+    if not loads:
+        return plans
+    pasts = find_pasts(work, loads)
+    with_pasts = {table: _plan(load, pasts) for table, load in loads.items()}
+    return replace(plans, plans={**plans.plans, **with_pasts})
+
+
+def _plan(load: Load, pasts: Pasts) -> Plan:
+    have = Have(load.table, Standing.NEW, reason=load.reason, load=load)
+    past = pasts.by_table[load.table]
+    decided = plan(have, Want(supplier=Supplier.LOG, author=load.author), PastReach(past=past))
+    if isinstance(past, str):
+        return decided
+    first, *more = decided.steps
+    priced = replace(first, price=Price(log_bytes=pasts.log_bytes(past)))
+    return replace(decided, steps=(priced, *more))
+
+
+def _ordered(work: Workplace) -> tuple[list[Load], list[Load]]:
+    """Return the loads whose tables are captured with their past, and those that were ordered so
+    but are too late: the table is in the lake by now, or its rows are being read at another place
+    than the captured position. A run whose end a person fixed reads no rows, and so has none."""
+    if work.source.until is not None:
+        return [], []
+    states, cursor = work.ledger.table_states(work.source.name), None
+    ordered, late = list[Load](), list[Load]()
+    for load in work.ledger.open_loads(work.source.name):
+        if not load.with_past or load.followed is not None:
+            continue
+        cursor = cursor or work.ledger.cursors(work.source.name).captured
+        at = None if cursor is None else cursor.position.at
+        if load.table in states or (load.reading is not None and load.reading.low != at):
+            late.append(load)
+        elif work.source.patterns.matches(load.table):
+            ordered.append(load)
+    return ordered, late
+
+
+# -- capturing it ----------------------------------------------------------------------------
+
+
+def follow_pasts(work: Workplace, lease: Lease) -> CaptureReport | None:
+    """Capture the pasts of tables that were ordered with them; return None if there are none. A
+    table without a past is read from MySQL alone, and a note says why."""
+    clock, (ordered, late) = perf_counter(), _ordered(work)
+    for load in late:
+        _without_past(work, lease, load, "it is in the lake, or being read from MySQL, by now")
+    if not ordered:
+        return None
+    pasts = find_pasts(work, [load.table for load in ordered])
+    loads, tables = dict[TableName, Load](), dict[TableName, Past]()
+    for load in ordered:
+        past = pasts.by_table[load.table]
+        if isinstance(past, str):
+            _without_past(work, lease, load, past)
+        else:
+            loads[load.table], tables[load.table] = load, past
+    if not loads:
+        return None
+    cursor, facts = pasts.cursor, pasts.facts
+    assert cursor is not None and facts is not None, "there are pasts"
+    batch = _begin_batch(work, lease, tables, cursor, facts)
+    try:
+        return _capture_pasts(work, lease, batch, tables, loads, cursor, facts, clock)
+    except LockstepError as error:
+        if error.recovery is Recovery.RETRY:
+            raise
+        work.ledger.abandon(lease, batch.id, error.message)
+        discard(work, batch)
+        for load in loads.values():
+            _without_past(work, lease, load, error.message)
+        return None
+
+
+def _without_past(work: Workplace, lease: Lease, load: Load, why: str) -> None:
+    work.progress.note(f"{load.table} is followed without the earlier changes in the log: {why}")
+    work.ledger.load_without_past(lease, load.id)
+
+
+def _begin_batch(
+    work: Workplace,
+    lease: Lease,
+    pasts: Mapping[TableName, Past],
+    cursor: Cursor,
+    facts: ServerFacts,
+) -> Batch:
+    for table, past in pasts.items():
+        work.progress.note(f"{table} is followed from {past.begins} on: {past.why}")
+    start = _start_at(work, min(past.reads_from for past in pasts.values()), facts).start
+    names = ", ".join(sorted(map(str, pasts)))
+    reason = f"{names} is followed with its past, from {start} to {cursor.position}"
+    return begin_catching_up(work, lease, start, cursor, reason, {})
+
+
+def _capture_pasts(
+    work: Workplace,
+    lease: Lease,
+    batch: Batch,
+    pasts: Mapping[TableName, Past],
+    loads: Mapping[TableName, Load],
+    cursor: Cursor,
+    facts: ServerFacts,
+    clock: float,
+) -> CaptureReport:
+    run_start = _start_at(work, batch.start.at, facts)
+    structures = structures_of_server(work, run_start)
+    for table in pasts:
+        version = structures.version(table)
+        if version is not None and version.schema is not None:
+            # The structure holds from here on, whatever the history has of an earlier table of this
+            # name.
+            structures.record_read(version.schema, run_start.start.at)
+    basis = Basis(
+        work,
+        run_start,
+        RunBounds(cursor.position.at, GtidSet()),
+        batch.id,
+        tables=tables_of(work, batch.start, batch.id, pasts, base=batch.base, before=0),
+        structures=structures,
+        prepared={},
+    )
+    comebacks = [
+        ReturningTable(_order_of(loads[table]), past.begins) for table, past in pasts.items()
+    ]
+    loaded = {table for table, past in pasts.items() if not past.whole}
+    capture = BatchCapture(basis, batch, ResumedTables(comebacks=comebacks, completed=loaded))
+    # An XA transaction whose prepare is not in the log was committed before each of the pasts
+    # begins: the scan let them begin after that.
+    capture.reading.buffer.prepared.lenient = True
+    read_proven(work, lease, basis, capture)
+    reading = {table: loads[table] for table in loaded}
+    quarantined = tuple(_begin_loads(work, lease, basis, capture, reading, cursor))
+    record = capture.record(
+        end=cursor.position, anchor=cursor.anchor, by_gtid=cursor.by_gtid, orders_done=()
+    )
+    stopped = {quarantine.table for quarantine in quarantined}
+    record = replace(
+        record,
+        history=_without_statements(record.history, pasts),
+        quarantined=quarantined,
+        needless=tuple(loads[table].id for table in pasts.keys() - loaded - stopped),
+        followed=tuple(capture.segmenter.following.joining.followed),
+        scope=work.source.patterns,
+    )
+    work.ledger.record_capture(lease, batch.id, record)
+    return capture.report(record, began=clock)
+
+
+def _without_statements(history: History, tables: Collection[TableName]) -> History:
+    """Return the versions of these tables without statements: the ledger has the statements that
+    runs followed, and none can be added before the first of them."""
+    versions = history_of(history, dict.fromkeys(tables)).versions
+    carried = VersionOrigin.CARRIED
+    return History(
+        versions=tuple(
+            version
+            if version.statement is None
+            else replace(version, statement=None, origin=carried)
+            for version in versions
+        )
+    )
+
+
+def _order_of(load: Load) -> TableOrder:
+    values = (load.author, load.reason, load.ordered_at)
+    return TableOrder(0, load.table, OrderKind.RELOAD, *values, stopped=None)
+
+
+def _begin_loads(
+    work: Workplace,
+    lease: Lease,
+    basis: Basis,
+    capture: BatchCapture,
+    loads: Mapping[TableName, Load],
+    cursor: Cursor,
+) -> Iterable[StoppedTable]:
+    """Begin loads that read the rows of these tables from MySQL, to which the log from the cursor
+    on is applied. Return the tables that stop: the next capture reads them from the source, unless
+    a person has to consent. Among them are tables that cannot be cut into chunks: their rows are
+    read in one piece, and count only at the place where that happens."""
+    at, stopped = cursor.position.at, dict(basis.tables.quarantined)
+    for table, quarantined in stopped.items():
+        waits = quarantined.need is Need.ROWS and not quarantined.by_itself
+        if not waits and quarantined.need is not Need.CONSENT:
+            error = read_by_next_run(quarantined.reason)
+            stopped[table] = StoppedTable.of(table, error, quarantined.position, quarantined.at)
+    estimates = work.server.estimated_rows(loads)
+    for table, load in loads.items():
+        version = basis.structures.version(table)
+        if table in stopped or version is None or version.schema is None:
+            continue
+        try:
+            if not chunk_key(version.schema):
+                raise read_by_next_run(load.reason)
+            shape = work.shaping.fingerprint(version.schema)
+            uuid = cursor.position.server_uuid
+            reading = LoadBegin(version.schema, uuid, at, estimates.get(table), shape)
+            begun = load if load.reading is not None else replace(load, reading=reading)
+            capture.segmenter.following.begin_load(
+                Reread(table, load.reason, version.schema, at, at, load=begun)
+            )
+        except TableError as error:
+            stopped[table] = basis.tables.quarantine(table, at, error)
+            continue
+        if load.reading is None:
+            work.ledger.begin_load(lease, load.id, reading)
+    return stopped.values()

@@ -1,0 +1,99 @@
+"""The batches that the ledger still has in full, and words for those that were pruned; the tables
+of which the lake shows more than the settings say.
+
+Before `pruned_through` the ledger has only some batches, those that something else refers to, so
+a place is searched among the batches from there on.
+"""
+
+from __future__ import annotations
+
+from lockstep.pipeline.model.batch import Batch
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.replay.spans import Span, end_of
+from lockstep.pipeline.upkeep.changes import KEY
+from lockstep.pipeline.values.errors import SpanRefused
+from lockstep.pipeline.values.places import AtMoment, Earliest
+from lockstep.pipeline.values.position import Position
+from lockstep.pipeline.values.table import TableName
+
+RUNS = "`lockstep status --json` shows the runs of the last batches"
+
+
+def known_batches(
+    ledger: Ledger, source: str, first: int = 0, last: int | None = None
+) -> list[Batch]:
+    """Return the acknowledged batches from `first` to `last`, oldest first, as far as they are not
+    pruned; all that are not, if none of them is in that range."""
+    cursor = ledger.cursors(source).acknowledged
+    if cursor is None:
+        return []
+    end = cursor.batch if last is None else min(last, cursor.batch)
+    pruned, batches = -1, list[Batch]()
+    while pruned != ledger.pruned_through(source):  # upkeep may prune between the two reads
+        pruned = ledger.pruned_through(source)
+        batches = ledger.live_batches(source, max(first, pruned), end)
+    return batches or ledger.live_batches(source, pruned, cursor.batch)
+
+
+def batch_of_run(ledger: Ledger, source: str, run: str) -> Batch:
+    """Return the newest batch of a run, whose id may be shortened; `SpanRefused` if the ledger does
+    not have one."""
+    batch = ledger.captured_batch(source, run=run)
+    if batch is None or batch.id < ledger.pruned_through(source):
+        raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS)
+    return batch
+
+
+def no_such_run(ledger: Ledger, source: str, run: str) -> str:
+    return f"no batch of {source} was captured by a run {run}{pruned_clause(ledger, source)}"
+
+
+def pruned_clause(ledger: Ledger, source: str) -> str:
+    """Return the end of a sentence about a batch that the ledger does not have."""
+    place = known_since(ledger, source)
+    if place is None:
+        return ""
+    return f"; the ledger no longer has what was read before {place}, as {KEY} says"
+
+
+def known_since(ledger: Ledger, source: str) -> str | None:
+    """Return the place from which on the ledger has everything; None if nothing was pruned."""
+    pruned = ledger.pruned_through(source)
+    batches = ledger.live_batches(source, pruned, pruned) if pruned else []
+    return end_of(batches[0]) if batches else None
+
+
+def begins_before(span: Span, batches: tuple[Batch, ...], through: int, end: Position) -> bool:
+    """Return whether a span that touches these batches begins before the end of batch `through`; a
+    span from `earliest` on begins after it."""
+    since = span.since
+    if isinstance(since, Earliest):
+        return False
+    if any(batch.id <= through for batch in batches):
+        return True
+    committed_at = end.committed_at
+    if not isinstance(since, AtMoment) or committed_at is None:
+        return False
+    return since.moment <= committed_at
+
+
+def why_no_longer_shown(
+    ledger: Ledger, source: str, table: TableName, batch: int, *, read_again: bool = False
+) -> str | None:
+    """Return, in a sentence, why a batch's changes of a table are no longer shown; None if they
+    are. `read_again`: they would be read from the log, and their values hashed with the present
+    key."""
+    gone = ledger.forgotten(source, table).newest
+    if gone is not None and gone.table is not None and batch <= gone.through:
+        return gone.told
+    for note in ledger.in_clear(source):
+        through = note.tightening.through
+        less = note.kept_because is None or (read_again and note.tightening.rehashed)
+        if note.table == table and less and batch <= through:
+            return f"less is shown of {note.tightening.told} than up to batch {through}"
+    return None
+
+
+def stale_tables(ledger: Ledger, source: str) -> frozenset[TableName]:
+    """Return the tables whose mirrors show more than the settings do."""
+    return frozenset(note.table for note in ledger.in_clear(source) if note.stale)

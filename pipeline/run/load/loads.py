@@ -1,0 +1,471 @@
+"""The loads of one run: tables whose rows are read from MySQL in chunks.
+
+A table is loaded because somebody ordered it, because the log alone could not bring it back, or
+because its rows are older than the log that is read. The next run continues a load that a run did
+not finish: the ledger records each chunk before it is read, and again once its files are durable.
+If a run dies in between, only that chunk is read again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+from lockstep.pipeline.mirror.layout import snapshot_path
+from lockstep.pipeline.model.load import Chunk, ChunkRows, Load, LoadBegin
+from lockstep.pipeline.ports.source import Baseline
+from lockstep.pipeline.run.begin import RunStart
+from lockstep.pipeline.run.context import Workplace, loaded_until_now
+from lockstep.pipeline.run.stop_errors import Reread, read_by_next_run, refusal
+from lockstep.pipeline.run.table_plans import TablePlans, lost_tables
+from lockstep.pipeline.schema.rows import merge_key
+from lockstep.pipeline.snapshot.bounds import Range
+from lockstep.pipeline.snapshot.keys import chunk_key
+from lockstep.pipeline.snapshot.log_room import LogRoom, keep_longer, kept_for
+from lockstep.pipeline.snapshot.pace import ChunkRead, next_size, throttle
+from lockstep.pipeline.supply.plan import LOG_LOST, RowsRead
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import StructureMoved, TableBusy, TableError
+from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.pipeline.values.retries import TABLE_READ
+from lockstep.pipeline.values.row_groups import row_groups
+from lockstep.pipeline.values.shown import listed
+from lockstep.pipeline.values.table import TableName
+
+
+def order_readings(work: Workplace, lease: Lease, plans: TablePlans) -> None:
+    """Order tables to be read by a later run: new ones, which are not captured until then, and
+    those for which part of the log was lost."""
+    states = work.ledger.table_states(work.source.name)
+    open_loads = {load.table for load in work.ledger.open_loads(work.source.name)}
+    for table, why in plans.waits.items():
+        lost = plans.plans[table].rule == LOG_LOST
+        if (lost or table not in states) and table not in open_loads:
+            work.ledger.order_load(lease, table, author=plans.wants[table].author, reason=why)
+
+
+def give_up(work: Workplace, lease: Lease, load: Load, why: str) -> None:
+    """Void a load, and delete what was read of it."""
+    work.ledger.void_load(lease, load.id, why)
+    work.segments.discard_load(snapshot_path(work.source.name, load.table), load.id)
+
+
+def load_tables(
+    work: Workplace, lease: Lease, run_start: RunStart, plans: TablePlans
+) -> list[Reread]:
+    """Read the tables whose rows the plans ask the server for, until all rows are read or the time
+    for reading in one run is over."""
+    room = LogRoom(kept_for(run_start.facts.settings), work.source.snapshot.seconds)
+    until = perf_counter() + room.seconds
+    for load, why in plans.void:
+        give_up(work, lease, load, why)
+        if load.rows and load.table in plans.plans:
+            work.progress.note(f"{load.table} is read from the beginning again: {why}")
+    loads = []
+    for table, plan in plans.plans.items():
+        step = plan.besides
+        if step is None or not isinstance(step.supply, RowsRead):
+            continue
+        author = plans.wants[table].author
+        loads.append(
+            step.supply.load
+            or work.ledger.order_load(lease, table, author=author, reason=step.reason)
+        )
+    if loads and room.short is not None:
+        work.progress.note(f"{room.short}\nhint: `{keep_longer(run_start.facts.settings)}`")
+    read = _loaded(work, lease, run_start, loads, until, room.piece_seconds)
+    # Tables that lost part of the log, or stopped, must not be captured after that until they are
+    # read: those whose turn did not come stay stopped.
+    lacking = lost_tables(run_start, work.ledger.table_states(work.source.name), plans)
+    lacking |= {order.table for order in plans.orders}
+    lacking -= {reread.table for reread in read}
+    waits = TableBusy("its turn to be read from the source has not come yet", hint=_AGAIN)
+    return [*read, *_unread(work, [load for load in loads if load.table in lacking], waits)]
+
+
+def begun_loads(rereads: Sequence[Reread]) -> list[Reread]:
+    """Return the readings with which this capture begins to follow their tables."""
+    return [
+        reread for reread in rereads if reread.load is not None and reread.load.followed is None
+    ]
+
+
+def _loaded(
+    work: Workplace,
+    lease: Lease,
+    run_start: RunStart,
+    loads: Sequence[Load],
+    until: float,
+    piece_seconds: float,
+) -> list[Reread]:
+    rereads: dict[TableName, Reread] = {}
+    later = set[TableName]()
+    for _ in TABLE_READ.tries():
+        waiting = [load for load in loads if load.table not in rereads.keys() | later]
+        if not waiting:
+            break
+        ready = _begun(work, lease, run_start, waiting, rereads)
+        moved = []
+        reader = ChunkReader(
+            work, lease, ready, start=run_start.start.at, until=until, piece_seconds=piece_seconds
+        )
+        for read in reader.read():
+            if isinstance(read.ended, StructureMoved):
+                give_up(work, lease, read.load, read.ended.message)
+                table, author = read.load.table, read.load.author
+                moved.append(
+                    work.ledger.order_load(lease, table, author=author, reason=read.load.reason)
+                )
+            elif (reread := _reread_of(work, lease, read)) is not None:
+                rereads[read.load.table] = reread
+            else:
+                later.add(read.load.table)
+        loads = moved
+    altered = TableBusy("it kept being altered while it was read", hint=_AGAIN)
+    left = [load for load in loads if load.table not in rereads.keys() | later]
+    return [*rereads.values(), *_unread(work, left, altered)]
+
+
+def _unread(work: Workplace, loads: Sequence[Load], why: TableBusy) -> list[Reread]:
+    """Return tables that this run does not read, as stopped at the log's present end."""
+    if not loads:
+        return []
+    head = work.server.facts().head
+    return [Reread(load.table, load.reason, None, head, head, error=why) for load in loads]
+
+
+_AGAIN = read_by_next_run("").hint
+
+
+def _begun(
+    work: Workplace,
+    lease: Lease,
+    run_start: RunStart,
+    loads: Sequence[Load],
+    rereads: dict[TableName, Reread],
+) -> list[Load]:
+    """Return the loads whose chunks can be read: those that began before, and those that begin now.
+    Tables that cannot be read are added to `rereads`."""
+    new = [load for load in loads if load.reading is None]
+    if not new:
+        return list(loads)
+    estimates = work.server.estimated_rows([load.table for load in new])
+    baselines = _baselines(work, new, rereads)
+    begun: dict[str, list[TableName]] = {}
+    for load in new:
+        baseline = baselines.get(load.table)
+        if baseline is None:
+            if load.table in rereads:
+                give_up(work, lease, load, "it cannot be read")
+            continue
+        schema = next((table for table in baseline.tables if table.name == load.table), None)
+        refused = None if schema is None else refusal(schema)
+        if schema is None or refused is not None:
+            rereads[load.table] = Reread(
+                load.table, load.reason, schema, baseline.low, baseline.high, error=refused
+            )
+            give_up(work, lease, load, "it was dropped" if refused is None else refused.reason)
+            continue
+        if baseline.low < run_start.start.at:
+            busy = TableBusy("transactions that are in the log are not committed yet", hint=_AGAIN)
+            head = baseline.high
+            rereads[load.table] = Reread(load.table, load.reason, schema, head, head, error=busy)
+            continue
+        uuid = run_start.facts.server_uuid
+        try:
+            shape = work.shaping.fingerprint(schema)
+        except TableError as error:
+            rereads[load.table] = Reread(
+                load.table, load.reason, schema, baseline.low, baseline.high, error=error
+            )
+            give_up(work, lease, load, error.reason)
+            continue
+        reading = LoadBegin(schema, uuid, baseline.low, estimates.get(load.table), shape)
+        work.ledger.begin_load(lease, load.id, reading)
+        begun.setdefault(load.reason, []).append(load.table)
+    for reason, tables in begun.items():
+        are = "is" if len(tables) == 1 else "are"
+        work.progress.note(f"{listed(tables)} {are} read from the source: {reason}")
+    open_loads = {load.id: load for load in work.ledger.open_loads(work.source.name)}
+    current = [open_loads[load.id] for load in loads if load.id in open_loads]
+    return [load for load in current if load.reading]
+
+
+def _baselines(
+    work: Workplace, loads: Sequence[Load], rereads: dict[TableName, Reread]
+) -> dict[TableName, Baseline]:
+    """Return the baselines of all tables, from one query for all; one by one if that fails."""
+    names = [load.table for load in loads]
+    baselines: dict[TableName, Baseline] = {}
+    if len(names) > 1:
+        with suppress(TableError, StructureMoved):
+            baseline = work.server.baseline(names)
+            existing = {table.name for table in baseline.tables}
+            baselines |= dict.fromkeys((name for name in names if name in existing), baseline)
+    for load in loads:
+        if load.table in baselines:
+            continue
+        try:
+            baselines[load.table] = work.server.baseline([load.table])
+        except StructureMoved:
+            continue
+        except TableError as error:
+            head = work.server.facts().head
+            rereads[load.table] = Reread(load.table, load.reason, None, head, head, error=error)
+    return baselines
+
+
+def _reread_of(work: Workplace, lease: Lease, read: ChunksRead) -> Reread | None:
+    """Return what the capture gets of a load; None if its table's turn did not come. If other
+    sessions keep the table busy, the next run continues the load; if the table cannot be read, the
+    load is void."""
+    load = read.load
+    if read.ended is None and load.at_once and not load.complete:
+        return None
+    assert load.reading is not None and load.low is not None, "it was begun"
+    reading = load.reading
+    result = Reread(
+        load.table,
+        load.reason,
+        reading.schema,
+        load.low,
+        load.high or load.low,
+        load.files,
+        load=load,
+    )
+    if read.ended is None or isinstance(read.ended, StructureMoved):
+        return result
+    if isinstance(read.ended, TableBusy) and load.high is not None:
+        work.progress.note(f"{load.table}: the next run continues reading: {read.ended.reason}")
+        return result
+    if not isinstance(read.ended, TableBusy):
+        give_up(work, lease, load, read.ended.reason)
+    return Reread(load.table, load.reason, reading.schema, load.low, load.low, error=read.ended)
+
+
+REPORT_SECONDS = 0.3
+"""Shortest time between two reports of progress: one of many tables takes as long as a chunk."""
+
+LOOK_SECONDS = 1.0
+"""Shortest time between two checks of the server's load and of its oldest log file."""
+
+
+@dataclass(slots=True)
+class ChunksRead:
+    """A load while its chunks are read. `size`: rows of the next chunk; `ended`: the error that
+    ends it; `under_way`: numbers of the chunks that threads are reading."""
+
+    load: Load
+    size: int
+    ended: TableError | StructureMoved | None = None
+    under_way: set[int] = field(default_factory=set)
+
+    @property
+    def goes_on(self) -> bool:
+        return self.ended is None and not self.load.complete
+
+    def put(self, chunk: Chunk) -> None:
+        chunks = list(self.load.chunks)
+        chunks[chunk.number : chunk.number + 1] = [chunk]
+        self.load = replace(self.load, chunks=tuple(chunks))
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    reading: ChunksRead
+    chunk: Chunk
+    rows: ChunkRows | TableError | StructureMoved
+    asked: int
+    bytes: int
+
+
+class ChunkReader:
+    """Reads loads until all are complete or the time is `until` (of `perf_counter`). `start`: the
+    place from which the log is read afterwards. `piece_seconds`: longest time for a table that
+    cannot be cut into chunks."""
+
+    def __init__(
+        self,
+        work: Workplace,
+        lease: Lease,
+        loads: Sequence[Load],
+        *,
+        start: Coordinates,
+        until: float,
+        piece_seconds: float,
+    ) -> None:
+        self._work, self._lease, self._start, self._until = work, lease, start, until
+        self._piece_seconds = piece_seconds
+        plan = work.source.snapshot
+        self._readings = [ChunksRead(load, plan.pace.first) for load in loads]
+        self._waiting = deque(self._readings)
+        self._begun = False
+        self._reported_wait = ""
+        self._looked = self._reported_at = float("-inf")
+        self._oldest: LogFile | None = None
+
+    def read(self) -> list[ChunksRead]:
+        connections = self._work.source.snapshot.connections
+        running: set[Future[_Done]] = set()
+        with ThreadPoolExecutor(connections, thread_name_prefix="lockstep-load") as pool:
+            try:
+                while True:
+                    while len(running) < connections and (work := self._next()) is not None:
+                        running.add(pool.submit(self._read, *work))
+                    if not running:
+                        break
+                    done, running = wait(running, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        self._take(future.result())
+            finally:
+                for future in running:
+                    future.cancel()
+        self._report(at_once=True)
+        return self._readings
+
+    # -- which is next --------------------------------------------------------------------
+
+    def _next(self) -> tuple[ChunksRead, Chunk, int] | None:
+        """Return a chunk of the next table in turn; None if there is none, or no time. One chunk is
+        read in any case, so that every run makes progress however long it took to begin."""
+        for _ in range(len(self._waiting)):
+            if self._begun and (perf_counter() >= self._until or not self._may_read()):
+                return None
+            reading = self._waiting.popleft()
+            chunk = self._chunk(reading)
+            if chunk is not None:
+                reading.under_way.add(chunk.number)
+                self._begun = True
+                self._waiting.append(reading)
+                return reading, chunk, reading.size
+        return None
+
+    def _chunk(self, reading: ChunksRead) -> Chunk | None:
+        """Return a chunk that is planned and not read, else a new one; None if there is none."""
+        if not reading.goes_on:
+            return None
+        for chunk in reading.load.unread:
+            if chunk.number not in reading.under_way:
+                return chunk
+        if reading.load.planned:
+            return None
+        try:
+            return self._new_chunk(reading)
+        except (TableError, StructureMoved) as error:
+            reading.ended = error
+            return None
+
+    def _new_chunk(self, reading: ChunksRead) -> Chunk:
+        load = reading.load
+        assert load.reading is not None, "a load that is read has begun"
+        after = load.chunks[-1].range.through if load.chunks else None
+        through = None
+        if chunk_key(load.reading.schema):
+            through = self._work.server.next_bound(
+                load.reading.schema, after, reading.size, since=load.reading.low
+            )
+        chunk = Chunk(len(load.chunks), Range(after, through))
+        self._work.ledger.plan_chunk(self._lease, load.id, chunk.number, chunk.range)
+        reading.put(chunk)
+        return chunk
+
+    def _may_read(self) -> bool:
+        """Return whether another chunk may be read now; waits while the server is too busy, as long
+        as there is time."""
+        if perf_counter() - self._looked < LOOK_SECONDS:
+            return True
+        if self._log_runs_away():
+            return False
+        limits = self._work.source.snapshot.limits
+        while (now := throttle(self._work.server.source_load(), limits)).waits:
+            if now.reason != self._reported_wait:
+                self._work.progress.note(f"reading tables waits: {now.reason}")
+                self._reported_wait = now.reason
+            if perf_counter() + now.seconds >= self._until:
+                return False
+            self._work.pause(now.seconds)
+        self._reported_wait = ""
+        self._looked = perf_counter()
+        return True
+
+    def _log_runs_away(self) -> bool:
+        """Return whether the server has purged its log up to the file from which the log is to be
+        read: then reading tables stops, so that the log is captured before it is lost."""
+        oldest = self._work.server.facts().binlogs[0].file
+        before, self._oldest = self._oldest, oldest
+        if before is None or before == oldest or oldest.number < self._start.file.number:
+            return False
+        self._work.progress.note(
+            f"reading tables stops for now: the server purged its log up to {oldest}, so the log "
+            "after that is captured first"
+        )
+        self._until = 0.0
+        return True
+
+    # -- reading it ------------------------------------------------------------------------
+
+    def _read(self, reading: ChunksRead, chunk: Chunk, asked: int) -> _Done:
+        """In a thread of its own."""
+        try:
+            rows, size = self._rows(reading.load, chunk)
+        except (TableError, StructureMoved) as error:
+            return _Done(reading, chunk, error, asked, 0)
+        return _Done(reading, chunk, rows, asked, size)
+
+    def _rows(self, load: Load, chunk: Chunk) -> tuple[ChunkRows, int]:
+        work, began, size, count = self._work, perf_counter(), 0, 0
+        assert load.reading is not None, "a load that is read has begun"
+        schema = load.reading.schema
+        keyless = not merge_key(schema)
+        with work.server.chunk(
+            schema,
+            chunk.range,
+            exact=keyless,
+            most_seconds=self._piece_seconds,
+            since=load.reading.low,
+        ) as rows:
+            if keyless and not rows.exact:
+                raise TableError(
+                    "no key tells its rows apart, and at no moment was it free of writes",
+                    hint="give the table a PRIMARY KEY, or resume it again when there are fewer "
+                    "writes",
+                )
+            folder = snapshot_path(work.source.name, load.table)
+            writer = work.segments.open_chunk(
+                folder, load=load.id, chunk=chunk.number, schema=rows.schema
+            )
+            try:
+                for group in row_groups(rows.batches):
+                    count += group.num_rows
+                    size += group.nbytes
+                    writer.write(group)
+                files = writer.close()
+            except BaseException:
+                writer.drop(0)
+                raise
+            return ChunkRows(rows.low, rows.high, count, perf_counter() - began, files), size
+
+    def _take(self, done: _Done) -> None:
+        reading, chunk = done.reading, done.chunk
+        reading.under_way.discard(chunk.number)
+        if not isinstance(done.rows, ChunkRows):
+            reading.ended = reading.ended or done.rows
+            return
+        self._work.ledger.record_chunk(self._lease, reading.load.id, chunk.number, done.rows)
+        reading.put(replace(chunk, read=done.rows))
+        read = ChunkRead(done.asked, done.rows.rows, done.bytes, done.rows.seconds)
+        reading.size = next_size(self._work.source.snapshot.pace, read)
+        if reading not in self._waiting and reading.goes_on:
+            self._waiting.append(reading)
+        self._report()
+
+    def _report(self, *, at_once: bool = False) -> None:
+        """Report the progress of all tables that have chunks."""
+        if at_once or perf_counter() - self._reported_at >= REPORT_SECONDS:
+            tables = (reading.load.progress for reading in self._readings if reading.load.chunks)
+            self._work.progress.tell(loaded_until_now(tuple(tables)))
+            self._reported_at = perf_counter()

@@ -1,0 +1,415 @@
+"""Merge: write the captured changes of each table to its mirror, in one commit per table.
+
+Open intents are settled first, with the same batches and the same version and never regrouped,
+because a process that hung may still wake up and commit. If such a write is refused, its intent is
+given up and the table is quarantined. When the table comes back, a new write takes these batches
+together with what cured the table, and replaces the mirror, whatever the refused write made of its
+columns.
+
+If a process dies, its own Spark dies with it, but a Spark Connect server goes on with the
+statement. Its commit is bound to a version and so does no harm; but it takes the cores and the
+memory that the same write needs again, so the next run ends it first (`statements_noted`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+import pyarrow as pa
+
+from lockstep.pipeline.mirror.layout import DELETED_AT, application_id
+from lockstep.pipeline.mirror.merging import begins_with_mirror, plan_merge, read_before
+from lockstep.pipeline.model.batch import Batch, BatchState
+from lockstep.pipeline.model.table_state import StoppedTable, TableState
+from lockstep.pipeline.ports.mirrors import MirrorSize
+from lockstep.pipeline.run.agreement.claim import require_claim
+from lockstep.pipeline.run.agreement.lake_logs import judge_mirror, moved_mirrors
+from lockstep.pipeline.run.context import Workplace, tables_done
+from lockstep.pipeline.run.expected_log import waiting_log
+from lockstep.pipeline.run.mirror_places import REWRITES_ALL, give_new_mirror, why_elsewhere
+from lockstep.pipeline.run.publish import publish
+from lockstep.pipeline.run.replay.settle import settle_replays
+from lockstep.pipeline.run.reports import MergeReport, TableMerge
+from lockstep.pipeline.run.stop_errors import read_by_next_run, read_once_resumed, reload_hint
+from lockstep.pipeline.run.write.job import (
+    Job,
+    TableRecords,
+    Task,
+    prepare_job,
+    table_records,
+    task_of,
+)
+from lockstep.pipeline.run.write.mirror_write import FOUND, Written, commit_made, write_once
+from lockstep.pipeline.values.arrow_errors import for_one_table
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import (
+    CommitConflict,
+    MirrorRefused,
+    Need,
+    StoppedBy,
+    TableError,
+)
+from lockstep.pipeline.values.intent import Intent
+from lockstep.pipeline.values.policies import Readers
+from lockstep.pipeline.values.retries import MERGE
+from lockstep.pipeline.values.table import TableName
+
+TABLES_AT_ONCE = 4
+
+
+def merge(
+    work: Workplace,
+    lease: Lease,
+    only: frozenset[TableName] | None = None,
+    settled: Callable[[TableMerge], None] = lambda _: None,
+) -> MergeReport:
+    """Publish, then merge every table that has captured changes, or those of `only`. `settled` is
+    called in this thread with each merge that the ledger has recorded."""
+    clock = perf_counter()
+    require_claim(work)
+    for note in settle_replays(work, lease):
+        work.progress.note(note)
+    pending = bool(work.ledger.pending(work.source.name))
+    if pending:
+        work.mirrors.prepare(waiting_log(work.ledger, work.source.name))
+    quarantined = publish(work, lease)
+    if pending:
+        # Before any intent: batches that wait for Java are merged together later.
+        work.mirrors.require_ready()
+    published = perf_counter()
+    merging = _Merging(work, lease, only, settled, failed=list(quarantined))
+    merging.look_around()
+    with recorded_session(work, lease) if pending else nullcontext():
+        while merging.round():
+            pass
+    unfinished = work.ledger.unfinished(work.source.name)
+    batches_merged = work.ledger.mark_merged(lease) if unfinished else []
+    waiting = tuple(sorted(work.ledger.pending(work.source.name)))
+    return MergeReport(
+        merged=tuple(sorted(merging.merged, key=lambda report: (report.table, report.first_batch))),
+        failed=tuple(merging.failed),
+        waiting=waiting,
+        batches_merged=tuple(batches_merged),
+        publish_seconds=published - clock,
+        merge_seconds=perf_counter() - published,
+    )
+
+
+@contextmanager
+def recorded_session(work: Workplace, lease: Lease) -> Iterator[None]:
+    """Record this run's session on the Spark Connect server while it writes, so that the next run
+    can end its statements if this run dies; first end those that dead runs left. An error inside
+    keeps the record, because the server may still be working."""
+    client, source = work.mirrors.client, lease.source
+    if client is None:
+        yield
+        return
+    for other in work.ledger.spark_clients(source):
+        if other != client:
+            work.mirrors.end_statements(other)
+            work.ledger.note_spark_client(lease, other, gone=True)
+    work.ledger.note_spark_client(lease, client)
+    yield
+    work.ledger.note_spark_client(lease, client, gone=True)
+
+
+def lacking_batches(work: Workplace) -> Mapping[TableName, list[Batch]]:
+    """Return the batches that each table's mirror lacks, oldest first; also those that were
+    acknowledged while the table was stopped."""
+    source = work.source.name
+    pending = work.ledger.pending(source)
+    batches = {batch.id: batch for batch in work.ledger.unfinished(source)}
+    older = {number for numbers in pending.values() for number in numbers} - batches.keys()
+    if older:
+        acknowledged = work.ledger.live_batches(source, min(older), max(older))
+        batches |= {batch.id: batch for batch in acknowledged}
+    return {table: [batches[number] for number in pending[table]] for table in sorted(pending)}
+
+
+def intent_over(source: str, state: TableState, batches: Sequence[Batch]) -> Intent:
+    """Return an intent to write all of these batches, which is not recorded yet."""
+    numbers = [batch.id for batch in batches]
+    app_id = application_id(source, state, "mirror")
+    return Intent(0, state.table, app_id, 0, min(numbers), max(numbers), "merge")
+
+
+@dataclass(slots=True)
+class _Merging:
+    """One merge of a source: the tables that it merged and quarantined so far. `rewritten`: tables
+    whose next write is of all rows; `renewed`: those that got another mirror for it. `looked`:
+    version up to which each mirror's log was checked for commits of others."""
+
+    work: Workplace
+    lease: Lease
+    only: frozenset[TableName] | None
+    settled: Callable[[TableMerge], None]
+    merged: list[TableMerge] = field(default_factory=list)
+    failed: list[StoppedTable] = field(default_factory=list)
+    rewritten: frozenset[TableName] = frozenset()
+    renewed: set[TableName] = field(default_factory=set)
+    looked: dict[str, int] = field(default_factory=dict)
+    books: Mapping[TableName, TableRecords] = field(default_factory=dict)
+
+    def look_around(self) -> None:
+        """Check the mirrors that have nothing to merge too, so that the next run reports what
+        somebody else wrote to a mirror, and a mirror that was deleted."""
+        work = self.work
+        self.looked = work.ledger.looked(work.source.name)
+        pending = work.ledger.pending(work.source.name)
+        newest = work.ledger.cursors(work.source.name).captured
+        for state in moved_mirrors(work, self.looked):
+            if state.table in pending or newest is None:
+                continue
+            try:
+                self._note(state, judge_mirror(work, state, self.looked.get(state.mirror)))
+            except TableError as error:
+                self._quarantine(state.table, newest.batch, error)
+
+    def _note(self, state: TableState, version: int | None) -> None:
+        """Record the version up to which the mirror's log was checked."""
+        if version is not None and version != self.looked.get(state.mirror):
+            self.work.ledger.note_looked(self.lease, {state.mirror: version})
+            self.looked[state.mirror] = version
+
+    def round(self) -> bool:
+        """Write each table once: its open intent unchanged, else a new one over all that it lacks.
+        The batches after an open intent are left to the next round. Return whether anything was
+        written."""
+        work, source = self.work, self.work.source.name
+        states = work.ledger.table_states(source)
+        intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
+        before, jobs = len(self.merged) + len(self.renewed), []
+        lacking = {
+            table: batches
+            for table, batches in lacking_batches(work).items()
+            if self.only is None or table in self.only
+        }
+        for table, batches in lacking.items():
+            intents.setdefault(table, intent_over(source, states[table], batches))
+        applications = {table: intents[table].app_id for table in lacking}
+        self.books = table_records(work, lacking, states, applications)
+        for table, batches in lacking.items():
+            last = self._bound(table, batches)
+            if not intents[table].id and last is not None:
+                intents[table] = replace(intents[table], last_batch=last)
+        self.rewritten = rewritten_tables(lacking, self.books)
+        for table, batches in lacking.items():
+            intent = intents[table]
+            if not intent.id and self._renewed(states[table]):
+                continue
+            job = self._prepared(intent, states[table], batches)
+            jobs += [job] if job is not None else []
+        self._write(self._intended(jobs))
+        return len(self.merged) + len(self.renewed) > before
+
+    def _bound(self, table: TableName, batches: Sequence[Batch]) -> int | None:
+        """Return the last batch that one write may cover; None if it may cover all."""
+        books = self.books[table]
+        if books.forgets or not self.work.source.policies_of(table).keeps_rows:
+            return None
+        # Rows that an acknowledged batch read from the source have been deleted.
+        present = {batch.id for batch in batches if batch.state is not BatchState.ACKNOWLEDGED}
+        return read_before(part for part in books.parts if part.batch in present)
+
+    def _renewed(self, state: TableState) -> bool:
+        """Give the table another mirror if its next write is of all rows and has to go there.
+        Return whether it did: then the next round writes it."""
+        if state.table not in self.rewritten - self.renewed:
+            return False
+        name = self.work.source.misplaced_mirror(state)
+        try:
+            reason = made_for_others(self.work, state) if name is None else why_elsewhere(name)
+        except MirrorRefused as error:
+            reason = error.reason
+        if reason is not None:
+            self._renew(state.table, reason)
+        return reason is not None
+
+    def _prepared(self, intent: Intent, state: TableState, batches: Sequence[Batch]) -> Job | None:
+        """Return the job of a write; None if there is nothing to write, because the table cannot be
+        continued, or because a dead run made the commit already."""
+        try:
+            with for_one_table("prepare its changes"):
+                task = task_of(self.work, self.books[intent.table], intent, state, batches)
+                commit = commit_made(self.work, task) if intent.id else None
+                if commit is not None:
+                    schema = self.work.mirrors.schema(state.mirror, commit.delta_version)
+                    columns = [column for column in schema if column.name != DELETED_AT.name]
+                    self._settle(task, Written(commit, FOUND), columns, 0.0)
+                    return None
+                # Recorded before the write, so that at most one commit of ours lies between the
+                # recorded version and the next check.
+                self._note(state, self._look(task, intent if intent.id else None))
+                return prepare_job(self.work, self.books[intent.table], task)
+        except TableError as error:
+            self._refused(intent.table, intent.first_batch, error)
+            return None
+
+    def _intended(self, jobs: Sequence[Job]) -> list[Job]:
+        """Record the intents of the jobs, now that each is known to be possible; return the jobs
+        with them."""
+        unrecorded = [job.task.intent for job in jobs if not job.task.intent.id]
+        recorded = self.work.ledger.intend(self.lease, unrecorded) if unrecorded else {}
+        return [
+            replace(
+                job,
+                task=replace(job.task, intent=recorded.get(job.task.state.table, job.task.intent)),
+            )
+            for job in jobs
+        ]
+
+    def _write(self, jobs: Collection[Job]) -> None:
+        """Write several tables at a time; only this thread writes to the ledger."""
+        errors: list[Exception] = []
+        with ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="merge") as pool:
+            running = {pool.submit(_tried, self.work, self.lease, job): job for job in jobs}
+            for done, future in enumerate(as_completed(running), start=1):
+                job = running[future]
+                try:
+                    written, seconds, size = future.result()
+                except TableError as error:
+                    self._refused(job.task.intent.table, job.task.intent.first_batch, error)
+                except Exception as error:  # noqa: BLE001 - raised once the others are settled
+                    errors.append(error)
+                else:
+                    self._settle(job.task, written, list(job.lineage.schema), seconds, size)
+                table = job.task.intent.table
+                self.work.progress.tell(tables_done("merge", done, len(jobs), table))
+        if errors:
+            raise errors[0]
+
+    def _look(self, task: Task, intent: Intent | None) -> int | None:
+        newest = self.books[task.state.table].newest
+        if intent is not None:
+            newest = replace(newest, intended=max(newest.intended, intent.txn_version))
+        return judge_mirror(
+            self.work,
+            task.state,
+            self.looked.get(task.state.mirror),
+            intent,
+            replaced=task.plan.replaces,
+            newest=newest,
+        )
+
+    def _settle(
+        self,
+        task: Task,
+        written: Written,
+        columns: Collection[pa.Field],
+        seconds: float,
+        size: MirrorSize | None = None,
+    ) -> None:
+        version, intent = written.commit.delta_version, task.intent
+        foreign: TableError | None = None
+        try:
+            # Somebody else may have committed between the version that was read and our commit.
+            self._look(task, intent)
+        except TableError as error:
+            foreign = error
+        self.work.ledger.settle(
+            self.lease,
+            intent,
+            version,
+            shows=task.plan.final,
+            reason=written.reason,
+            table_id=written.commit.table_id,
+            looked=foreign is None,
+        )
+        if foreign is None:
+            self.looked[task.state.mirror] = version
+        else:
+            self._quarantine(intent.table, intent.last_batch, foreign)
+        report = TableMerge(
+            table=task.intent.table,
+            counts=task.counts,
+            delta_version=version,
+            mirror=task.state.mirror,
+            changelog=task.state.changelog,
+            seconds=seconds,
+            first_batch=task.intent.first_batch,
+            last_batch=task.intent.last_batch,
+            columns=tuple((field.name, field.type) for field in columns),
+            shows=task.plan.final,
+            reason=written.reason,
+            read=task.read,
+            size=size,
+        )
+        self.merged.append(report)
+        self.settled(report)
+
+    def _refused(self, table: TableName, batch: int, error: TableError) -> None:
+        """Give the table another mirror if its own refused a write of all rows; else quarantine
+        it. A table that was to begin with a copy of another one's rows is read from the source
+        then."""
+        catches_up = error.need is None and not isinstance(error, MirrorRefused)
+        if catches_up and plan_merge(self.books[table].parts).copied is not None:
+            error = read_by_next_run(error.reason)
+        if error.by is StoppedBy.RUN and begins_with_mirror(self.books[table].parts):
+            error = read_once_resumed(table, error.reason)
+        if isinstance(error, MirrorRefused) and table in self.rewritten - self.renewed:
+            self._renew(table, error.reason)
+        else:
+            self._quarantine(table, batch, error)
+
+    def _renew(self, table: TableName, reason: str) -> None:
+        give_new_mirror(self.work, self.lease, table, reason)
+        self.renewed.add(table)
+
+    def _quarantine(self, table: TableName, batch: int, error: TableError) -> None:
+        """Quarantine a table. Its open intent is not in the lake, or `commit_made` would have found
+        the commit."""
+        hint = reload_hint(table) if isinstance(error, MirrorRefused) else error.hint
+        quarantined = replace(
+            StoppedTable.of(table, error, f"batch {batch}"),
+            hint=hint,
+            need=error.need or Need.MIRROR,
+        )
+        self.work.ledger.quarantine(self.lease, quarantined)
+        self.work.progress.note(f"{quarantined.table} was quarantined: {quarantined.reason}")
+        self.failed.append(quarantined)
+
+
+def _tried(work: Workplace, lease: Lease, job: Job) -> tuple[Written, float, MirrorSize | None]:
+    """Write one table, again with the same intent if somebody else committed first. Return what was
+    written, the seconds it took, and the mirror's size."""
+    clock = perf_counter()
+    for wait in MERGE.tries():
+        try:
+            with for_one_table("fold its changes"):
+                written = write_once(work, job, lambda: work.ledger.require_held(lease))
+            seconds = perf_counter() - clock
+            mirror = job.task.state.mirror
+            return written, seconds, work.mirrors.size(mirror, written.commit.delta_version)
+        except CommitConflict:
+            if wait is None:
+                raise
+    raise AssertionError("a loop over tries returns or raises")
+
+
+def rewritten_tables(
+    lacking: Mapping[TableName, Sequence[Batch]], books: Mapping[TableName, TableRecords]
+) -> frozenset[TableName]:
+    """Return the tables whose next write is of all rows."""
+    lacks = {(table, batch.id) for table, batches in lacking.items() for batch in batches}
+    return frozenset(
+        table
+        for table, own in books.items()
+        for part in own.parts
+        if (table, part.batch) in lacks and any(event.kind in REWRITES_ALL for event in part.events)
+    )
+
+
+def made_for_others(work: Workplace, state: TableState) -> str | None:
+    """Return why all rows are written to a new mirror rather than to the present one: a Delta table
+    cannot ask less of its readers than it once did. A mirror that keeps rows which are gone at the
+    source is never replaced, because nothing else has them."""
+    policies = work.source.policies_of(state.table)
+    readers, wanted = work.mirrors.made_for(state.mirror), policies.readers
+    if policies.keeps_rows or state.mirror_version is None or readers is None or readers == wanted:
+        return None
+    words = {Readers.SPARK: "for Spark", Readers.ANY: "for any reader"}
+    return f'{state.mirror} was made {words[readers]}, and `readers` is "{wanted}"'

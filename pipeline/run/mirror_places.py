@@ -1,0 +1,163 @@
+"""The places of mirrors: which of them have to move, and how a mirror gets another place.
+
+The settings decide a mirror's place when its table is first seen, and the ledger keeps it. If the
+settings say another one later, the table is reloaded, and the write of all its rows goes there. The
+former folder stays as it is, because earlier versions of the mirror are read from it, until upkeep
+deletes it (`upkeeping.upkeep`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from lockstep.pipeline.mirror.layout import free_place, mirror_path
+from lockstep.pipeline.model.life.events import MirrorReplaced
+from lockstep.pipeline.model.table_state import TableCondition, TableEventKind, TableState
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import TableName
+
+REWRITES_ALL = frozenset({TableEventKind.REBUILT, TableEventKind.COPIED, TableEventKind.REREAD})
+"""Events after which the next write is of all rows."""
+
+
+def collisions(
+    work: Workplace, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
+) -> dict[TableName, TableName]:
+    """Return the tables that may not be captured because their mirror would be at the place of
+    another table's, each with that table. `tables`: as for `precedence`."""
+    return work.source.mirrors.collisions(precedence(work, states, tables))
+
+
+def precedence(
+    work: Workplace, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
+) -> list[TableName]:
+    """Return tables in the order in which they keep their places: first those whose mirrors are
+    where the settings say, then those whose mirrors are elsewhere, then those of `tables` that no
+    run has seen yet."""
+    plan = work.source
+    if not plan.mirrors.rules:
+        return []
+    away = {table for table, state in states.items() if plan.misplaced_mirror(state) is not None}
+    new = sorted(table for table in tables if table not in states)
+    return [*sorted(states.keys() - away), *sorted(away), *new]
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """Tables that are followed and whose mirrors have to move to another name, each with that name.
+    `empty`: no row of them is written yet; `reloaded`: all their rows are written again."""
+
+    empty: Mapping[TableName, TableName]
+    reloaded: Mapping[TableName, TableName]
+
+
+def pending_moves(work: Workplace) -> Moves:
+    """Return the mirrors that have to move, without those that the next write moves anyway. A table
+    that is being read from the source and has an older mirror is left until it is read."""
+    states = work.ledger.table_states(work.source.name)
+    away = {
+        table: name
+        for table, state in states.items()
+        if state.condition is TableCondition.FOLLOWING
+        and work.source.patterns.matches(table)
+        and (name := work.source.misplaced_mirror(state)) is not None
+    }
+    colliding = collisions(work, states) if away else {}
+    empty, reloaded = dict[TableName, TableName](), dict[TableName, TableName]()
+    for table in away.keys() - colliding.keys():
+        state = states[table]
+        if state.mirror_version is None:
+            empty[table] = away[table]
+        elif state.complete and not _is_rewritten_next(work, table):
+            reloaded[table] = away[table]
+    return Moves(dict(sorted(empty.items())), dict(sorted(reloaded.items())))
+
+
+def why_elsewhere(name: TableName) -> str:
+    return f"its mirror is called {name} now"
+
+
+def former_places(ledger: Ledger, source: str) -> list[str]:
+    """Return the folders that mirrors of the source had before and that are not deleted yet."""
+    mirrors = {state.mirror for state in ledger.table_states(source).values()}
+    folders = sorted(ledger.looked(source).keys() - mirrors)
+    return [folder for folder in folders if not folder.startswith(f"{source}/_")]
+
+
+_COMMITS: Final = 50
+"""Number of a folder's newest commits that are read to find which table its mirror is of."""
+
+
+def owner_of(work: Workplace, folder: str) -> TableName | None:
+    """Return the table whose mirror a folder has or had, by the folder's own log: a ledger that was
+    recovered from the lake does not know."""
+    # Imported only if there are former folders, to keep idle runs fast.
+    from lockstep.pipeline.recovery.facts import mirror_facts
+
+    facts = mirror_facts(folder, [*islice(work.mirrors.history(folder), _COMMITS)])
+    return None if facts is None else facts.table
+
+
+def blocked_folders(work: Workplace) -> list[str]:
+    """Return the former folders that no new table may take. A folder of the table's own name is not
+    among them: a ledger that was set back to before the table began finds its mirror there."""
+    source = work.source
+
+    def own(folder: str) -> bool:
+        try:
+            owner = owner_of(work, folder)
+        except TableError:  # its log cannot be read
+            return False
+        return owner is not None and folder == mirror_path(source.name, source.mirror_name(owner))
+
+    return [folder for folder in former_places(work.ledger, source.name) if not own(folder)]
+
+
+def delete_former(work: Workplace, lease: Lease, folders: Iterable[str]) -> list[str]:
+    """Delete the former folders among these, with all versions, and return them."""
+    source = work.source.name
+    former = sorted({*former_places(work.ledger, source)} & {*folders})
+    for folder in former:
+        work.mirrors.remove(folder, lambda: work.ledger.require_held(lease))
+        work.ledger.note_looked(lease, {folder: None})
+    return former
+
+
+def _is_rewritten_next(work: Workplace, table: TableName) -> bool:
+    source = work.source.name
+    waiting = work.ledger.pending(source).get(table)
+    if not waiting:
+        return False
+    contents = work.ledger.contents(source, min(waiting), max(waiting), [table])
+    return any(
+        event.table == table and event.kind in REWRITES_ALL
+        for content in contents
+        for event in content.events
+    )
+
+
+def give_new_mirror(work: Workplace, lease: Lease, table: TableName, why: str) -> None:
+    """Give the table a new mirror; the former one stays as it is."""
+    ledger, plan = work.ledger, work.source
+    states = ledger.table_states(plan.name)
+    state, taken = states[table], {other.mirror for other in states.values()}
+    taken |= ledger.looked(plan.name).keys()
+    generation, number = state.generation, state.mirror_generation + 1
+    if plan.misplaced_mirror(state) is not None:
+        # Folders of another name are numbered from 1.
+        generation = number = 1
+    name, fold = plan.mirror_name(table), plan.mirrors.given(table)
+    mirror = free_place(plan.name, name, generation, taken, number, fold=fold)
+    while work.mirrors.version(mirror) is not None:
+        taken.add(mirror)
+        mirror = free_place(plan.name, name, generation, taken, number, fold=fold)
+    ledger.give_up(lease, table)
+    ledger.record_event(lease, table, MirrorReplaced(mirror))
+    left = f"; {state.mirror} stays as it is" if state.mirror_version is not None else ""
+    work.progress.note(f"the mirror of {table} is {mirror} from now on: {why}{left}")

@@ -1,0 +1,65 @@
+"""The rows of a mirror, in the form in which they are compared with the source's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lockstep.pipeline.mirror.layout import DELETED_AT
+from lockstep.pipeline.proof.hashes import Hashes, RowHasher, RowSum
+from lockstep.pipeline.proof.rows import Pairs, pairs
+from lockstep.pipeline.proof.sampling import ValueRange
+from lockstep.pipeline.run.context import Workplace
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """A table's mirror at a version; None if it has no version yet, and so no rows."""
+
+    work: Workplace
+    path: str
+    version: int | None
+
+    def batches(
+        self, schema: pa.Schema, column: str = "", spans: Sequence[ValueRange] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield its rows in this schema; with `spans`, at least the rows whose `column` lies in
+        one of them. A column that the mirror lacks is NULL, and so shows as a difference."""
+        if self.version is None:
+            return
+        own = self.work.mirrors.schema(self.path, self.version)
+        has_marks = DELETED_AT.name in own.names and DELETED_AT.name not in schema.names
+        names = [name for name in schema.names if name in own.names]
+        marks = [DELETED_AT.name] if has_marks else []
+        # At least one column is read, since batches without columns have no number of rows.
+        columns_read = [*names, *marks] or own.names[:1]
+        near = (column, spans) if column in names and spans else None
+        for batch in self.work.mirrors.rows(self.path, columns_read, self.version, near):
+            if has_marks:
+                batch = batch.filter(pc.is_null(batch.column(DELETED_AT.name)))
+            columns = [
+                batch.column(field.name).cast(field.type)
+                if field.name in names
+                else pa.nulls(batch.num_rows, field.type)
+                for field in schema
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def summed(self, hasher: RowHasher) -> RowSum:
+        return sum(map(hasher.summed, self.batches(hasher.schema)), start=RowSum())
+
+    def pairs(self, hasher: RowHasher) -> Iterator[Pairs]:
+        for batch in self.batches(hasher.schema):
+            yield pairs(hasher.keys(batch), hasher.rows(batch))
+
+    def rows(self, hasher: RowHasher, wanted: Hashes) -> pa.Table:
+        """Return the rows whose keys have these hashes."""
+        matching = [
+            batch.filter(pa.array(np.isin(hasher.keys(batch), wanted)))
+            for batch in self.batches(hasher.schema)
+        ]
+        return pa.Table.from_batches(matching, hasher.schema)

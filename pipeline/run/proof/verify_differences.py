@@ -1,0 +1,319 @@
+"""The search for the rows of one table that differ between MySQL and the mirror: their keys, their
+columns and, on request, their values.
+
+Each side is read once. Its hashes are partitioned by key into files, so that memory holds one
+partition at a time, however large the table is and however many of its rows differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import date, time, timedelta
+from decimal import Decimal
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from lockstep.pipeline.model.batch import Cursor
+from lockstep.pipeline.proof.hashes import Hashes, RowHasher
+from lockstep.pipeline.proof.rows import (
+    PAIR,
+    Pairs,
+    RowsBeforeLog,
+    RowTally,
+    WrongRows,
+    pairs,
+    share_of,
+)
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.mirror_rows import Mirror
+from lockstep.pipeline.run.proof.verify_log import (
+    BeforeReader,
+    TableReader,
+    TallyReader,
+    TouchReader,
+    read_log,
+)
+from lockstep.pipeline.run.reports import RowDifference, TableDifference
+from lockstep.pipeline.values.errors import SourceMoving
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
+
+EXAMPLES: Final = 5
+DETAILS: Final = 500
+"""Most differing rows that are read again for their keys and columns."""
+
+SHARE_ROWS: Final = 250_000
+"""Rows whose hashes are compared at once. A row takes 16 bytes on each side, and ten times that if
+it differs."""
+
+MOST_SHARES: Final = 64
+"""Most files that are open at once on each side, each with a buffer of its own."""
+
+_DIFFERENT, _MISSING, _SURPLUS = "different", "only in MySQL", "only in the lake"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Access to one table in MySQL and in the lake. `keeps`: the mirror keeps rows that a TRUNCATE
+    removed at the source, and does not mark them."""
+
+    table: TableName
+    hasher: RowHasher
+    mirror: Mirror
+    keeps: bool = False
+
+    @property
+    def keyed(self) -> bool:
+        return bool(self.hasher.structure.primary_key)
+
+
+def differences(
+    work: Workplace, cursor: Cursor, side: Side, counted: TableDifference, *, show_values: bool
+) -> TableDifference:
+    """Return `counted` with the rows that differ at the cursor. Raise `SourceMoving` if the log
+    lacks columns of rows that changed after it."""
+    total = _Total()
+    shares = -(-max(counted.source_rows, counted.lake_rows, 1) // SHARE_ROWS)
+    for share in _wrong(work, cursor, side, min(shares, MOST_SHARES)):
+        total.add(share)
+    wrong = total.sample
+    if wrong.untold and not wrong.all:
+        raise SourceMoving(
+            f"{wrong.untold:,} rows changed since {cursor.position}, and the log lacks some of "
+            "their columns",
+            hint="`lockstep run`, then `lockstep verify` at once; or set global binlog_row_image "
+            "= FULL at the source",
+        )
+    source, lake, repeated = _both(work, cursor, side, wrong)
+    rows = list(differing_rows(side, wrong, source, lake, show_values=show_values))
+    return replace(
+        counted,
+        only_in_source=total.only_source,
+        only_in_lake=total.only_lake,
+        different=total.different,
+        kept=total.kept,
+        examples=tuple(map(str, rows[:EXAMPLES])),
+        rows=tuple(rows),
+        where=None if repeated or not total.is_listed else _where(side, wrong, source, lake),
+    )
+
+
+@dataclass(slots=True)
+class _Total:
+    """The number of rows that differ, and at most `DETAILS` of them."""
+
+    only_source: int = 0
+    only_lake: int = 0
+    different: int = 0
+    kept: int = 0
+    sample: WrongRows = field(default_factory=WrongRows)
+
+    def add(self, wrong: WrongRows) -> None:
+        self.only_source += len(wrong.only_source)
+        self.only_lake += len(wrong.only_lake)
+        self.different += len(wrong.different)
+        self.kept += wrong.kept
+        self.sample = (self.sample | wrong.least(DETAILS)).least(DETAILS)
+
+    @property
+    def is_listed(self) -> bool:
+        """The sample has every row that differs."""
+        return len(self.sample.all) == self.only_source + self.only_lake + self.different
+
+
+def _wrong(work: Workplace, cursor: Cursor, side: Side, shares: int) -> Iterator[WrongRows]:
+    """Yield the rows that differ in each share."""
+    hasher = side.hasher
+    with closing(_Shares(work, shares)) as source, closing(_Shares(work, shares)) as lake:
+        with work.server.row_hashes(hasher.structure) as hashes:
+            for keys, rows in hashes.batches:
+                source.put(pairs(keys, rows))
+            marks = hashes.marks
+        for hashed in side.mirror.pairs(hasher):
+            lake.put(hashed)
+        for number, share in enumerate(_touched(work, cursor, side, marks.low, shares)):
+            yield share.wrong(source.share(number), lake.share(number), keeps=side.keeps)
+
+
+def _touched(
+    work: Workplace, cursor: Cursor, side: Side, low: Coordinates, shares: int
+) -> Sequence[RowsBeforeLog | RowTally]:
+    """Return the changes that the log has of each share of the rows."""
+    if side.keyed:
+        touch = RowsBeforeLog()
+        _read(work, cursor, side, TouchReader(side.hasher, touch))
+        return touch.shares(shares)
+    tally = RowTally()
+    _read(work, cursor, side, TallyReader(side.hasher, tally, low))
+    return tally.shares(shares)
+
+
+class _Shares:
+    """The hashes of one side, in one file for each share of the rows."""
+
+    def __init__(self, work: Workplace, shares: int) -> None:
+        self._files = [work.spool.scratch() for _ in range(shares)]
+        self._sizes = [0] * shares
+
+    def put(self, hashed: Pairs) -> None:
+        numbers = share_of(hashed["key"], len(self._files))
+        ordered = hashed[np.argsort(numbers, kind="stable")]
+        ends = np.cumsum(np.bincount(numbers, minlength=len(self._files)))
+        for number, rows in enumerate(np.split(ordered, ends[:-1])):
+            if len(rows):
+                self._files[number].write(rows.tobytes())
+                self._sizes[number] += rows.nbytes
+
+    def share(self, number: int) -> Pairs:
+        return np.frombuffer(self._files[number].read(0, self._sizes[number]), PAIR)
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
+
+
+def _read(work: Workplace, cursor: Cursor, side: Side, reader: TableReader) -> None:
+    for table in read_log(work, cursor, {side.table: reader}).values():
+        raise SourceMoving(table.reason, hint=table.hint)
+
+
+# -- the rows themselves -------------------------------------------------------------------
+
+
+Rows = dict[int, pa.RecordBatch]
+"""Each row as a record batch of one row, by the hash of its key."""
+
+
+def _both(work: Workplace, cursor: Cursor, side: Side, wrong: WrongRows) -> tuple[Rows, Rows, bool]:
+    """Return at most `DETAILS` of the differing rows, of the source and of the mirror. The flag is
+    set if the mirror has several rows of one key: a merge of that key would not remove them."""
+    if not wrong.all:
+        return {}, {}, False
+    wanted = np.array(sorted(wrong.all)[:DETAILS], np.uint64)
+    source = by_key(side, _source_rows(work, cursor, side, wanted))
+    rows = side.mirror.rows(side.hasher, wanted)
+    lake = by_key(side, rows)
+    return source, lake, rows.num_rows > len(lake)
+
+
+def _where(side: Side, wrong: WrongRows, source: Rows, lake: Rows) -> str | None:
+    """Return a SQL condition for all rows that differ, if the key is one integer column."""
+    if not side.keyed or len(side.hasher.key) != 1 or not 0 < len(wrong.all) <= DETAILS:
+        return None
+    [name] = side.hasher.key
+    values = []
+    for number in wrong.all:
+        row = source.get(number, lake.get(number))
+        value = None if row is None else row.column(name)[0].as_py()
+        if type(value) is not int:
+            return None
+        values.append(value)
+    column = "`" + name.replace("`", "``") + "`"
+    return f"{column} in ({', '.join(map(str, sorted(values)))})"
+
+
+def differing_rows(
+    side: Side,
+    wrong: WrongRows,
+    source: Mapping[int, pa.RecordBatch],
+    lake: Mapping[int, pa.RecordBatch],
+    *,
+    show_values: bool,
+) -> Iterator[RowDifference]:
+    """Yield at most `DETAILS` of the differing rows, by kind and key."""
+    kinds = {_DIFFERENT: wrong.different, _MISSING: wrong.only_source, _SURPLUS: wrong.only_lake}
+    sample = sorted(wrong.all)[:DETAILS]
+    for kind, keys in kinds.items():
+        rows = [
+            _difference(side, kind, source.get(key), lake.get(key), show_values=show_values)
+            for key in sample
+            if key in keys
+        ]
+        yield from sorted(rows, key=lambda row: row.key)
+
+
+def _source_rows(work: Workplace, cursor: Cursor, side: Side, wanted: Hashes) -> pa.Table:
+    """Return the rows as they were at the cursor. A row that the log changed after it is restored
+    from its first before image."""
+    rows = work.server.rows_by_hash(side.hasher.structure, set(wanted.tolist()))
+    if not side.keyed:
+        return rows.rows
+    before = BeforeReader(side.hasher, wanted)
+    _read(work, cursor, side, before)
+    if not before.rows:
+        return rows.rows
+    touched = np.array(list(before.rows), np.uint64)
+    untouched = [
+        batch.filter(pa.array(~np.isin(side.hasher.keys(batch), touched)))
+        for batch in rows.rows.to_batches()
+    ]
+    restored = [row for row in before.rows.values() if row is not None]
+    return pa.Table.from_batches([*untouched, *restored], side.hasher.schema)
+
+
+def by_key(side: Side, rows: pa.Table) -> Rows:
+    """Return one row for each key."""
+    return {
+        key: batch.slice(index, 1)
+        for batch in rows.to_batches()
+        for index, key in enumerate(side.hasher.keys(batch).tolist())
+    }
+
+
+def _difference(
+    side: Side,
+    kind: str,
+    source: pa.RecordBatch | None,
+    lake: pa.RecordBatch | None,
+    *,
+    show_values: bool,
+) -> RowDifference:
+    columns = _columns(side.hasher, source, lake)
+    shown = columns or side.hasher.structure.names
+    return RowDifference(
+        kind,
+        _key(side, source if source is not None else lake, show_values=show_values),
+        columns,
+        _values(source, shown) if show_values else None,
+        _values(lake, shown) if show_values else None,
+    )
+
+
+def _columns(
+    hasher: RowHasher, source: pa.RecordBatch | None, lake: pa.RecordBatch | None
+) -> tuple[str, ...]:
+    """Return the columns in which two rows differ."""
+    if source is None or lake is None:
+        return ()
+    names = hasher.structure.names
+    columns = zip(names, hasher.texts(source), hasher.texts(lake), strict=True)
+    return tuple(name for name, in_source, in_lake in columns if in_source[0] != in_lake[0])
+
+
+def _key(side: Side, row: pa.RecordBatch | None, *, show_values: bool) -> str:
+    """Return the key of a row in words. A table without a key shows values only on request."""
+    if row is None:
+        return "a row that changed meanwhile"
+    if not side.keyed and not show_values:
+        return f"a row without a key ({int(side.hasher.rows(row)[0]):016x})"
+    names = side.hasher.key
+    [values] = row.select(list(names)).to_pylist()
+    return ", ".join(f"{name}={_shown(values[name])}" for name in names)
+
+
+def _values(row: pa.RecordBatch | None, names: tuple[str, ...]) -> dict[str, str]:
+    if row is None:
+        return {}
+    [values] = row.select(list(names)).to_pylist()
+    return {name: _shown(values[name]) for name in names}
+
+
+def _shown(value: object) -> str:
+    """Return a value as a person reads it; text is quoted."""
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return str(value) if isinstance(value, date | time | timedelta) else repr(value)

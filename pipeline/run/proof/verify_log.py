@@ -1,0 +1,293 @@
+"""A reading of the log after the acknowledged cursor, for the tables that are compared. It writes
+nothing and keeps hashes of row images; their memory does not grow with a table."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lockstep.pipeline.binlog.rows.parts import by_table
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
+from lockstep.pipeline.binlog.transactions.identity import GtidCollector, gtid_set, union
+from lockstep.pipeline.model.batch import Cursor
+from lockstep.pipeline.proof.hashes import Hashes, RowHasher
+from lockstep.pipeline.proof.prefixes import CarriedSum, Counts, Transactions, grouped
+from lockstep.pipeline.proof.rows import RowsBeforeLog, RowTally
+from lockstep.pipeline.run.begin import place_to_continue
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.dump.basis import Basis, basis_of
+from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch
+from lockstep.pipeline.run.dump.image_decoder import ImageDecoder
+from lockstep.pipeline.run.dump.log_reader import (
+    LogReading,
+    require_complete,
+    require_prepares_read,
+)
+from lockstep.pipeline.run.reports import NotCompared
+from lockstep.pipeline.schema.consequences import Action, consequences
+from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement
+from lockstep.pipeline.start.bounds import Budget, RunBounds
+from lockstep.pipeline.values.arrow_errors import for_one_table
+from lockstep.pipeline.values.errors import DamagedEvent, TableError
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.row_images import CHANGE_TYPES, RowImages, unpack_bits
+from lockstep.pipeline.values.segment import ChangeType
+from lockstep.pipeline.values.table import TableName
+
+AGAIN: Final = "`lockstep run`, then `lockstep verify` again"
+"""Hint for a table that could not be compared just now."""
+
+
+class TableReader(Protocol):
+    """A receiver of one table's row images."""
+
+    hasher: RowHasher
+    """Its columns are those that images must have."""
+
+    def take(self, images: RowImages, transactions: Integers) -> None:
+        """Take images in the order of the log. `transactions`: each image's transaction, by its
+        number in the group."""
+
+    def end(self, transactions: Transactions) -> None:
+        """End the group whose images were taken since the last call."""
+
+
+def read_log(
+    work: Workplace, cursor: Cursor, readers: Mapping[TableName, TableReader]
+) -> dict[TableName, NotCompared]:
+    """Read from the cursor to the end of the log and give each reader the images of its table.
+    Return the tables that could not be followed. Raise whatever would end a run that reads the
+    same range."""
+    run_start = place_to_continue(work, cursor)
+    bounds = RunBounds.fixed(run_start.facts, Budget())
+    basis = basis_of(work, run_start, bounds, cursor.batch + 1, ())
+    taker = LogOfTables(basis, readers)
+    reading = LogReading(basis, taker)
+    reading.run()
+    require_complete(work, run_start, bounds, reading.end.gtid_set)
+    require_prepares_read(run_start, reading)
+    return taker.unfollowed
+
+
+class LogOfTables:
+    """A `log_reader.Taker` that passes images on to readers and captures nothing."""
+
+    changes = 0
+    """Always 0: no Spark is started, because nothing will be merged."""
+
+    def __init__(self, basis: Basis, readers: Mapping[TableName, TableReader]) -> None:
+        self._readers = readers
+        self._policies_of = basis.work.source.policies_of
+        self._treated = basis.work.shaping.treated
+        self._decoding = ImageDecoder(basis.structures, basis.work.shaping)
+        self._watch = CascadeWatch(basis.structures, self.wanted)
+        self.watches, self.follow = self._watch.watches, self._decoding.follow
+        self._start, self._gtids = basis.run_start.start.gtid_set, GtidCollector()
+        self.unfollowed: dict[TableName, NotCompared] = {}
+        self.rows = 0
+
+    def wanted(self, table: TableName) -> bool:
+        return table in self._readers and table not in self.unfollowed
+
+    def reach(self, at: Coordinates | None) -> None:
+        """Do nothing: no table waits for a place."""
+
+    def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
+        effects = consequences(followed, self._policies_of, logged, self._treated)
+        for table, consequence in effects.items():
+            if consequence.action is not Action.NOTHING and self.wanted(table):
+                self._leave(table, f"it was altered at {logged.begin}: {consequence.reason}")
+        if self._watch.moved():
+            self._decoding.buffer.maps.update_wanted()
+
+    def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        self._leave(table, f"{error.reason}, at {at}")
+
+    def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
+        if self.wanted(table):
+            self._leave(table, f"{reason}, at {at}")
+
+    def put(self, group: TransactionGroup) -> None:
+        taken: set[TableName] = set()
+        for block in group.blocks:
+            maps = self._decoding.buffer.maps.maps
+            for table, loss in self._watch.lost(group, block, maps).items():
+                if self.wanted(table):
+                    why = f"rows changed at {loss.at} without being logged: {loss.reason}"
+                    self._leave(table, why)
+            for name, _, part in by_table(block, maps):
+                if self.wanted(name) and self._take(name, part, group):
+                    taken.add(name)
+        transactions = _Transactions(group, lambda: union(self._start, self._gtids.set()))
+        for table in taken:
+            if self.wanted(table):
+                self._readers[table].end(transactions)
+        self._gtids.add(group.transactions, group.sources)
+
+    def _take(self, name: TableName, part: Block, group: TransactionGroup) -> bool:
+        reader = self._readers[name]
+        at = group.begin(int(part.events[0, columns.TRANSACTION]))
+        transactions = part.events[:, columns.TRANSACTION]
+        try:
+            with for_one_table("decode its rows"):
+                for images in self._decoding.images(part, at):
+                    if images.columns.schema != reader.hasher.schema:
+                        self._leave(name, f"its structure at {at} differs from the source's now")
+                        return False
+                    self.rows += images.columns.num_rows
+                    reader.take(images, transactions[images.event.to_numpy()])
+        except TableError as error:
+            self._leave(name, error.reason, error.hint)
+            return False
+        except DamagedEvent as error:
+            self._leave(name, error.message, error.hint)
+            return False
+        return True
+
+    def _leave(self, table: TableName, reason: str, hint: str = "") -> None:
+        self.unfollowed[table] = NotCompared(table, reason, hint or AGAIN, readable=True)
+        self._decoding.buffer.maps.drop(table)
+
+
+@dataclass(slots=True)
+class _Transactions:
+    """The transactions of a group, as `pipeline.proof` needs them. `before` returns the GTIDs that
+    were read before the group."""
+
+    group: TransactionGroup
+    before: Callable[[], GtidSet]
+
+    @property
+    def count(self) -> int:
+        return len(self.group.transactions)
+
+    def end(self, number: int) -> Coordinates:
+        return self.group.end(number)
+
+    def through(self, at: Coordinates) -> int:
+        return bisect_right(range(self.count), at, key=self.group.end)
+
+    def gtids(self, number: int) -> str:
+        read = gtid_set(self.group.transactions[: number + 1], self.group.sources)
+        return str(union(self.before(), read))
+
+
+_EXISTS_AFTER: Final = np.array(
+    [kind in (ChangeType.INSERT, ChangeType.UPDATE_POSTIMAGE) for kind in CHANGE_TYPES]
+)
+
+
+def _exists_after(images: RowImages) -> npt.NDArray[np.bool_]:
+    """Return a flag for each image: the row exists after it."""
+    return np.asarray(_EXISTS_AFTER[images.change_type.to_numpy()])
+
+
+def _complete(images: RowImages) -> npt.NDArray[np.bool_]:
+    """Return a flag for each image: it has every column."""
+    if images.present is None:
+        return np.ones(len(images.event), np.bool_)
+    return np.asarray(images.present.is_null().to_numpy(zero_copy_only=False))
+
+
+def _keys(hasher: RowHasher, images: RowImages) -> Hashes:
+    """Return the hash of each image's key. A postimage that omits the key has the key of its
+    preimage, which is the image before it."""
+    keys = hasher.keys(images.columns)
+    if images.present is None:
+        return keys
+    places = [hasher.structure.names.index(name) for name in hasher.key]
+    bits = unpack_bits(images.present)
+    if not bits.shape[1]:
+        return keys
+    for index in np.flatnonzero(~bits[:, places].all(axis=1) & _exists_after(images)).tolist():
+        keys[index] = keys[index - 1]
+    return keys
+
+
+@dataclass(slots=True)
+class SumReader:
+    """A `TableReader` that carries the mirror's sum through the log. `partial`: an image lacked
+    columns, and the sum is void from there on."""
+
+    hasher: RowHasher
+    carried: CarriedSum
+    partial: bool = False
+    _taken: list[tuple[Counts, Counts, Hashes]] = field(default_factory=list)
+
+    def take(self, images: RowImages, transactions: Counts) -> None:
+        self.partial = self.partial or not _complete(images).all()
+        signs = np.where(_exists_after(images), 1, -1)
+        self._taken.append((transactions, signs, self.hasher.rows(images.columns)))
+
+    def end(self, transactions: Transactions) -> None:
+        taken, self._taken = self._taken, []
+        if not taken:
+            return
+        numbers, signs, hashes = (np.concatenate(arrays) for arrays in zip(*taken, strict=True))
+        self.carried.put(transactions, *grouped(numbers, signs, hashes))
+
+
+@dataclass(slots=True)
+class TouchReader:
+    """A `TableReader` that records what each row was before its first change."""
+
+    hasher: RowHasher
+    touch: RowsBeforeLog
+
+    def take(self, images: RowImages, transactions: Counts) -> None:
+        keys, rows = _keys(self.hasher, images), self.hasher.rows(images.columns)
+        self.touch.put(keys, rows, _exists_after(images), _complete(images))
+
+    def end(self, transactions: Transactions) -> None:
+        """Do nothing: images count whichever transaction they belong to."""
+
+
+@dataclass(slots=True)
+class TallyReader:
+    """A `TableReader` for a table without a key, which counts rows by their hashes. `low`: the
+    place of the log before the source was read."""
+
+    hasher: RowHasher
+    tally: RowTally
+    low: Coordinates
+    _taken: list[tuple[Counts, Counts, Hashes]] = field(default_factory=list)
+
+    def take(self, images: RowImages, transactions: Counts) -> None:
+        signs = np.where(_exists_after(images), 1, -1)
+        self._taken.append((transactions, signs, self.hasher.rows(images.columns)))
+
+    def end(self, transactions: Transactions) -> None:
+        taken, self._taken = self._taken, []
+        first_after = transactions.through(self.low)
+        for numbers, signs, hashes in taken:
+            for after_low in (False, True):
+                chosen = (numbers >= first_after) == after_low
+                self.tally.put(hashes[chosen], signs[chosen].tolist(), behind_low=after_low)
+
+
+@dataclass(slots=True)
+class BeforeReader:
+    """A `TableReader` that keeps the rows of the wanted keys as they were before their first
+    change, by the hash of the key; None if a row did not exist."""
+
+    hasher: RowHasher
+    wanted: Hashes
+    rows: dict[int, pa.RecordBatch | None] = field(default_factory=dict)
+
+    def take(self, images: RowImages, transactions: Counts) -> None:
+        keys, exists_after = _keys(self.hasher, images), _exists_after(images)
+        for index in np.flatnonzero(np.isin(keys, self.wanted)).tolist():
+            # A row's first image is its preimage, or the insert of a row that did not exist.
+            row = None if exists_after[index] else images.columns.slice(index, 1)
+            self.rows.setdefault(int(keys[index]), row)
+
+    def end(self, transactions: Transactions) -> None:
+        """Do nothing: images count whichever transaction they belong to."""

@@ -1,0 +1,282 @@
+"""The comparison of MySQL with the lake at one place of the log, while others write to MySQL.
+
+Both sides are summed as hashes of rows, independently: the server computes one sum, the other comes
+from the mirror's files. The mirror's sum is carried through the log from the place that it shows to
+the moment at which MySQL was read. If the sums differ there, the rows are compared one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from typing import Final, TypeVar
+
+from lockstep.pipeline.model.batch import Cursor
+from lockstep.pipeline.model.table_state import TableCondition, TableState
+from lockstep.pipeline.ports.compared import SourceSum
+from lockstep.pipeline.proof.hashes import RowHasher, RowSum
+from lockstep.pipeline.proof.prefixes import CarriedSum, Prefix
+from lockstep.pipeline.proof.proven import Proof
+from lockstep.pipeline.run.context import Workplace, tables_done
+from lockstep.pipeline.run.mirror_rows import Mirror
+from lockstep.pipeline.run.proof.verify_differences import Side, differences
+from lockstep.pipeline.run.proof.verify_log import AGAIN, SumReader, read_log
+from lockstep.pipeline.run.reports import NotCompared, TableDifference, VerifyReport
+from lockstep.pipeline.run.stop_errors import reload_hint, stopped_tables
+from lockstep.pipeline.values.arrow_errors import for_one_table
+from lockstep.pipeline.values.errors import (
+    MirrorRefused,
+    NothingMatches,
+    SourceMoving,
+    StructureMoved,
+    TableBusy,
+    TableError,
+)
+from lockstep.pipeline.values.retries import RUN_ENDED
+from lockstep.pipeline.values.table import TableName
+
+READ_ON: Final = "`lockstep run` until all rows are read; then `lockstep verify` again"
+
+
+@dataclass(frozen=True, slots=True)
+class LakeShown:
+    """The lake at one moment: the acknowledged cursor, the states of tables, and the versions of
+    their mirrors. `waiting`: tables with changes that are not merged. `loading`: tables whose rows
+    are being read from MySQL. `same_server`: the cursor is a place in the log of the server that
+    answers now."""
+
+    cursor: Cursor
+    states: Mapping[TableName, TableState]
+    versions: Mapping[TableName, int | None]
+    waiting: frozenset[TableName]
+    loading: frozenset[TableName]
+    flavour: str
+    same_server: bool
+
+    def unready(self, table: TableName) -> NotCompared | None:
+        """Return the reason why the table cannot be compared now, or None."""
+        if table in self.loading:
+            why = "its rows are being read from the source"
+            return NotCompared(table, why, READ_ON, readable=True)
+        if table in self.waiting:
+            return NotCompared(table, "its changes wait to be merged", AGAIN, readable=True)
+        return None
+
+
+def lake_shown(work: Workplace) -> LakeShown:
+    """Return the lake at a moment when no captured batch waits for its merge. Raise `SourceMoving`
+    if there is no such moment while a run may still bring it about."""
+    ledger, source = work.ledger, work.source.name
+    cursor = None
+    for _ in RUN_ENDED.tries(work.pause):
+        cursor = ledger.cursors(source).acknowledged
+        if cursor is None:
+            raise SourceMoving(
+                f"the lake shows nothing of {source} yet", hint=f"`lockstep run --source {source}`"
+            )
+        states = ledger.table_states(source)
+        versions = {table: work.mirrors.version(state.mirror) for table, state in states.items()}
+        waiting = frozenset(ledger.pending(source))
+        loading = frozenset(load.table for load in ledger.open_loads(source))
+        batches = ledger.unfinished(source)
+        if not batches and ledger.cursors(source).acknowledged == cursor:
+            facts = work.server.facts()
+            same = facts.server_uuid == cursor.position.server_uuid
+            return LakeShown(cursor, states, versions, waiting, loading, facts.flavour, same)
+        lease = ledger.lease(source)
+        if lease is None or not lease.live:
+            break
+    upto = cursor.position if cursor else "nothing"
+    raise SourceMoving(
+        f"the lake shows {source} up to {upto}, and what was captured since waits to be merged",
+        hint=AGAIN,
+    )
+
+
+def tables_to_compare(
+    work: Workplace,
+    tables: Sequence[TableName] | None,
+    states: Mapping[TableName, TableState],
+) -> list[TableName]:
+    """Return the tables to compare, sorted. Raise `NothingMatches` for an unknown table."""
+    present = {*work.server.engines()}
+    if tables is not None:
+        unknown = [table for table in tables if table not in present and table not in states]
+        if unknown:
+            raise NothingMatches(
+                f"neither the source nor the lake has a table {unknown[0]}",
+                hint="`lockstep tables` lists all tables",
+            )
+        return sorted(tables)
+    following = TableCondition.FOLLOWING
+    excluded = {table for table, state in states.items() if state.condition is not following}
+    matched = {table for table in present if work.source.patterns.matches(table)}
+    return sorted((matched | states.keys()) - excluded)
+
+
+def side_of(work: Workplace, shown: LakeShown, table: TableName) -> Side:
+    """Return access to a table in MySQL and in the lake."""
+    state = shown.states.get(table)
+    structure = work.server.structure(table)
+    mirror = Mirror(work, state.mirror if state else "", shown.versions.get(table))
+    keeps = work.source.policies_of(table).ignores_truncates
+    return Side(table, RowHasher(structure, shown.flavour), mirror, keeps)
+
+
+T = TypeVar("T")
+
+Comparison = TableDifference | NotCompared
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """A table with the sums of its two sides."""
+
+    side: Side
+    source: SourceSum
+    lake: RowSum
+
+    def equal(self, proof: Proof, at: Prefix) -> TableDifference:
+        """Return the report that both sides are equal at a place."""
+        rows = self.source.sum.rows
+        return TableDifference(self.side.table, rows, rows, proof=proof, place=at)
+
+
+def verify(
+    work: Workplace, tables: Sequence[TableName] | None = None, *, show_values: bool = False
+) -> VerifyReport:
+    """Compare `tables`, or all that are followed.
+
+    Raise `SourceMoving` before the first run, and while captured batches wait for their merge. A
+    table that cannot be compared is reported, and the others are compared.
+    """
+    clock = perf_counter()
+    shown = lake_shown(work)
+    tables = tables_to_compare(work, tables, shown.states)
+    comparisons: dict[TableName, Comparison] = {}
+    summed: dict[TableName, Summed] = {}
+    for done, table in enumerate(tables):
+        work.progress.tell(tables_done("compare", done, len(tables), table))
+        result = try_to_compare(table, partial(_summed, work, shown, table))
+        if isinstance(result, Summed):
+            summed[table] = result
+        else:
+            comparisons[table] = result
+    comparisons.update(_carried(work, shown, summed))
+    for table, sums in summed.items():
+        if table not in comparisons:
+            rows = partial(_by_rows, work, shown.cursor, sums, show_values=show_values)
+            comparisons[table] = try_to_compare(table, rows)
+    return report(work, shown.cursor, comparisons, perf_counter() - clock)
+
+
+def report(
+    work: Workplace, cursor: Cursor, comparisons: Mapping[TableName, Comparison], seconds: float
+) -> VerifyReport:
+    """Return the report on all tables, in their order."""
+    ordered = [comparisons[table] for table in sorted(comparisons)]
+    return VerifyReport(
+        cursor.batch,
+        cursor.position,
+        tuple(comparison for comparison in ordered if isinstance(comparison, TableDifference)),
+        stopped_tables(work.ledger.table_states(work.source.name)),
+        seconds,
+        tuple(item for item in ordered if isinstance(item, NotCompared) and not item.readable),
+        tuple(item for item in ordered if isinstance(item, NotCompared) and item.readable),
+    )
+
+
+def try_to_compare(table: TableName, compare: Callable[[], T | Comparison]) -> T | Comparison:
+    """Return what `compare` returns. An error that concerns one table becomes a `NotCompared`, so
+    that the other tables are compared."""
+    try:
+        with for_one_table("compare its rows"):
+            return compare()
+    except MirrorRefused as error:
+        return NotCompared(table, error.reason, reload_hint(table))
+    except TableBusy as error:
+        again = f"`lockstep verify {table}` again, in a while"
+        return NotCompared(table, error.reason, again, readable=True)
+    except TableError as error:
+        return NotCompared(table, error.reason, error.hint)
+    except NothingMatches as error:
+        return NotCompared(table, error.message, error.hint)
+    except (StructureMoved, SourceMoving) as error:
+        return NotCompared(table, error.message, error.hint, readable=True)
+
+
+def _summed(work: Workplace, shown: LakeShown, table: TableName) -> Summed | Comparison:
+    state = shown.states.get(table)
+    if (unready := shown.unready(table)) is not None:
+        return unready
+    side = side_of(work, shown, table)
+    source = work.server.row_sum(side.hasher.structure)
+    if state is not None and state.has_stopped and _moved(shown.cursor, source):
+        why = "it is stopped, and the source has moved on"
+        return NotCompared(table, why, AGAIN, readable=True)
+    return Summed(side, source, side.mirror.summed(side.hasher))
+
+
+def _moved(cursor: Cursor, source: SourceSum) -> bool:
+    return source.marks.high != cursor.position.at
+
+
+def _carried(
+    work: Workplace, shown: LakeShown, summed: Mapping[TableName, Summed]
+) -> dict[TableName, Comparison]:
+    """Carry the sums through the log, and return the tables that are equal and those that the log
+    cannot be followed for."""
+    cursor = shown.cursor
+    comparisons: dict[TableName, Comparison] = {}
+    readers: dict[TableName, SumReader] = {}
+    for table, sums in summed.items():
+        if _moved(cursor, sums.source):
+            readers[table] = SumReader(sums.side.hasher, _carrying(sums, shown))
+        elif sums.lake == sums.source.sum:
+            comparisons[table] = sums.equal(Proof.EXACT, place_of(cursor))
+    if not readers:
+        return comparisons
+    comparisons.update(read_log(work, cursor, readers))
+    for table, reader in readers.items():
+        reader.carried.finish()
+        place = reader.carried.found
+        if table in comparisons or reader.partial or place is None:
+            continue
+        proof = Proof.EXACT if reader.carried.exact else Proof.PREFIX
+        comparisons[table] = summed[table].equal(proof, place)
+    return comparisons
+
+
+def _carrying(sums: Summed, shown: LakeShown) -> CarriedSum:
+    """Return the mirror's sum, to be carried from the mirror's place on. MySQL was read at some
+    place between the two marks, and not before the mirror's place."""
+    marks, place = sums.source.marks, place_of(shown.cursor)
+    low, low_set = marks.low, marks.low_set
+    if shown.same_server and low.file.base == place.at.file.base and low < place.at:
+        low, low_set = place.at, place.gtids
+    return CarriedSum(sums.lake, sums.source.sum, low, marks.high, low_set)
+
+
+def _by_rows(
+    work: Workplace, cursor: Cursor, sums: Summed, *, show_values: bool
+) -> TableDifference:
+    """Compare row by row: the sums differ, or the log does not have all columns."""
+    return differences(
+        work,
+        cursor,
+        sums.side,
+        TableDifference(
+            sums.side.table,
+            sums.source.sum.rows,
+            sums.lake.rows,
+            proof=Proof.ROWS,
+            place=place_of(cursor),
+        ),
+        show_values=show_values,
+    )
+
+
+def place_of(cursor: Cursor) -> Prefix:
+    return Prefix(cursor.position.at, str(cursor.position.gtid_set))

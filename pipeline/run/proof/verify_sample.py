@@ -1,0 +1,210 @@
+"""The comparison of a random sample of rows with MySQL, while others write to MySQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from time import perf_counter
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lockstep.pipeline.model.batch import Cursor
+from lockstep.pipeline.ports.compared import SourceSample
+from lockstep.pipeline.proof.hashes import Hashes
+from lockstep.pipeline.proof.proven import Proof
+from lockstep.pipeline.proof.rows import Pairs, RowsBeforeLog, pairs, together
+from lockstep.pipeline.proof.sampling import (
+    ValueRange,
+    covered_ranges,
+    inside,
+    is_number,
+    numbers_between,
+    random_rows,
+    stretches,
+)
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.proof.verify_differences import EXAMPLES, Side, by_key, differing_rows
+from lockstep.pipeline.run.proof.verify_log import TouchReader, read_log
+from lockstep.pipeline.run.proof.verify_rows import (
+    Comparison,
+    LakeShown,
+    lake_shown,
+    place_of,
+    report,
+    side_of,
+    tables_to_compare,
+    try_to_compare,
+)
+from lockstep.pipeline.run.reports import NotCompared, TableDifference, VerifyReport
+from lockstep.pipeline.values.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """The sampled rows of both sides, as they were read."""
+
+    side: Side
+    source: pa.Table
+    lake: pa.Table
+
+
+def verify_sample(
+    work: Workplace,
+    tables: Sequence[TableName] | None,
+    rows: int,
+    chance: Random,
+    *,
+    show_values: bool = False,
+    most_tables: int | None = None,
+) -> VerifyReport:
+    """Compare about `rows` rows of each of `tables`, or of `most_tables` random ones; otherwise as
+    `verify`. A table without a key is not compared: its rows cannot be told apart."""
+    clock = perf_counter()
+    shown = lake_shown(work)
+    names = tables_to_compare(work, tables, shown.states)
+    if most_tables is not None and len(names) > most_tables:
+        names = sorted(chance.sample(names, most_tables))
+    comparisons: dict[TableName, Comparison] = {}
+    sampled: dict[TableName, Sampled] = {}
+    for table in names:
+        result = try_to_compare(table, partial(_sampled, work, shown, table, rows, chance))
+        if isinstance(result, Sampled):
+            sampled[table] = result
+        else:
+            comparisons[table] = result
+    touched = {table: RowsBeforeLog() for table in sampled}
+    readers = {
+        table: TouchReader(sample.side.hasher, touched[table]) for table, sample in sampled.items()
+    }
+    if readers:
+        comparisons.update(read_log(work, shown.cursor, readers))
+    for table, sample in sampled.items():
+        if table not in comparisons:
+            compare = partial(
+                _compared, sample, touched[table], shown.cursor, show_values=show_values
+            )
+            comparisons[table] = try_to_compare(table, compare)
+    return report(work, shown.cursor, comparisons, perf_counter() - clock)
+
+
+def _sampled(
+    work: Workplace, shown: LakeShown, table: TableName, rows: int, chance: Random
+) -> Sampled | Comparison:
+    if (unready := shown.unready(table)) is not None:
+        return unready
+    side = side_of(work, shown, table)
+    if not side.keyed:
+        why = "it has no key by which a sample of rows could be drawn"
+        return NotCompared(table, why, f"`lockstep verify {table}`", readable=True)
+    if is_number(side.hasher.structure):
+        return _by_numbers(work, side, rows, chance)
+    return _by_values(work, side, rows, chance)
+
+
+def _by_numbers(work: Workplace, side: Side, rows: int, chance: Random) -> Sampled:
+    """Sample by a numeric key. Both sides order numbers alike, so each side reads all rows of the
+    stretches that the sample covers."""
+    structure = side.hasher.structure
+    first = structure.primary_key[0]
+
+    def choose(least: int, most: int) -> list[int]:
+        return numbers_between(least, most, rows, chance)
+
+    sample = work.server.sample(structure, choose)
+    spans = covered_ranges([start for (start,) in sample.starts], sample.rows, first)
+
+    def is_sampled(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        return np.asarray(inside(batch.column(first), spans).to_numpy(zero_copy_only=False))
+
+    return Sampled(side, _distinct(side, sample), _lake(side, first, spans, is_sampled))
+
+
+def _by_values(work: Workplace, side: Side, rows: int, chance: Random) -> Sampled:
+    """Sample by a key of text. Only the server knows the order of its collation, so the rows of
+    each stretch are looked up in the mirror by key. A stretch begins at a row of the mirror; one
+    begins at the table's first row."""
+    structure = side.hasher.structure
+    first = structure.primary_key[0]
+    schema = side.hasher.schema
+    keys = pa.schema([schema.field(name) for name in structure.primary_key])
+    starts = random_rows(side.mirror.batches(keys), stretches(rows) - 1, chance)
+    source = _distinct(side, work.server.sample(structure, [(), *starts]))
+    columns = zip(*starts, strict=True) if starts else [()] * len(keys)
+    first_keys = pa.RecordBatch.from_arrays(
+        [pa.array(values, field.type) for values, field in zip(columns, keys, strict=True)],
+        schema=keys,
+    )
+    sampled = _keys(side, [*source.to_batches(), first_keys])
+    values = {*source.column(first).to_pylist(), *first_keys.column(0).to_pylist()}
+    single = pa.types.is_string(keys.field(0).type) or pa.types.is_integer(keys.field(0).type)
+    spans = [ValueRange(value, value) for value in sorted(values)] if single else []
+
+    def is_sampled(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        return np.asarray(np.isin(side.hasher.keys(batch), sampled))
+
+    return Sampled(side, source, _lake(side, first, spans, is_sampled))
+
+
+def _lake(
+    side: Side,
+    column: str,
+    spans: Sequence[ValueRange],
+    is_sampled: Callable[[pa.RecordBatch], npt.NDArray[np.bool_]],
+) -> pa.Table:
+    """Return the mirror's rows that belong to the sample."""
+    batches = [
+        batch.filter(pa.array(is_sampled(batch)))
+        for batch in side.mirror.batches(side.hasher.schema, column, spans)
+    ]
+    return pa.Table.from_batches(batches, side.hasher.schema)
+
+
+def _distinct(side: Side, sample: SourceSample) -> pa.Table:
+    """Return the rows of all stretches without duplicates: stretches may overlap."""
+    rows = pa.concat_tables([side.hasher.schema.empty_table(), *sample.rows]).combine_chunks()
+    _, firsts = np.unique(_keys(side, rows.to_batches()), return_index=True)
+    return rows.take(pa.array(firsts))
+
+
+def _keys(side: Side, batches: Iterable[pa.RecordBatch]) -> Hashes:
+    empty = np.empty(0, np.uint64)
+    return np.concatenate([empty, *(side.hasher.keys(batch) for batch in batches)])
+
+
+def _compared(
+    sample: Sampled, touched: RowsBeforeLog, cursor: Cursor, *, show_values: bool
+) -> TableDifference:
+    side = sample.side
+    source, lake = (_pairs(side, rows) for rows in (sample.source, sample.lake))
+    keys = {*source["key"].tolist(), *lake["key"].tolist()}
+    among = touched.among(keys)
+    wrong = among.wrong(source, lake, keeps=side.keeps)
+    # The values of a row that changed after the cursor are not those that the mirror must have.
+    unchanged = {
+        key: row for key, row in by_key(side, sample.source).items() if key not in among.was
+    }
+    in_lake = by_key(side, sample.lake)
+    rows = tuple(differing_rows(side, wrong, unchanged, in_lake, show_values=show_values))
+    return TableDifference(
+        side.table,
+        len(source),
+        len(lake),
+        len(wrong.only_source),
+        len(wrong.only_lake),
+        len(wrong.different),
+        tuple(map(str, rows[:EXAMPLES])),
+        Proof.SAMPLE,
+        place_of(cursor),
+        rows,
+        compared=len(keys) - wrong.untold,
+        kept=wrong.kept,
+    )
+
+
+def _pairs(side: Side, rows: pa.Table) -> Pairs:
+    hasher = side.hasher
+    return together(pairs(hasher.keys(batch), hasher.rows(batch)) for batch in rows.to_batches())

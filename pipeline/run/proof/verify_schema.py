@@ -1,0 +1,217 @@
+"""The proof of the history of structures: its statements are applied again, and its newest versions
+are compared with the server."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Final
+
+from lockstep.pipeline.model.batch import Batch, BatchState
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.source import Baseline
+from lockstep.pipeline.run.begin import RunStart, place_to_continue
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.dump.initial_schemas import quiet_baseline, structures_at
+from lockstep.pipeline.run.dump.logged_statements import (
+    dialect_of,
+    recorded_statements,
+    with_view_noted,
+)
+from lockstep.pipeline.schema.compare import disagreements
+from lockstep.pipeline.schema.history import (
+    Knowledge,
+    SchemaStatement,
+    SchemaVersion,
+    VersionOrigin,
+)
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.refold import Disagreement, RecordedBatch, follow_again
+from lockstep.pipeline.schema.tracker import SchemaTracker
+from lockstep.pipeline.values.errors import NothingMatches
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
+
+_ALL: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaVerification:
+    """The outcome of both proofs. `folded`: versions that the recorded `statements` do not yield
+    when they are applied again. `at`: the place at which `compared` tables were compared with the
+    server; `differing`: those whose structure differs there. `unknown`: tables whose structure the
+    history does not have. `unseen`: tables that are not captured and that the server does not show
+    to this account."""
+
+    at: Coordinates
+    statements: int
+    versions: int
+    folded: tuple[Disagreement, ...]
+    compared: int
+    differing: tuple[Disagreement, ...]
+    unknown: tuple[SchemaVersion, ...]
+    unseen: tuple[TableName, ...]
+    seconds: float
+
+    @property
+    def equal(self) -> bool:
+        return not self.folded and not self.differing
+
+
+def verify_schema(work: Workplace) -> SchemaVerification:
+    """Carry out both proofs; nothing is written.
+
+    Raise `NothingMatches` before the first capture, `SourceMoving` if structures change faster
+    than they can be read, and whatever would refuse the next run: the server's log may not be the
+    one that was read.
+    """
+    clock = perf_counter()
+    ledger, source = work.ledger, work.source.name
+    cursor = ledger.cursors(source).captured
+    if cursor is None or not ledger.has_history(source):
+        raise NothingMatches(
+            f"{source} has no history of structures yet", hint=f"`lockstep run --source {source}`"
+        )
+    run_start = place_to_continue(work, cursor)
+    batches = list(recorded_batches(ledger, source))
+    folding = dialect_of(run_start.facts).lower_case_table_names
+    folded = tuple(follow_again(batches, lower_case_table_names=folding))
+    baseline, structures = _now(work, run_start)
+    names = sorted({*(table.name for table in baseline.tables), *ledger.last_versions(source)})
+    names = sorted({*names, *(version.table for version in structures.history.versions)})
+    versions = {name: structures.version(name) for name in names}
+    differing = list(_differing(work, baseline, versions))
+    shown = {table.name for table in baseline.tables}
+    unseen = [name for name in _missing(shown, versions) if not work.source.patterns.matches(name)]
+    return SchemaVerification(
+        at=baseline.high,
+        statements=sum(len(batch.statements) for batch in batches),
+        versions=sum(len(batch.versions) for batch in batches),
+        folded=folded,
+        compared=len(versions) - len(unseen),
+        differing=tuple(differing),
+        unknown=tuple(
+            version
+            for version in versions.values()
+            if version is not None and version.knowledge is Knowledge.UNKNOWN
+        ),
+        unseen=tuple(unseen),
+        seconds=perf_counter() - clock,
+    )
+
+
+# -- the recorded history -------------------------------------------------------------------
+
+
+def recorded_batches(ledger: Ledger, source: str) -> Iterator[RecordedBatch]:
+    """Yield what each live batch recorded, in the order of capture."""
+    statements: dict[int, list[SchemaStatement]] = defaultdict(list)
+    for statement in recorded_statements(ledger, source):
+        statements[statement.batch].append(statement)
+    versions: dict[int, list[SchemaVersion]] = defaultdict(list)
+    for table in ledger.last_versions(source):
+        for version in ledger.schema_versions(source, table):
+            versions[version.batch].append(version)
+    batches = {
+        batch.id: batch
+        for batch in ledger.batches(source, limit=_ALL)
+        if batch.state is not BatchState.ABANDONED and batch.end is not None
+    }
+    for number in sorted({*statements, *versions}):
+        batch = batches[number]
+        made = sorted(versions[number], key=lambda version: (version.since, version.version))
+        yield _recorded(ledger, batch, statements[number], made, batches.values())
+
+
+def _recorded(
+    ledger: Ledger,
+    batch: Batch,
+    statements: Iterable[SchemaStatement],
+    versions: list[SchemaVersion],
+    batches: Iterable[Batch],
+) -> RecordedBatch:
+    content = tuple(statements), tuple(versions)
+    if batch.predecessor is not None or (batch.catches_up and not content[0]):
+        return RecordedBatch(batch.id, *content)
+    start = batch.start.at
+    origins = {
+        version.origin
+        for version in versions
+        if version.since == start and version.statement is None
+    }
+    newest = batch.id
+    if VersionOrigin.CARRIED in origins:
+        earlier = [other for other in batches if other.id < batch.id and _precedes(other, batch)]
+        # If the batch that read this place is gone, those before it recorded all that held there.
+        covering = [other for other in earlier if other.end is not None and other.end.at >= start]
+        newest = max((other.id for other in covering or earlier), default=newest)
+    databases = ledger.databases_at(batch.source, batch=newest, place=start)
+    # The baseline of the whole server has databases; that of a re-read table has none.
+    whole = any(database.batch == batch.id and database.since == start for database in databases)
+    return RecordedBatch(batch.id, *content, tuple(databases), whole=whole)
+
+
+def _precedes(earlier: Batch, batch: Batch) -> bool:
+    """Return whether it begins, in the same server's log, at or before the batch's start."""
+    at, end = batch.start.at, earlier.end
+    if end is None or earlier.start.server_uuid != batch.start.server_uuid:
+        return False
+    if not at.file.base == earlier.start.at.file.base == end.at.file.base:
+        return False
+    return earlier.start.at <= at
+
+
+# -- the server --------------------------------------------------------------------------
+
+
+def _now(work: Workplace, run_start: RunStart) -> tuple[Baseline, SchemaTracker]:
+    """Return what the server has, and the newest versions, brought to the same place."""
+    structures = structures_at(work, run_start)
+    baseline, between = quiet_baseline(work, run_start)
+    for statement in between:
+        structures.follow(with_view_noted(statement, structures.whole, work.server))
+    return baseline, structures
+
+
+def _differing(
+    work: Workplace, baseline: Baseline, versions: dict[TableName, SchemaVersion | None]
+) -> Iterator[Disagreement]:
+    schemas = {schema.name: schema for schema in baseline.tables}
+    for name, table in sorted(schemas.items()):
+        version = versions[name]
+        sentences = _sentences(version, table)
+        if sentences:
+            number = None if version is None else version.version
+            yield Disagreement(baseline.high, sentences, name, number)
+    for name in _missing(schemas.keys(), versions):
+        version = versions[name]
+        if version is not None and work.source.patterns.matches(name):
+            reason = baseline.unread.get(name, "the server does not show it")
+            sentence = f"it is in the history, and {reason}"
+            yield Disagreement(baseline.high, (sentence,), name, version.version)
+
+
+def _sentences(version: SchemaVersion | None, table: TableSchema) -> tuple[str, ...]:
+    if version is None:
+        return ("the server has it, and the history does not",)
+    match version.knowledge:
+        case Knowledge.DROPPED:
+            return ("the server has it, and the history says that it was dropped",)
+        case Knowledge.UNKNOWN:
+            return ()
+    assert version.schema is not None, "a known version has a schema"
+    return tuple(disagreements(version.schema, table))
+
+
+def _missing(
+    shown: Iterable[TableName], versions: dict[TableName, SchemaVersion | None]
+) -> list[TableName]:
+    """Return the tables that the history has and the server does not show."""
+    shown = frozenset(shown)
+    return [
+        name
+        for name, version in versions.items()
+        if name not in shown and version is not None and version.knowledge is Knowledge.KNOWN
+    ]

@@ -1,0 +1,210 @@
+"""Publish: commit captured segments to their changelogs, and a batch's additions to the source's
+own tables.
+
+This is the first part of the step *merge*. The files are in place already, so only metadata is
+committed; a batch that a changelog has already is skipped, so publishing again is always right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import pyarrow as pa
+
+from lockstep.pipeline.mirror.generations import all_columns
+from lockstep.pipeline.mirror.layout import published_schema
+from lockstep.pipeline.mirror.source_tables import SCHEMAS
+from lockstep.pipeline.model.batch import Batch, BatchContent, BatchState
+from lockstep.pipeline.model.lake_commit import WriteKind
+from lockstep.pipeline.model.table_state import StoppedTable, TableState
+from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.run.agreement.changelog_files import (
+    ChangelogTable,
+    changelog_table,
+    correct_changelog,
+    error_of_agreement,
+    source_table,
+)
+from lockstep.pipeline.run.agreement.claim import claim_up_to
+from lockstep.pipeline.run.commit_records import commit_metadata
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.stop_errors import reload_hint
+from lockstep.pipeline.schema.history import SchemaVersion
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import Need, SegmentsLost, TableError
+from lockstep.pipeline.values.segment import Segment, SegmentFile, SourcePart
+from lockstep.pipeline.values.table import TableName
+
+
+def publish(work: Workplace, lease: Lease) -> tuple[StoppedTable, ...]:
+    """Commit every captured batch's segments to their changelogs, and its parts to the source's own
+    tables, oldest batch first. Return the tables that were quarantined because somebody else wrote
+    to their changelogs."""
+    source = work.source.name
+    unfinished = work.ledger.unfinished(source)
+    captured = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
+    if not captured:
+        return ()
+    claim_up_to(work, captured[-1])
+    publishing = _Publishing(work, lease, work.ledger.looked(source))
+    for batch in captured:
+        states = work.ledger.table_states(source)
+        content = content_of(work.ledger, source, batch.id)
+        for (table, generation), segments in _by_changelog(work, content).items():
+            publishing.segments(batch, states[table], generation, segments)
+        for part in content.source_parts:
+            publishing.part(batch, part)
+    publishing.record_versions()
+    return tuple(publishing.quarantined)
+
+
+@dataclass(slots=True)
+class _Publishing:
+    """Publishing in progress. `before`, `after`: the version up to which each changelog's log was
+    checked for commits of others, before and by this publishing."""
+
+    work: Workplace
+    lease: Lease
+    before: Mapping[str, int]
+    after: dict[str, int] = field(default_factory=dict)
+    quarantined: list[StoppedTable] = field(default_factory=list)
+
+    def segments(
+        self,
+        batch: Batch,
+        state: TableState,
+        generation: int,
+        segments: Sequence[tuple[Segment, SchemaVersion]],
+    ) -> None:
+        """Publish the segments of one table, each with the version its rows were written under. If
+        somebody else wrote to the changelog, the table is quarantined, but only once the batch is
+        in it: a table that comes back is not published a second time."""
+        table = state.table
+        changelog = changelog_table(batch.source, state, generation)
+        errors: list[TableError] = []
+        try:
+            self._look(changelog)
+        except TableError as error:
+            errors.append(error)
+        files = [file for segment, _ in segments for file in segment.files]
+        try:
+            schema = all_columns(
+                published_schema(version.shown_structure, segment.files)
+                for segment, version in segments
+            )
+            lost = self._publish(changelog, batch, schema, files, errors)
+            if lost is not None and not state.has_stopped:
+                errors.append(files_lost(batch, table, lost))
+        except TableError as error:
+            errors.append(error)
+        if errors:
+            quarantined = StoppedTable.of(table, errors[0], str(batch.start.at))
+            self.work.ledger.quarantine(self.lease, quarantined)
+            self.work.progress.note(f"{table} was quarantined: {quarantined.reason}")
+            self.quarantined.append(quarantined)
+
+    def part(self, batch: Batch, part: SourcePart) -> None:
+        """Publish an addition to one of the source's own tables. No mirror is made from them, so if
+        somebody else wrote there, a person is warned and nothing else follows."""
+        changelog = source_table(batch.source, part.table)
+        errors: list[TableError] = []
+        try:
+            self._look(changelog)
+        except TableError as error:
+            errors.append(error)
+        lost = self._publish(changelog, batch, SCHEMAS[part.table], part.files, errors)
+        for foreign in errors:
+            self.work.progress.note(foreign.reason)
+        if lost is not None:
+            self.work.progress.note(f"{part.table} lacks rows of batch {batch.id}: {lost}")
+
+    def _publish(
+        self,
+        changelog: ChangelogTable,
+        batch: Batch,
+        schema: pa.Schema,
+        files: Sequence[SegmentFile],
+        errors: list[TableError],
+    ) -> str | None:
+        """Publish the files; if some are damaged, publish the others and return what is wrong.
+        `errors` receives what somebody else committed between the check and our commit."""
+        lost, folder = None, changelog.folder
+        publish = partial(
+            self.work.changelog.publish,
+            folder,
+            app_id=changelog.app_id,
+            batch=batch.id,
+            schema=schema,
+            user_metadata=commit_metadata(
+                self.work, WriteKind.PUBLISH, changelog.table, [batch], files
+            ),
+            held=lambda: self.work.ledger.require_held(self.lease),
+        )
+        try:
+            commit = publish(files=files)
+        except SegmentsLost as error:
+            lost = error.message
+            damaged = self.work.segments.damaged
+            commit = publish(files=[file for file in files if not damaged(folder, [file])])
+        checked = self.after.get(folder)
+        self.after[folder] = max(commit.delta_version, -1 if checked is None else checked)
+        if checked is not None and commit.delta_version > checked + 1:
+            try:
+                self._set_right(changelog, checked)
+            except TableError as error:
+                errors.append(error)
+        return lost
+
+    def record_versions(self) -> None:
+        moved = {
+            folder: version
+            for folder, version in self.after.items()
+            if self.before.get(folder) != version
+        }
+        if moved:
+            self.work.ledger.note_looked(self.lease, moved)
+
+    def _look(self, changelog: ChangelogTable) -> None:
+        """Check the commits since the last check. Each is reported once: the table stays
+        quarantined until somebody resumes it."""
+        folder = changelog.folder
+        looked = self.before.get(folder)
+        if looked is None or folder in self.after:
+            return
+        if self.work.changelog.ends_at(folder, looked):
+            self.after[folder] = looked
+        else:
+            self._set_right(changelog, looked)
+
+    def _set_right(self, changelog: ChangelogTable, looked: int) -> None:
+        """Raise `TableError` for commits of somebody else, unless they only moved rows to other
+        files and the recorded files are all present."""
+        finding = correct_changelog(self.work, self.lease, changelog, looked)
+        if finding.version is not None:
+            self.after[changelog.folder] = finding.version
+        if (error := error_of_agreement(finding)) is not None:
+            raise error
+
+
+def files_lost(batch: Batch, table: TableName, what: str) -> TableError:
+    """Return the error of a table of which a file with captured changes is lost."""
+    return TableError(
+        f"captured changes of batch {batch.id} are lost: {what}",
+        hint=f"restore the file, or {reload_hint(table)}",
+        need=Need.ROWS,
+    )
+
+
+def _by_changelog(
+    work: Workplace, content: BatchContent
+) -> dict[tuple[TableName, int], list[tuple[Segment, SchemaVersion]]]:
+    """Return a batch's segments by table and generation of its changelog: one commit each."""
+    changelogs: dict[tuple[TableName, int], list[tuple[Segment, SchemaVersion]]] = {}
+    history = work.ledger.schema_versions(work.source.name, *sorted(content.changed))
+    versions = {(version.table, version.version): version for version in history}
+    for segment in content.segments:
+        version = versions[segment.table, segment.schema_version]
+        changelogs.setdefault((segment.table, version.generation), []).append((segment, version))
+    return changelogs

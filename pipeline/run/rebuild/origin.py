@@ -1,0 +1,397 @@
+"""The cut through the past, and the origin of a table as it was there: a version of its mirror, or
+an empty table, and the changes after it.
+
+The newest version of the mirror before the cut is chosen, because then the fewest changes are read.
+Rows that were read from the source are in no changelog, so no origin begins before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import pairwise
+from typing import Final
+
+import pyarrow as pa
+
+from lockstep.pipeline.mirror.lineage import ColumnLineage
+from lockstep.pipeline.mirror.merging import (
+    SETTLES,
+    ChangelogOrigin,
+    MergePlan,
+    has_rows,
+    plan_merge,
+    reload_origin,
+)
+from lockstep.pipeline.mirror.source_tables import source_table_path
+from lockstep.pipeline.model.batch import Batch, TableContent
+from lockstep.pipeline.model.table_state import TableEvent, TableEventKind
+from lockstep.pipeline.ports.ledger import content_of, contents_of
+from lockstep.pipeline.replay.spans import COLUMNS, batch_at, end_of, transactions_up_to
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.known_batches import (
+    RUNS,
+    batch_of_run,
+    known_batches,
+    why_no_longer_shown,
+)
+from lockstep.pipeline.run.status.version_sets import explained
+from lockstep.pipeline.run.write.job import lineage_over, versions_between
+from lockstep.pipeline.run.write.origin import earliest_readable, is_readable, shown_by
+from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
+from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.errors import NothingMatches, PastRefused, SpanRefused, TableError
+from lockstep.pipeline.values.intent import MirrorVersion, Missing
+from lockstep.pipeline.values.places import AtMoment, InFile, OfRun, Place, moment_text
+from lockstep.pipeline.values.policies import DroppedColumns
+from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A place between two transactions: all changes up to number `sequence` lie before it, and all
+    events of tables up to the place `at`, which lies in `batch` or at its end (`whole`). `gtid`,
+    `committed_at`: those of the last transaction before it, if they are known. `before`: the newest
+    batch that ends before the cut; 0 for none."""
+
+    batch: Batch
+    whole: bool
+    sequence: int
+    at: Coordinates
+    committed_at: datetime | None
+    gtid: str | None
+    before: int
+
+    def __str__(self) -> str:
+        moment = "" if self.committed_at is None else f", {moment_text(self.committed_at)}"
+        return f"{self.at}{moment}" if not self.gtid else f"{self.at} ({self.gtid}{moment})"
+
+
+def cut_at(work: Workplace, place: Place) -> Cut:
+    """Return where a place cuts the past. The ledger knows the ends of batches; inside a batch, the
+    lake's record of its transactions is read. `PastRefused` if there is no such record,
+    `SpanRefused` for a place that several logs have."""
+    chain = known_batches(work.ledger, work.source.name)
+    within = batch_at(place, chain, _runs(work, place))
+    if within.whole:
+        return end_of_batch(within.batch)
+    forgotten = work.ledger.forgotten(work.source.name).newest
+    if forgotten is not None and within.batch.id <= forgotten.through:
+        raise PastRefused(
+            f"nothing records where the transactions around {place} end any more: {forgotten.told}",
+            hint=f"the earliest place that works is {forgotten.end.at}; before that, ends of "
+            "batches whose versions the lake still has: `lockstep versions --list`",
+        )
+    return _inside(work, place, within.batch, oldest=within.batch.id == chain[0].id)
+
+
+def end_of_batch(batch: Batch) -> Cut:
+    """Return the cut at the end of an acknowledged batch."""
+    end = batch.end
+    assert end is not None, "it is acknowledged"
+    last = None if batch.anchor is None else batch.anchor.gtid or None
+    return Cut(batch, True, batch.base + batch.changes, end.at, end.committed_at, last, batch.id)
+
+
+def _runs(work: Workplace, place: Place) -> dict[str, int]:
+    """Return the batch of the run that a place names, if it names one; `SpanRefused` if that batch
+    is not acknowledged."""
+    if not isinstance(place, OfRun):
+        return {}
+    batch = batch_of_run(work.ledger, work.source.name, place.run)
+    cursor = work.ledger.cursors(work.source.name).acknowledged
+    if cursor is None or batch.id > cursor.batch:
+        raise SpanRefused(
+            f"no acknowledged batch of {work.source.name} was captured by a run {place.run}",
+            hint=RUNS,
+        )
+    return {place.run: batch.id}
+
+
+def _inside(work: Workplace, place: Place, batch: Batch, *, oldest: bool) -> Cut:
+    """Return the cut at a place inside a batch. `oldest`: it is the oldest batch that is known."""
+    transactions = _transactions(work, batch)
+    count = transactions_up_to(place, transactions, batch)
+    before = _before(work, batch)
+    if count == transactions.num_rows and count:
+        return end_of_batch(batch)
+    if not count:
+        if before is None or (oldest and not _begins_before(batch, place)):
+            raise PastRefused(
+                f"{place} lies before the first transaction that was captured"
+                f"{_committed(transactions)}",
+                hint="name a later place: `lockstep versions --list` shows the ends of batches",
+            )
+        start = batch.start
+        return Cut(batch, False, batch.base, start.at, start.committed_at, None, before.id)
+    included = transactions.slice(0, count)
+    numbers = included.column("last_sequence").drop_null().to_pylist()
+    [last] = included.slice(count - 1).to_pylist()
+    return Cut(
+        batch,
+        False,
+        max(numbers, default=batch.base),
+        Coordinates(LogFile.parse(last["_file"]), last["end_offset"]),
+        last["_committed_at"],
+        last["_gtid"],
+        0 if before is None else before.id,
+    )
+
+
+def _begins_before(batch: Batch, place: Place) -> bool:
+    """Return whether a batch, none of whose transactions lies before a place, begins before it."""
+    if not isinstance(place, AtMoment | InFile):
+        return True
+    begin = batch.start.committed_at
+    return begin is not None and begin <= place.moment
+
+
+def _committed(transactions: pa.Table) -> str:
+    """Return when the first of the transactions was committed, as the end of a sentence."""
+    [first] = transactions.slice(0, 1).to_pylist()
+    moment = first["_committed_at"]
+    return "" if moment is None else f", which was committed at {moment_text(moment)}"
+
+
+def _before(work: Workplace, batch: Batch) -> Batch | None:
+    if batch.follows is None:
+        return None
+    [before] = work.ledger.live_batches(work.source.name, batch.follows, batch.follows)
+    return before
+
+
+def _transactions(work: Workplace, batch: Batch) -> pa.Table:
+    """Return the transactions of a batch, in their order, as the lake's `_transactions` has them.
+    `PastRefused` if it does not have them."""
+    folder = source_table_path(work.source.name, SourceTable.TRANSACTIONS)
+    files = [
+        file
+        for part in content_of(work.ledger, batch.source, batch.id).source_parts
+        if part.table is SourceTable.TRANSACTIONS
+        for file in part.files
+    ]
+    damage = next(iter(work.segments.damaged(folder, files)), None)
+    if not files or damage is not None:
+        why = damage or "the ledger has no file of them"
+        raise PastRefused(
+            f"the place lies inside batch {batch.id}, and it is not known where its transactions "
+            f"end: {why}",
+            hint=f"name the end of a batch instead: `lockstep versions --list`; this one ends at "
+            f"{batch.end}",
+        )
+    return pa.concat_tables(work.segments.pieces(folder, files, list(COLUMNS)))
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildOrigin:
+    """The origin of a table as of a cut: `changes`, of which `plan` merges those up to the cut.
+    `versions`: the versions of its structure, from the one that it begins with."""
+
+    table: TableName
+    cut: Cut
+    changes: ChangelogOrigin
+    plan: MergePlan
+    versions: tuple[SchemaVersion, ...]
+    line: ColumnLineage
+    key: tuple[str, ...]
+
+
+def origin_at(work: Workplace, table: TableName, place: Place) -> RebuildOrigin:
+    """Return the origin of a table as of a place; reads no rows, and needs no lease. `PastRefused`
+    if the lake no longer has it, or not yet."""
+    cut = cut_at(work, place)
+    parts = _parts_at(work, table, cut)
+    _require_captured(work, table, cut, parts)
+    versions = work.ledger.mirror_versions(work.source.name, table, cut.before)
+    reasons = []
+    base = next((version for version in versions if is_readable(work, version)), None)
+    if base is not None:
+        try:
+            return _from_version(work, table, cut, base, parts)
+        except TableError as error:
+            reasons.append(error.reason)
+    try:
+        return _from_changelog(work, table, cut, parts)
+    except TableError as error:
+        reasons.append(error.reason)
+    raise PastRefused(
+        f"{table} cannot be made as of {cut}: {'; '.join(reasons)}",
+        hint=_earliest(work, table),
+    )
+
+
+def _parts_at(work: Workplace, table: TableName, cut: Cut) -> list[TableContent]:
+    """Return what batches have of a table up to a cut, oldest first."""
+    parts = contents_of(work.ledger, work.source.name, table, 1, cut.batch.id)
+    if cut.whole or not parts or parts[-1].batch != cut.batch.id:
+        return parts
+    last = parts[-1]
+    segments = [segment for segment in last.segments if segment.first_sequence <= cut.sequence]
+    events = [event for event in last.events if _lies_before(event, cut)]
+    included = replace(last, segments=tuple(segments), events=tuple(events))
+    return [*parts[:-1], *([included] if segments or events else [])]
+
+
+def _lies_before(event: TableEvent, cut: Cut) -> bool:
+    # Several statements may follow one change: then their places in the log decide.
+    return event.sequence <= cut.sequence and not cut.at < event.place
+
+
+def _from_version(
+    work: Workplace, table: TableName, cut: Cut, base: MirrorVersion, parts: Sequence[TableContent]
+) -> RebuildOrigin:
+    """Return the origin that begins with a version; `TableError` if the changelog does not have all
+    changes since."""
+    later = tuple(part for part in parts if part.batch > base.last_batch)
+    forgotten = work.ledger.forgotten(work.source.name, table).newest
+    if forgotten is not None and any(part.batch <= forgotten.through for part in later):
+        raise TableError(forgotten.told, hint="")
+    plan = plan_merge(later)
+    for part in later:
+        read = part.snapshot
+        if read is not None and (read.columns is not None or has_rows(read)):
+            raise TableError(f"rows of it were read from the source in batch {part.batch}", hint="")
+        for event in part.events:
+            if event.kind is TableEventKind.COPIED:
+                reason = f"its rows were those of {event.origin} until batch {part.batch}"
+                raise TableError(reason, hint="")
+    shown = shown_by(base, parts)
+    plan = replace(plan, final=plan.final or shown)
+    if not plan.replaces:
+        schema = work.mirrors.schema(base.mirror, base.delta_version)
+        return _origin(work, table, cut, ChangelogOrigin(later, shown, base), plan, schema)
+    # The table was emptied since, so that rows of the version count only if they are kept.
+    keeps = work.source.policies_of(table).keeps_rows
+    if keeps and any(part.events for part in later[1:]):
+        # A run keeps rows that were there when it began; these changes are merged all at once.
+        raise TableError("its rows were kept when it was emptied", hint="")
+    return _origin(work, table, cut, ChangelogOrigin(later, shown, base if keeps else None), plan)
+
+
+def _from_changelog(
+    work: Workplace, table: TableName, cut: Cut, parts: Sequence[TableContent]
+) -> RebuildOrigin:
+    """Return the origin that begins with an empty table; `TableError` if the changelog does not go
+    back to one."""
+    ledger, source = work.ledger, work.source.name
+    gaps = [gap.batch for gap in ledger.gaps(source) if gap.batch <= cut.batch.id]
+    overlaps = ledger.live_batches(source, last=cut.batch.id, continuity=Continuity.OVERLAP)
+    read_twice = [batch.id for batch in overlaps]
+    forgotten = ledger.forgotten(source, table)
+    policies = work.source.policies_of(table)
+    settling = [event for part in parts for event in part.events if event.kind in SETTLES]
+    if ledger.table_states(source)[table].adopted is not None:
+        raise TableError("its mirror has rows that are older than this ledger", hint="")
+    if settling:
+        why = "" if forgotten.newest is None else forgotten.newest.why
+        changes = reload_origin(
+            parts,
+            adopted=False,
+            gaps=gaps,
+            overlaps=read_twice,
+            forgotten=forgotten.through,
+            why=why,
+        )
+        if isinstance(changes, str):
+            raise TableError(changes, hint="")
+        if policies.keeps_rows and len(settling) > 1:
+            raise TableError("rows that were deleted before are kept in its mirror", hint="")
+    else:
+        if not parts or any(batch > parts[0].batch for batch in (*gaps, *read_twice)):
+            raise TableError(
+                "its changelog lacks or repeats changes since the table was empty", hint=""
+            )
+        if forgotten.newest is not None and parts[0].batch <= forgotten.through:
+            raise TableError(forgotten.newest.told, hint="")
+        plan = plan_merge(parts)
+        changes = ChangelogOrigin(tuple(parts), min(plan.versions, default=plan.final))
+    origin = _origin(work, table, cut, changes, plan_merge(changes.parts))
+    keeps_columns = policies.dropped_columns == DroppedColumns.KEEP
+    if keeps_columns and _loses_columns(origin.versions):
+        raise TableError("columns that the source dropped stay in its mirror", hint="")
+    return origin
+
+
+def _loses_columns(versions: Sequence[SchemaVersion]) -> bool:
+    """Return whether a version of a structure lacks columns that the one before it has."""
+    for before, after in pairwise(versions):
+        assert before.shown is not None, "they are known"
+        kept = {name.lower() for name in after.shown_from or () if name is not None}
+        if any(column.name.lower() not in kept for column in before.shown.columns):
+            return True
+    return False
+
+
+def _origin(
+    work: Workplace,
+    table: TableName,
+    cut: Cut,
+    changes: ChangelogOrigin,
+    plan: MergePlan,
+    schema: pa.Schema | None = None,
+) -> RebuildOrigin:
+    """Return the origin of these changes. `schema`: the columns of the version that it begins with,
+    if any of its rows count; `TableError` if the changes do not fit them."""
+    first = changes.version if plan.first is None else plan.first
+    versions = tuple(versions_between(work, table, first, plan.final))
+    line = lineage_over(work, versions, mirror=schema)
+    if line.reread:
+        raise TableError(line.reread[0], hint="")
+    key = line.key_of(plan.versions)
+    if key is None:
+        raise TableError("no key tells its rows apart in every version it had", hint="")
+    plan = replace(plan, through=None if cut.whole else cut.sequence)
+    return RebuildOrigin(table, cut, changes, plan, versions, line, key)
+
+
+_STOPPED: Final = frozenset({Missing.STOPPED, Missing.READING, Missing.BEHIND, Missing.LATER})
+
+
+def _require_captured(
+    work: Workplace, table: TableName, cut: Cut, parts: Sequence[TableContent]
+) -> None:
+    """Raise `PastRefused` unless the source had the table at the cut and the lake shows it, or
+    `NothingMatches` if the lake does not have it at all."""
+    ledger, source = work.ledger, work.source.name
+    if table not in ledger.table_states(source):
+        raise NothingMatches(
+            f"the lake has no table {table}", hint="`lockstep tables` lists those it has"
+        )
+    batches = sorted({cut.before, cut.batch.id} - {0})
+    sets = [ledger.version_set(source, batch) for batch in batches]
+    for missing in (missing for version_set in sets for missing in version_set.missing):
+        if missing.table == table and missing.why in _STOPPED:
+            why = explained(ledger, source, missing).reason
+            raise PastRefused(
+                f"{table} cannot be made as of {cut}: {why}", hint=_earliest(work, table)
+            )
+    version = ledger.schema_at(source, table, batch=cut.batch.id, place=cut.at)
+    if version is not None and version.knowledge is Knowledge.DROPPED:
+        raise PastRefused(
+            f"{table} had been dropped, or had got another name, at {version.since}, before {cut}",
+            hint=f"name an earlier place: `lockstep schema {table}` shows when it existed",
+        )
+    less = why_no_longer_shown(ledger, source, table, cut.batch.id)
+    if less is not None:
+        raise PastRefused(
+            f"{table} cannot be made as of {cut}: {less}", hint=_earliest(work, table)
+        )
+    if not parts and not ledger.mirror_versions(source, table, cut.before):
+        raise PastRefused(
+            f"nothing of {table} was captured up to {cut}", hint=_earliest(work, table)
+        )
+
+
+def _earliest(work: Workplace, table: TableName) -> str:
+    """Return the hint that names the earliest place that works."""
+    ledger, source = work.ledger, work.source.name
+    cursor = ledger.cursors(source).acknowledged
+    versions = [] if cursor is None else ledger.mirror_versions(source, table, cursor.batch)
+    first = earliest_readable(work, versions)
+    if first is None:
+        return "`lockstep versions --list` shows the versions that the lake has"
+    [batch] = ledger.live_batches(source, first.last_batch, first.last_batch)
+    return f"its earliest version that the lake still has is as of {end_of(batch)}"

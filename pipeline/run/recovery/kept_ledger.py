@@ -1,0 +1,198 @@
+"""The recovery of a ledger that continues as it is, although its lake is ahead of it, behind it, or
+gone.
+
+Nothing in the lake is trusted: changelogs list what the ledger acknowledged and no more; tables
+whose mirrors differ are re-read from MySQL by the next run; folders that the ledger does not know
+move to `_before`; the log is read from the ledger's position on.
+
+The next batch and write get numbers above all that were ever given, so that no file and no
+transaction of the other history is taken for one of this ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from lockstep.pipeline.mirror.layout import application_id
+from lockstep.pipeline.model.batch import BatchState
+from lockstep.pipeline.model.life.events import LakeRestarted
+from lockstep.pipeline.model.table_state import StoppedTable, TableCondition
+from lockstep.pipeline.ports.changelog import Restated
+from lockstep.pipeline.run.agreement.changelog_files import all_changelogs, recorded_batches
+from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, contradicted, lake_trouble
+from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables
+from lockstep.pipeline.run.commit_records import restated_metadata
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.mirror_places import former_places
+from lockstep.pipeline.run.repair import damages_of
+from lockstep.pipeline.run.stop_errors import read_by_next_run
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.segment import SegmentFile, batch_of
+from lockstep.pipeline.values.table import TableName
+
+_FAR = 1_000_000
+"""Distance to the next number if the other history's numbers are unknown, because its log was
+cleaned up."""
+
+
+@dataclass(frozen=True, slots=True)
+class LakeDisagreement:
+    """A disagreement between ledger and lake. `reloads`: the tables that are re-read from MySQL if
+    the ledger continues as it is, with the reasons."""
+
+    sentence: str
+    reloads: tuple[tuple[TableName, str], ...]
+
+
+def lake_disagreement(work: Workplace) -> LakeDisagreement | None:
+    """Return how the ledger and the lake disagree, or None; nothing is written."""
+    reloads = tuple({**_disagreeing(work), **_files_lost(work)}.items())
+    error, revision = lake_trouble(work), work.ledger.revisions(work.source.name).open
+    if error is not None:
+        return LakeDisagreement(error.message, reloads)
+    if revision is not None:
+        sentence = f"revision {revision.id} of an interrupted replay is in some changelogs only"
+        return LakeDisagreement(sentence, reloads)
+    return LakeDisagreement(f"{reloads[0][0]}: {reloads[0][1]}", reloads) if reloads else None
+
+
+def _disagreeing(work: Workplace) -> dict[TableName, str]:
+    source = work.source.name
+    pending, states = work.ledger.pending(source), work.ledger.table_states(source)
+    return {
+        differing.table: differing.why
+        for differing in disagreeing_tables(work)
+        if states[differing.table].condition is not TableCondition.DROPPED
+        or differing.table in pending
+    }
+
+
+def move_away(work: Workplace, folder: str) -> str:
+    """Move a folder to `_before`, and return its new place relative to the lake."""
+    return work.claims.move_away(folder, f"{work.clock():%Y%m%dT%H%M%SZ}")
+
+
+def keep_ledger(
+    work: Workplace, lease: Lease, reloads: Iterable[tuple[TableName, str]]
+) -> tuple[tuple[tuple[str, Restated], ...], tuple[str, ...]]:
+    """Make the lake agree with the ledger. Return what changed in changelogs, by folder, and the
+    new places of folders that the ledger does not know."""
+    source = work.source.name
+    highest = _number_above(work, lease)
+    newest = work.ledger.cursors(source).captured
+    assert newest is not None, "this ledger holds the source"
+    work.ledger.require_held(lease)
+    _go_back(work, newest.batch, highest)
+    if (revision := work.ledger.revisions(source).open) is not None:
+        # Changelogs are restated with the files from before the revision.
+        work.ledger.end_revision(lease, revision, settled=False)
+    states = work.ledger.table_states(source)
+    for table, reason in reloads:
+        error = read_by_next_run(reason)
+        work.ledger.quarantine(lease, StoppedTable.of(table, error, str(newest.position.at)))
+        work.ledger.record_event(lease, table, LakeRestarted())
+        mirror = states[table].mirror
+        work.ledger.note_looked(lease, {mirror: work.mirrors.version(mirror)})
+    work.ledger.mark_merged(lease)
+    known = {changelog.folder for changelog in all_changelogs(work)} | {
+        state.mirror for state in states.values()
+    }
+    looked = work.ledger.looked(source)
+    former = former_places(work.ledger, source)
+    known |= {folder for folder in former if work.mirrors.version(folder) == looked[folder]}
+    unknown = [folder for folder in work.claims.tables(source) if folder not in known]
+    moved_to = tuple(move_away(work, folder) for folder in unknown)
+    restated = tuple(_restated(work, lease))
+    claim_folder(work)
+    return restated, moved_to
+
+
+def _files_lost(work: Workplace) -> dict[TableName, str]:
+    """Return the tables whose captured changes are lost before their merge, with the reason."""
+    reasons: dict[TableName, str] = {}
+    pending = work.ledger.pending(work.source.name)
+    for damage in damages_of(work):
+        tables = [table for table, numbers in pending.items() if damage.batch.id in numbers]
+        reasons |= dict.fromkeys(tables, f"captured changes of it are lost: {damage.why}")
+    return reasons
+
+
+def _go_back(work: Workplace, newest: int, highest: int) -> None:
+    """Declare batches that the ledger does not know void, before any table is changed. Batches that
+    it has count again, even if another ledger had declared them void."""
+    folder = claim_of(work, work.ledger.identity())
+    counting = contradicted(work, folder)
+    void = tuple(span for span in folder.void if span not in counting)
+    work.claims.write(replace(folder, void=void).going_back(newest, highest))
+
+
+def _number_above(work: Workplace, lease: Lease) -> int:
+    """Let numbers continue above all that commits or files of the other history may have, and
+    return the highest of its batches."""
+    source = work.source.name
+    folder = claim_of(work, work.ledger.identity())
+    batches = [folder.batch or 0, *(span.through for span in folder.void)]
+    writes = [0]
+    looked = work.ledger.looked(source)
+    for state in work.ledger.table_states(source).values():
+        look = work.mirrors.look(state.mirror, looked.get(state.mirror, -1))
+        if look.missing is not None:
+            app_id = application_id(source, state, "mirror")
+            writes.append(work.ledger.newest_writes(source, [app_id])[app_id].intended + _FAR)
+        for commit in look.commits:
+            writes += [n for name, n in commit.transactions.items() if name.startswith("lockstep/")]
+            said = commit.said or {}
+            batches += [n for n in said.get("batches", []) if isinstance(n, int)]
+            writes.append(int(said.get("txn_version", 0)))
+    for listed in all_changelogs(work):
+        batches.append(work.changelog.recorded(listed.folder, listed.app_id) or 0)
+    work.ledger.number_above(lease, batch=max(batches), txn_version=max(writes))
+    return max(batches)
+
+
+def _inherits(work: Workplace) -> Callable[[int], bool]:
+    """Return a test of whether a batch counts although the ledger does not have it: one that the
+    ledger adopted when it was made from the lake. Forgotten changes stay forgotten."""
+    source = work.source.name
+    inherited, above = work.ledger.inherited(source), work.ledger.forgotten(source).through
+    void = claim_of(work, work.ledger.identity()).void
+
+    def counts(batch: int) -> bool:
+        adopted = any(batch in span for span in inherited)
+        return batch > above and adopted and not any(batch in span for span in void)
+
+    return counts
+
+
+def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restated]]:
+    """Let each changelog list what the ledger acknowledged. Batches that were captured but not
+    merged are published by the next run."""
+    ledger, source = work.ledger, work.source.name
+    looked: dict[str, int | None] = {}
+    inherits = _inherits(work)
+    unfinished = ledger.unfinished(source)
+    waiting = {batch.id for batch in unfinished if batch.state is not BatchState.MERGED}
+    for changelog in all_changelogs(work):
+        table = changelog.table if isinstance(changelog.table, TableName) else None
+        above = ledger.forgotten(source, table).through
+        recorded = recorded_batches(work, changelog).items()
+        merged = {number: files for number, files in recorded if number not in waiting}
+        files = [file for number, own in merged.items() if number > above for file in own]
+        for file, size in (work.changelog.listed(changelog.folder) or {}).items():
+            batch = batch_of(file)
+            if batch is not None and inherits(batch):
+                files.append(SegmentFile(file, 0, size, ""))
+        newest = max(merged, default=0)
+        done = work.changelog.restate(
+            changelog.folder,
+            app_id=changelog.app_id,
+            batch=newest,
+            files=files,
+            words=restated_metadata(work, changelog.table, newest),
+            held=lambda: ledger.require_held(lease),
+        )
+        looked[changelog.folder] = done.delta_version
+        if done.removed or done.added or done.lost:
+            yield changelog.folder, done
+    ledger.note_looked(lease, looked)

@@ -1,0 +1,492 @@
+"""`lockstep recover`: make a ledger and a source's folder in the lake agree again.
+`pipeline.recovery.decide` chooses which side follows the other. `kept_ledger` serves a ledger that
+continues as it is; this module makes a new ledger from the lake.
+
+The order is: the lake, the ledger, the folder's claim. An interrupted recovery is repeated.
+
+1. The folder's claim declares all batches after the chosen one void, so that no later recovery
+   continues after one of them. Mirrors may still show a void batch: a mirror is not restored if its
+   table is re-read, or if no earlier batch has it. Nor does `_transactions` list all batches.
+2. Changelogs stop listing what came after the batch, and mirrors that show later batches are
+   restored to it. These are commits of metadata, which a repeated recovery finds done.
+3. One batch is recorded in place of everything captured before: it ends where the lake ends, and
+   counts the changes whose sequence numbers were given. Tables adopt their mirrors in a new
+   generation, so that no earlier transaction or file is taken for one of this ledger.
+4. The folder is claimed for this ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache, partial
+
+from lockstep.pipeline.mirror.layout import application_id, changelog_path
+from lockstep.pipeline.mirror.source_tables import source_table_id
+from lockstep.pipeline.model.batch import CaptureRecord
+from lockstep.pipeline.model.claim import Unclaimed
+from lockstep.pipeline.model.lake_commit import WriteKind, metadata_for_kind
+from lockstep.pipeline.model.table_state import Extent, Handover, TableCondition, TableState
+from lockstep.pipeline.ports.changelog import Restated
+from lockstep.pipeline.ports.held import RequireHeld
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.recovery.decide import Case, LedgerContent, case_of, decide, nameable_batches
+from lockstep.pipeline.recovery.facts import Adopted, BatchRecord, RecoveryPlan
+from lockstep.pipeline.run.agreement.changelog_files import batches_of
+from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, lake_trouble
+from lockstep.pipeline.run.agreement.lake_logs import changelog_disagreement, disagreeing_tables
+from lockstep.pipeline.run.commit_records import recovered_metadata
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.known_batches import RUNS, batch_of_run, no_such_run
+from lockstep.pipeline.run.recovery.kept_ledger import keep_ledger, lake_disagreement, move_away
+from lockstep.pipeline.run.recovery.recovered_structures import (
+    GatheredLake,
+    ListedChangelog,
+    PlacedRecovery,
+    Places,
+    Structures,
+    gather,
+    structures_of,
+)
+from lockstep.pipeline.schema.history import History
+from lockstep.pipeline.values.decisions import Decision, Lease
+from lockstep.pipeline.values.errors import (
+    ForeignCommit,
+    PositionPurged,
+    SpanRefused,
+    TableError,
+    VersionSetUnknown,
+)
+from lockstep.pipeline.values.position import Position
+from lockstep.pipeline.values.segment import SegmentFile, SourceTable, batch_of
+from lockstep.pipeline.values.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryOutcome:
+    """The outcome of a recovery. `told`: how the ledger and the lake disagree. `plan`: where a
+    ledger made from the lake continues; `cut`: changelogs that stop listing what came after that.
+    `reloads`: tables that the next run re-reads from MySQL, and why. For a ledger that continues as
+    it is: `restated`, the changed changelogs by folder, and `moved_to`, the new places of folders
+    that were moved away, relative to the lake."""
+
+    case: Case
+    told: str | None = None
+    plan: RecoveryPlan | None = None
+    reloads: tuple[tuple[TableName, str], ...] = ()
+    cut: tuple[str, ...] = ()
+    restated: tuple[tuple[str, Restated], ...] = ()
+    moved_to: tuple[str, ...] = ()
+
+
+def plan_recovery(
+    work: Workplace, behind: int | None = None, *, start_over: bool = False
+) -> RecoveryOutcome:
+    """Return what a recovery would do; nothing is written. `behind`: the batch after which the
+    ledger is to continue; with it, the outcome is also shown for a ledger that holds the source.
+    Raise `ForeignCommit`, `PositionPurged` or `VersionSetUnknown` if it is impossible."""
+    return _foreseen(work, behind, start_over, only_shown=True)[0]
+
+
+def recover(
+    work: Workplace,
+    lease: Lease,
+    *,
+    author: str,
+    reason: str = "",
+    behind: int | None = None,
+    start_over: bool = False,
+) -> RecoveryOutcome:
+    """Carry out the recovery, and record who ordered it and why."""
+    done, basis = _foreseen(work, behind, start_over, only_shown=False)
+    if basis is not None:
+        return _from_lake(work, lease, basis, done, author, reason)
+    if done.case is Case.FINISH:
+        _end(work, lease)
+    if done.case in (Case.KEEP_LEDGER, Case.START_OVER):
+        reread = [str(table) for table, _ in done.reloads]
+        facts = {"disagreement": done.told, "reread": reread}
+        why = reason or done.told or "the source starts over"
+        work.ledger.decide(lease, Decision(KIND, done.case, why, facts, author))
+    if done.case is Case.KEEP_LEDGER:
+        restated, moved_to = keep_ledger(work, lease, done.reloads)
+        return replace(done, restated=restated, moved_to=moved_to)
+    if done.case is Case.START_OVER:
+        done = replace(done, moved_to=(move_away(work, work.source.name),))
+        claim_folder(work)
+    return done
+
+
+def _foreseen(
+    work: Workplace, after_batch: int | None, start_over: bool, *, only_shown: bool
+) -> tuple[RecoveryOutcome, RecoveryBasis | None]:
+    disagreement = cache(lambda: lake_disagreement(work))
+    case = case_of(
+        _standing(work),
+        lambda: disagreement() is not None,
+        lambda: work.claims.read(work.source.name) != Unclaimed(empty=True),
+        back_to=after_batch is not None,
+        start_over=start_over,
+    )
+    if case is Case.REFUSED and not (only_shown and after_batch is not None):
+        raise _holds(work)
+    if case in (Case.FROM_LAKE, Case.REFUSED):
+        basis = _basis(work, after_batch)
+        return _told(work, case, basis), basis
+    if case is Case.START_OVER:
+        trouble = lake_trouble(work)
+        return RecoveryOutcome(case, None if trouble is None else trouble.message), None
+    if case is Case.KEEP_LEDGER and (differing := disagreement()) is not None:
+        return RecoveryOutcome(case, differing.sentence, reloads=differing.reloads), None
+    return RecoveryOutcome(case), None
+
+
+def _standing(work: Workplace) -> LedgerContent:
+    """Return whether this ledger has nothing of the source, was just made from the lake, or holds
+    the source. A ledger that was just made has one batch and adopted tables, and nobody has
+    committed to the lake since."""
+    source = work.source.name
+    cursors = work.ledger.cursors(source)
+    newest = cursors.captured
+    if newest is None:
+        return LedgerContent.NOTHING
+    if cursors.acknowledged is not None:
+        return LedgerContent.HOLDS
+    batches = work.ledger.live_batches(source, 0, newest.batch)
+    states = work.ledger.table_states(source).values()
+    just_made = [batch.start for batch in batches] == [batches[0].end] and all(
+        state.adopted is not None for state in states
+    )
+    if just_made and not disagreeing_tables(work) and changelog_disagreement(work) is None:
+        return LedgerContent.MADE
+    return LedgerContent.HOLDS
+
+
+def _holds(work: Workplace) -> ForeignCommit:
+    source = work.source.name
+    newest = work.ledger.cursors(source).captured
+    assert newest is not None, "it holds the source"
+    return ForeignCommit(
+        f"this ledger holds {source} already, up to batch {newest.batch} at {newest.position.at}",
+        hint="to give it up for a new one, move it away first (docs/recovery.md)",
+    )
+
+
+def _from_lake(
+    work: Workplace,
+    lease: Lease,
+    basis: RecoveryBasis,
+    recovery: RecoveryOutcome,
+    author: str,
+    reason: str,
+) -> RecoveryOutcome:
+    held = partial(work.ledger.require_held, lease)
+    assert recovery.plan is not None, "the ledger is made from the lake"
+    claim = claim_of(work, recovery.plan.told.ledger)
+    held()
+    work.claims.write(claim.going_back(recovery.plan.told.batch, recovery.plan.batch))
+    adopted, refused = restore_mirrors(work, recovery.plan.adopted, held)
+    looked = basis.gathered.folders | {
+        adoption.mirror.folder: version for adoption, version in adopted
+    }
+    looked |= cut_changelogs(work, basis.gathered, basis.plan.told, held)
+    reloads = (*recovery.reloads, *refused)
+    # Before the batch: once it is recorded, a repeated recovery only finishes (`_end`).
+    for table, why in reloads:
+        work.ledger.order_load(lease, table, author=author, reason=why)
+    work.ledger.note_looked(lease, looked)
+    record_basis(work, lease, basis, adopted, author, reason)
+    _end(work, lease)
+    return replace(recovery, reloads=reloads)
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryBasis:
+    """A planned recovery, and the facts that it was decided from."""
+
+    gathered: GatheredLake
+    plan: RecoveryPlan
+    placed: PlacedRecovery
+    structures: Structures
+
+
+def _basis(work: Workplace, after_batch: int | None) -> RecoveryBasis:
+    gathered = gather(work)
+    if not gathered.facts.mirrors:
+        raise ForeignCommit(
+            f"the lake has no mirror of {work.source.name} that Lockstep wrote",
+            hint=f"mount or restore the lake's folder; or start over: `lockstep run --source "
+            f"{work.source.name}`",
+        )
+    places = Places(work)
+    named = nameable_batches(gathered.facts)
+    if after_batch is not None and named and after_batch not in named:
+        raise VersionSetUnknown(
+            f"the lake does not say where batch {after_batch} ended: it has batches {named[0]} to "
+            f"{named[-1]}",
+            hint="`lockstep versions --list` has the batches, and what each shows",
+        )
+    plan = decide(gathered.facts, places.reaches, after_batch)
+    if plan is None and after_batch is not None:
+        why = "; ".join(places.why) or "no commit says where it ends"
+        raise PositionPurged(
+            f"the server's log does not reach the end of batch {after_batch} ({why})",
+            hint="name a later batch: `lockstep versions --list` has them",
+        )
+    if plan is None:
+        tables = ", ".join(str(mirror.table) for mirror in gathered.facts.mirrors)
+        why = "; ".join(places.why) or "no commit names a place that all tables show"
+        raise PositionPurged(
+            f"the server's log reaches no batch that the lake shows ({why}): these tables must be "
+            f"read from the source: {tables}",
+            hint=f"`lockstep recover --start-over --source {work.source.name}` moves the folder "
+            "to _before, and the next run reads the tables",
+        )
+    placed = places.found[plan.told.batch]
+    return RecoveryBasis(gathered, plan, placed, structures_of(work, gathered, plan, placed))
+
+
+def _told(work: Workplace, case: Case, basis: RecoveryBasis) -> RecoveryOutcome:
+    structures, plan = basis.structures, basis.plan
+    adopted = tuple(
+        adoption for adoption in plan.adopted if adoption.mirror.table in structures.adopted
+    )
+    dropped = tuple(
+        adoption.mirror for adoption in plan.adopted if adoption.mirror.table in structures.dropped
+    )
+    doubts = (*plan.doubts, *_mixed(work, basis))
+    plan = replace(plan, adopted=adopted, left=(*plan.left, *dropped), doubts=doubts)
+    cut = tuple(
+        changelog.folder
+        for changelog in basis.gathered.listed
+        if changelog.changes(plan.told.batch)
+    )
+    return RecoveryOutcome(case, plan=plan, reloads=structures.reloads, cut=cut)
+
+
+def _mixed(work: Workplace, basis: RecoveryBasis) -> Iterator[str]:
+    batch = basis.plan.told.batch
+    for changelog in basis.gathered.listed:
+        if lost := lost_with(work, changelog, batch):
+            yield (
+                f"captured changes are no longer in {changelog.folder}: {lost[0]}, and somebody "
+                "else put them into a file with later changes"
+            )
+        elif any(batch_of(file.path) is None for file in files_up_to(work, changelog, batch)):
+            yield (
+                f"somebody else wrote files to {changelog.folder}: nothing says which batches "
+                "their rows are of, so all of them stay"
+            )
+
+
+def restore_mirrors(
+    work: Workplace, adopted: Iterable[Adopted], held: RequireHeld
+) -> tuple[list[tuple[Adopted, int]], list[tuple[TableName, str]]]:
+    """Restore mirrors that show later batches. Return the adopted tables with the Delta versions of
+    their mirrors, and the tables whose restore was refused, with the reason."""
+    restored, refused = [], []
+    for adoption in adopted:
+        version, folder = adoption.mirror.newest, adoption.mirror.folder
+        if adoption.restored:
+            words = metadata_for_kind(
+                adoption.shown.words, WriteKind.RESTORE, restored=adoption.version
+            )
+            work.progress.note(f"{folder} is set back to version {adoption.version}")
+            try:
+                version = work.mirrors.restore(folder, adoption.version, words, held)
+            except TableError as error:
+                refused.append((adoption.mirror.table, error.reason))
+                continue
+        restored.append((adoption, version))
+    return restored, refused
+
+
+def cut_changelogs(
+    work: Workplace, gathered: GatheredLake, lake_end: BatchRecord, held: RequireHeld
+) -> dict[str, int]:
+    """Stop listing what came after the batch. Return the new versions of changed changelogs."""
+    versions = {}
+    for changelog in gathered.listed:
+        if not changelog.changes(lake_end.batch):
+            continue
+        files = files_up_to(work, changelog, lake_end.batch)
+        work.progress.note(f"{changelog.folder} is set back to the changes up to {lake_end.at}")
+        done = work.changelog.restate(
+            changelog.folder,
+            app_id=_app_id(work, gathered, changelog),
+            batch=lake_end.batch,
+            files=files,
+            words=recovered_metadata(work, changelog.table, lake_end),
+            held=held,
+        )
+        if done.delta_version is not None:
+            versions[changelog.folder] = done.delta_version
+    return versions
+
+
+def files_up_to(work: Workplace, changelog: ListedChangelog, batch: int) -> list[SegmentFile]:
+    """Return the files that a changelog lists up to a batch. If some of them are gone and somebody
+    else put their rows into files without rows of later batches, those files take their place."""
+    captured = [
+        SegmentFile(path, file.rows or 0, file.size or 0, "")
+        for path, file in changelog.own.items()
+        if (batch_of(path) or 0) <= batch
+    ]
+    unlisted = [file for file in captured if file.path not in changelog.files]
+    if not work.segments.damaged(changelog.folder, unlisted) or _later(work, changelog, batch):
+        return captured
+    listed = [file for file in captured if file.path in changelog.files]
+    foreign = (SegmentFile(path, 0, changelog.files[path], "") for path in changelog.foreign)
+    return [*listed, *foreign]
+
+
+def lost_with(work: Workplace, changelog: ListedChangelog, batch: int) -> list[str]:
+    """Return a sentence for each file that is to be listed but damaged."""
+    files = files_up_to(work, changelog, batch)
+    unlisted = [file for file in files if file.path not in changelog.files]
+    return work.segments.damaged(changelog.folder, unlisted)
+
+
+def _later(work: Workplace, changelog: ListedChangelog, batch: int) -> bool:
+    """Return whether foreign files have rows of later batches, or cannot be read."""
+    contents = (batches_of(work, changelog.folder, path) for path in changelog.foreign)
+    return any(0 in batches or max(batches, default=0) > batch for batches in contents)
+
+
+def _app_id(work: Workplace, gathered: GatheredLake, listed: ListedChangelog) -> str:
+    source = work.source.name
+    if isinstance(listed.table, SourceTable):
+        return source_table_id(source, listed.table)
+    mirrors = {mirror.table: mirror for mirror in gathered.facts.mirrors}
+    mirror = mirrors.get(listed.table)
+    generation = 1 if mirror is None else mirror.generation + 1
+    state = TableState(listed.table, TableCondition.FOLLOWING, generation, "", listed.folder)
+    return application_id(source, state, "changelog", listed.generation)
+
+
+RULE = "recovered"
+"""The start rule of the batch that is recorded in place of everything the lake has."""
+
+KIND = "recovery"
+"""The kind of the decision that a ledger continues as it is, or that the source starts over."""
+
+
+def record_basis(
+    work: Workplace,
+    lease: Lease,
+    basis: RecoveryBasis,
+    adopted: Iterable[tuple[Adopted, int]],
+    author: str,
+    why: str,
+) -> None:
+    """Record the batch that stands for everything captured before. `adopted`: the tables that
+    continue, with the Delta versions of their mirrors."""
+    ledger, plan, placed = work.ledger, basis.plan, basis.placed
+    for unfinished in ledger.unfinished(work.source.name):
+        ledger.abandon(lease, unfinished.id, "its recovery did not finish")
+    ledger.number_above(
+        lease,
+        batch=plan.batch,
+        txn_version=basis.gathered.txn_version,
+        inherited=basis.gathered.facts.counting(plan.told.batch),
+    )
+    facts = {
+        "batch": plan.told.batch,
+        "of_ledger": plan.told.ledger,
+        "highest_batch": plan.batch,
+        "adopted": [str(adoption.mirror.table) for adoption, _ in adopted],
+        "read_again": [str(table) for table, _ in basis.structures.reloads],
+        "doubts": list(plan.doubts),
+    }
+    origin = f"made from the lake, which shows batch {plan.told.batch} up to {plan.told.at}"
+    reason = f"{origin}: {why}" if why else origin
+    decision = ledger.decide(lease, Decision("start", RULE, reason, facts, author))
+    start: Position = placed.position
+    batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision.id)
+    for less in basis.structures.in_clear:
+        ledger.note_tightened(lease, replace(less, through=batch.id))
+    handovers = [
+        _handover(work, adoption, version, basis.structures.generation(adoption.mirror.table))
+        for adoption, version in adopted
+    ]
+    record = CaptureRecord(
+        end=start,
+        anchor=placed.anchor,
+        changes=plan.told.cursor.sequence,
+        tables=tuple(handover.adopted() for handover in handovers),
+        by_gtid=placed.by_gtid,
+        history=History((), basis.structures.versions, basis.structures.databases),
+        handovers=tuple(handovers),
+        extents=tuple(
+            Extent(adoption.mirror.table, plan.told.partial[adoption.mirror.table])
+            for adoption, _ in adopted
+            if adoption.mirror.table in plan.told.partial
+        ),
+        scope=work.source.patterns,
+    )
+    ledger.record_capture(lease, batch.id, record)
+
+
+def _handover(work: Workplace, adoption: Adopted, version: int, generation: int) -> Handover:
+    """Return the adoption of a mirror as it is recorded. `generation`: that of the changelog."""
+    mirror = adoption.mirror
+    changelog = changelog_path(work.source.name, mirror.table, generation)
+    before = TableState(
+        mirror.table,
+        TableCondition.FOLLOWING,
+        mirror.generation,
+        mirror.folder,
+        changelog,
+        changelog_generation=generation,
+    )
+    return Handover(mirror.table, mirror.generation + 1, mirror.folder, version, 1, before)
+
+
+def _end(work: Workplace, lease: Lease) -> None:
+    """Claim the folder, then acknowledge the batch that stands for the past. As long as it is not
+    acknowledged, the recovery counts as unfinished."""
+    work.ledger.mark_merged(lease)
+    claim_folder(work)
+    for batch in work.ledger.unfinished(work.source.name):
+        work.ledger.acknowledge(lease, batch.id)
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneRun:
+    """A run to undo. `run`: its full id. It captured batches from `first` on, after batch `behind`.
+    `later`: number of batches that other runs captured after it, which are undone as well."""
+
+    run: str
+    first: int
+    behind: int
+    later: int
+
+
+def undone_run(ledger: Ledger, source: str, run: str) -> UndoneRun:
+    """Return the batches of a run; its id may be shortened. Raise `SpanRefused` if there is no such
+    run, if nothing was captured before it, or if mirrors would again show values that are still to
+    be cleared."""
+    batch = batch_of_run(ledger, source, run)
+    newest = ledger.cursors(source).captured
+    assert newest is not None, "a run captured a batch"
+    pruned = ledger.pruned_through(source)
+    chain = ledger.live_batches(source, pruned, newest.batch)
+    name = batch.dagster_run or run
+    own = [other.id for other in chain if other.dagster_run == batch.dagster_run]
+    before = [other.id for other in chain if other.id < own[0]]
+    if own[0] <= pruned:
+        raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS)
+    if not before:
+        raise SpanRefused(
+            f"run {name} captured the first batch of {source}: there is nothing to go back to",
+            hint="to start over, move the ledger away, then `lockstep recover --start-over "
+            f"--source {source}`",
+        )
+    for note in ledger.in_clear(source):
+        if note.kept_because is None and before[-1] <= note.tightening.through:
+            raise SpanRefused(
+                f"{note.table} would show more than its settings say: {note.sentence}",
+                hint=f"undo the run once these values are cleared: {note.until}",
+            )
+    later = sum(other.id > own[-1] for other in chain)
+    return UndoneRun(name, own[0], before[-1], later)

@@ -1,0 +1,214 @@
+"""Repair: settle what a dead run left, before anything else; and abandon captured batches if an
+operator chose another start.
+
+A damaged capture is abandoned and read again as long as no table shows any of it. Later, that would
+bring changes twice: then only the tables whose files are damaged are quarantined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lockstep.pipeline.mirror.layout import application_id, changelog_path, snapshot_path
+from lockstep.pipeline.mirror.source_tables import source_table_id, source_table_path
+from lockstep.pipeline.model.batch import Batch, BatchContent, BatchState
+from lockstep.pipeline.model.claim import HINT
+from lockstep.pipeline.model.table_state import StoppedTable
+from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.run.acknowledge import remove_dropped, remove_ended, remove_snapshots
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.publish import files_lost
+from lockstep.pipeline.run.replay.settle import settle_replays
+from lockstep.pipeline.values.decisions import Lease, Override
+from lockstep.pipeline.values.errors import SegmentsLost
+from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.table import TableName
+
+SWEPT = 10
+"""Number of newest batches among which abandoned ones are searched for files they left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Abandonment:
+    """A batch that is to be abandoned, and why."""
+
+    batch: Batch
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A captured file that is not what the ledger recorded. `table`: None for a file with the rows
+    of a prepared transaction."""
+
+    batch: Batch
+    table: TableName | SourceTable | None
+    why: str
+
+
+def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
+    """Settle what a dead run left: abandon unfinished captures, and damaged ones if no table shows
+    any of them. Return a sentence for each."""
+    source = work.source.name
+    replays = settle_replays(work, lease)
+    if all(batch.state is not BatchState.MERGED for batch in work.ledger.unfinished(source)):
+        # A merged batch that is not acknowledged yet may have recorded the end of a mirror: its
+        # acknowledgement deletes that.
+        remove_dropped(work, lease)
+    acknowledged = work.ledger.cursors(source).acknowledged
+    if acknowledged is not None:
+        # Only the newest acknowledged batch can have files left: each is cleared before the next.
+        remove_ended(work, acknowledged.batch)
+        remove_snapshots(work, acknowledged.batch)
+    for batch in work.ledger.batches(source, limit=SWEPT):
+        # A process that hung may have written files after its batch was abandoned.
+        if batch.state is BatchState.ABANDONED:
+            discard(work, batch)
+    choice = work.ledger.open_override(source)
+    damages = damages_of(work)
+    abandoned = list(batches_to_abandon(work, choice, damages))
+    abandoned_ids = {abandonment.batch.id for abandonment in abandoned}
+    notes = [abandon(work, lease, abandonment.batch, abandonment.why) for abandonment in abandoned]
+    kept = [damage for damage in damages if damage.batch.id not in abandoned_ids]
+    notes += [note for damage in kept if (note := _quarantined(work, lease, damage)) is not None]
+    notes = [*replays, *notes]
+    for note in notes:
+        work.progress.note(note)
+    return tuple(notes)
+
+
+def batches_to_abandon(
+    work: Workplace, choice: Override | None, damages: Sequence[Damage] | None = None
+) -> Iterator[Abandonment]:
+    """Yield the batches that `repair` abandons, in its order; writes nothing. `choice`: the start
+    that an operator chose, if it is open; `damages`: the result of `damages_of`."""
+    source = work.source.name
+    unfinished = work.ledger.unfinished(source)
+    captured = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
+    for batch in unfinished:
+        if batch.state is BatchState.CAPTURING:
+            yield Abandonment(batch, "its capture did not finish")
+    damages = damages_of(work) if damages is None else damages
+    if damages:
+        yield from _read_again(work, captured, damages)
+    elif not any(batch.state is BatchState.MERGED for batch in unfinished):
+        yield from _given_up(work, captured, choice)
+
+
+def _read_again(
+    work: Workplace, captured: list[Batch], damages: Sequence[Damage]
+) -> Iterator[Abandonment]:
+    """Yield all batches from the first damaged one on, unless some table shows one of them."""
+    first = damages[0]
+    later = [batch for batch in captured if batch.id >= first.batch.id]
+    used = [table for batch in later for table in _used(work, batch)]
+    if not used:
+        yield from (Abandonment(batch, first.why) for batch in reversed(later))
+    elif lost := [damage for damage in damages if damage.table is None]:
+        raise SegmentsLost(
+            f"rows that batch {lost[0].batch.id} keeps for a prepared transaction are damaged "
+            f"({lost[0].why}), and {used[0]} already shows part of what was read since",
+            hint=HINT.format(source=work.source.name),
+        )
+
+
+def _given_up(
+    work: Workplace, captured: list[Batch], choice: Override | None
+) -> Iterator[Abandonment]:
+    """Yield all captured batches if an operator chose another start before anything was
+    acknowledged, and no table shows any of them."""
+    if choice is None or work.ledger.cursors(work.source.name).acknowledged is not None:
+        return
+    if any(_used(work, batch) for batch in captured):
+        return
+    why = f"{choice.author} chose another start ({choice.place})"
+    yield from (Abandonment(batch, why) for batch in reversed(captured))
+
+
+def abandon(work: Workplace, lease: Lease, batch: Batch, why: str) -> str:
+    """Abandon a batch and delete its files; return what was done, as a sentence."""
+    # First the ledger, which checks the lease: a run that lost it must not delete files of the run
+    # that took over.
+    work.ledger.abandon(lease, batch.id, why)
+    files = discard(work, batch)
+    work.segments.give_up_uploads(work.source.name)
+    return f"batch {batch.id} was abandoned: {why} ({files} files deleted)"
+
+
+def discard(work: Workplace, batch: Batch) -> int:
+    """Delete the files of an abandoned batch; return their number."""
+    files = work.segments.discard(work.source.name, batch.id)
+    return files + work.spool.discard(work.source.name, batch.id)
+
+
+def _quarantined(work: Workplace, lease: Lease, damage: Damage) -> str | None:
+    """Quarantine a table that lost captured changes of a batch that other tables show. Return a
+    sentence; None if the table is stopped already, or if one of the source's own tables is damaged,
+    which publishing reports."""
+    table, batch = damage.table, damage.batch
+    if not isinstance(table, TableName):
+        return None
+    if work.ledger.table_states(batch.source)[table].has_stopped:
+        return None
+    quarantined = StoppedTable.of(table, files_lost(batch, table, damage.why), f"batch {batch.id}")
+    work.ledger.quarantine(lease, quarantined)
+    return f"{table} was quarantined: {quarantined.reason}"
+
+
+def damages_of(work: Workplace) -> list[Damage]:
+    """Return the damaged files of batches that are captured and not merged, oldest first."""
+    unfinished = work.ledger.unfinished(work.source.name)
+    captured = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
+    return [damage for batch in captured for damage in damages_in(work, batch)]
+
+
+def damages_in(work: Workplace, batch: Batch) -> Iterator[Damage]:
+    content = content_of(work.ledger, batch.source, batch.id)
+    generations = _generations(work, content)
+    for segment in content.segments:
+        generation = generations[segment.table, segment.schema_version]
+        folder = changelog_path(batch.source, segment.table, generation)
+        for why in work.segments.damaged(folder, segment.files):
+            yield Damage(batch, segment.table, why)
+    for part in content.source_parts:
+        for why in work.segments.damaged(source_table_path(batch.source, part.table), part.files):
+            yield Damage(batch, part.table, why)
+    for snapshot in content.snapshots:
+        folder = snapshot_path(batch.source, snapshot.table)
+        for why in work.segments.damaged(folder, snapshot.files):
+            yield Damage(batch, snapshot.table, why)
+    for prepared in work.ledger.open_prepared(batch.source):
+        if prepared.batch == batch.id and prepared.file is not None:
+            try:
+                work.spool.open(batch.source, prepared.file).close()
+            except SegmentsLost as error:
+                yield Damage(batch, None, error.message)
+
+
+def _used(work: Workplace, batch: Batch) -> list[str]:
+    """Return the tables that may show some of the batch, because it is merged in part or published.
+    An open intent counts even if the lake was set back to before it: the ledger abandons no batch
+    of an intent."""
+    states = work.ledger.table_states(work.source.name)
+    used = [str(intent.table) for intent in work.ledger.intended(batch.source, batch.id)]
+    content = content_of(work.ledger, batch.source, batch.id)
+    generations = _generations(work, content)
+    for segment in content.segments:
+        generation = generations[segment.table, segment.schema_version]
+        folder = changelog_path(batch.source, segment.table, generation)
+        app_id = application_id(batch.source, states[segment.table], "changelog", generation)
+        if (work.changelog.recorded(folder, app_id) or 0) >= batch.id:
+            used.append(str(segment.table))
+    for part in content.source_parts:
+        folder = source_table_path(batch.source, part.table)
+        app_id = source_table_id(batch.source, part.table)
+        if (work.changelog.recorded(folder, app_id) or 0) >= batch.id:
+            used.append(str(part.table))
+    return used
+
+
+def _generations(work: Workplace, content: BatchContent) -> dict[tuple[TableName, int], int]:
+    """Return the generation of a segment's changelog, by table and version."""
+    history = work.ledger.schema_versions(work.source.name, *sorted(content.changed))
+    return {(version.table, version.version): version.generation for version in history}

@@ -1,0 +1,396 @@
+"""The comparison of a mirror with its changelog, and its correction, for the keys that a span
+touched.
+
+The newest change of a key is searched from the span's first batch up to the newest merged one, so
+the span's values never overwrite later ones. As in any merge, changes before a TRUNCATE or a full
+re-read of the table do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from lockstep.pipeline.mirror.clustering import clustered_by
+from lockstep.pipeline.mirror.fold import Fold, Hashes, bounds_literals, key_bounds
+from lockstep.pipeline.mirror.layout import (
+    DELETED_AT,
+    application_id,
+    changelog_names,
+    changelog_path,
+    keep_names,
+    scratch_path,
+)
+from lockstep.pipeline.mirror.lineage import ColumnLineage
+from lockstep.pipeline.mirror.merging import MergePlan, plan_merge
+from lockstep.pipeline.mirror.strategy import buckets_for
+from lockstep.pipeline.model.batch import Batch, TableContent
+from lockstep.pipeline.model.lake_commit import WriteKind
+from lockstep.pipeline.model.table_state import TableState
+from lockstep.pipeline.ports.ledger import contents_of
+from lockstep.pipeline.ports.mirror_writes import FoldedChanges, Merge, MirrorTarget, PartColumn
+from lockstep.pipeline.replay.rows import (
+    ReplayDifference,
+    among,
+    ordered,
+    row_differences,
+    wrong_rows,
+)
+from lockstep.pipeline.run.agreement.lake_logs import judge_mirror
+from lockstep.pipeline.run.commit_records import commit_metadata
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.replay.segment_comparison import Details, SegmentResult
+from lockstep.pipeline.run.replay.settle import settle_writes
+from lockstep.pipeline.run.stop_errors import reload_hint
+from lockstep.pipeline.run.write.job import lineage_over, versions_between
+from lockstep.pipeline.run.write.mirror_write import SegmentPart
+from lockstep.pipeline.values.arrow_errors import for_one_table
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import MirrorRefused, TableError
+from lockstep.pipeline.values.intent import REPLAY, Intent
+from lockstep.pipeline.values.policies import Deletes
+from lockstep.pipeline.values.segment import SegmentFile
+from lockstep.pipeline.values.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorCorrection:
+    """The result for one mirror: `wrong` of the compared `keys` differed from the changelog, and
+    `delta_version` corrects them (None if nothing was written). `rows`: some of those that differ.
+    `not_compared`, `hint`: why the mirror was not compared, and what to do."""
+
+    json_keys: ClassVar = ("keys", "wrong", "delta_version", "not_compared", "hint", "rows")
+
+    table: TableName
+    keys: int = 0
+    wrong: int = 0
+    delta_version: int | None = None
+    not_compared: str | None = None
+    hint: str | None = None
+    rows: tuple[ReplayDifference, ...] = ()
+
+
+def heal(
+    work: Workplace,
+    lease: Lease,
+    table: TableName,
+    span: Sequence[Batch],
+    *,
+    fresh: Sequence[SegmentResult] = (),
+    details: Details | None = None,
+) -> MirrorCorrection:
+    """Compare the keys that these batches touched with the mirror, and write those that differ;
+    with `details`, only report them. `fresh`: segments whose files are still in the scratch folder.
+    An error that concerns this table alone is reported and not raised."""
+    try:
+        with for_one_table("compare its rows"):
+            replaced = [segment for segment in fresh if segment.replaced]
+            mirror = _MirrorComparison.of(work, table, span, replaced)
+            if mirror is None:
+                return MirrorCorrection(table)
+            keys, wrong = mirror.compared()
+            if wrong is None:
+                return MirrorCorrection(table, keys)
+            if details is None:
+                return MirrorCorrection(table, keys, wrong.num_rows, _written(mirror, lease, wrong))
+            rows = tuple(mirror.differences(wrong, details))
+            return MirrorCorrection(table, keys, wrong.num_rows, rows=rows)
+    except TableError as error:
+        tuple(settle_writes(work, lease))
+        hint = reload_hint(table) if isinstance(error, MirrorRefused) else error.hint
+        return MirrorCorrection(table, not_compared=error.reason, hint=hint)
+
+
+def _written(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -> int:
+    """Write changes to the mirror in one commit, and return its Delta version. If the process dies,
+    the next run finds the commit by the intent (`settle_writes`)."""
+    work, fold = mirror.work, mirror.fold
+    spelled = dict(zip(changelog_names(fold.schema.names), fold.schema.names, strict=True))
+    names = {changed: name for changed, name in spelled.items() if name in fold.key}
+    bounds = bounds_literals(key_bounds(changes, names), fold.schema)
+    # The newest acknowledged batch: the mirror shows its end before this write and after it.
+    source, state, last = work.source.name, mirror.state, mirror.last
+    app_id = application_id(source, state, "mirror")
+    planned = Intent(0, state.table, app_id, 0, last.id, last.id, REPLAY)
+    intent = work.ledger.intend(lease, [planned])[state.table]
+    files = [file for segment in mirror.plan.segments for file in segment.files]
+    policies = work.source.policies_of(state.table)
+    target = MirrorTarget(
+        mirror=state.mirror,
+        schema=fold.schema,
+        app_id=intent.app_id,
+        txn_version=intent.txn_version,
+        user_metadata=commit_metadata(work, WriteKind.MERGE, state.table, [last], files),
+        deletes=policies.deletes,
+        readers=policies.readers,
+        truncates=policies.truncates,
+        cluster=clustered_by(policies.cluster_by, fold.schema),
+    )
+    path = work.mirrors.stage(f"{source}-replay", changes)
+    try:
+        write = Merge(target, fold.key, FoldedChanges((path,), fold.kept), bounds)
+        done = work.mirrors.write(write, lambda: work.ledger.require_held(lease))
+    finally:
+        work.mirrors.unstage(path)
+    reason = f"a replay: {changes.num_rows} keys were not what the changelog says"
+    work.ledger.settle(lease, intent, done.delta_version, reason=reason, table_id=done.table_id)
+    work.ledger.note_looked(lease, {state.mirror: done.delta_version})
+    return done.delta_version
+
+
+@dataclass(frozen=True, slots=True)
+class _MirrorComparison:
+    """One mirror and the changes it must show. `version`: the mirror's Delta version. `last`: the
+    newest acknowledged batch, up to which changes count. `stamps`: columns that are written but not
+    compared. `soft`: deleted rows stay and are marked. `ranges`: the sequence numbers of the span's
+    changes, each (above, up to)."""
+
+    work: Workplace
+    state: TableState
+    version: int
+    last: Batch
+    plan: MergePlan
+    parts: tuple[SegmentPart, ...]
+    fold: Fold
+    stamps: tuple[str, ...]
+    soft: bool
+    ranges: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(
+        cls,
+        work: Workplace,
+        table: TableName,
+        span: Sequence[Batch],
+        fresh: Sequence[SegmentResult],
+    ) -> _MirrorComparison | None:
+        """Return None if no change of the span counts for the mirror any more."""
+        state = work.ledger.table_states(work.source.name)[table]
+        version, own, soft = _mirror_shown(work, state)
+        newest = work.ledger.cursors(work.source.name).acknowledged
+        assert newest is not None, "the span is acknowledged"
+        contents = contents_of(work.ledger, work.source.name, table, span[0].id, newest.batch)
+        if not contents:
+            return None
+        plan = plan_merge([_with_fresh(content, fresh) for content in contents])
+        ranges = tuple(
+            (batch.base, batch.base + batch.changes)
+            for batch in span
+            if batch.base + batch.changes > plan.above
+        )
+        if not plan.segments or not ranges or plan.dropped:
+            return None
+        line = _lineage_of(work, state, plan)
+        key = line.key_of(plan.versions)
+        if not key:
+            raise TableError(
+                "no key tells its rows apart, so its newest changes cannot be merged again",
+                hint=reload_hint(table),
+            )
+        in_scratch = frozenset(file for segment in fresh for file in segment.fresh)
+        parts = tuple(_parts_of(work, plan, line, own, table, in_scratch))
+        marks = ("_committed_at",) if soft else ()
+        ignored = work.source.policies_of(table).deletes is Deletes.IGNORE
+        fold = Fold(own, key, tuple(part.part for part in parts), marks, ignored=ignored)
+        [last] = work.ledger.live_batches(work.source.name, newest.batch, newest.batch)
+        return cls(work, state, version, last, plan, parts, fold, line.stamps, soft, ranges)
+
+    def compared(self) -> tuple[int, pa.Table | None]:
+        """Return the number of compared keys, and the newest changes of those that differ in the
+        mirror, under the mirror's column names."""
+        self._require_whole()
+        touched = self._touched()
+        keys, wrong = 0, []
+        files = [file for part in self.parts for file in part.files]
+        unpacked = sum(self.work.segments.unpacked(p.folder, p.files) for p in self.parts)
+        buckets = max(1, buckets_for(sum(file.images for file in files), unpacked))
+        for bucket in range(buckets):
+            changes = self._folded(touched, bucket, buckets)
+            keys += changes.num_rows
+            if changes.num_rows:
+                wrong.append(changes.filter(pa.array(self._wrong(changes))))
+        differing = pa.concat_tables(wrong) if wrong else None
+        return keys, differing if differing is not None and differing.num_rows else None
+
+    def _require_whole(self) -> None:
+        for part in self.parts:
+            damaged = self.work.segments.damaged(part.folder, part.files)
+            if damaged:
+                raise TableError(
+                    f"its changelog is damaged: {damaged[0]}",
+                    hint="replay the span of that batch too, or restore the file",
+                )
+
+    def _images(self, number: int) -> Iterator[pa.Table]:
+        return self.parts[number].pieces(self.work.segments, self.fold.marks)
+
+    def _touched(self) -> Hashes:
+        """Return the hashes of the keys that the span's changes have, sorted."""
+        hashes = [np.zeros(0, np.uint64)]
+        for number in range(len(self.parts)):
+            for images in self._images(number):
+                inside = self._inside(images)
+                if inside.num_rows:
+                    hashes.append(ordered(self.fold.hashes(number, inside)))
+        return ordered(np.concatenate(hashes))
+
+    def _inside(self, images: pa.Table) -> pa.Table:
+        sequence = images.column("_sequence").to_numpy()
+        inside = np.zeros(len(sequence), np.bool_)
+        for above, end in self.ranges:
+            inside |= (sequence > above) & (sequence <= end)
+        return images.filter(pa.array(inside))
+
+    def _folded(self, touched: Hashes, bucket: int, buckets: int) -> pa.Table:
+        """Return the newest changes of one bucket's touched keys, under the mirror's names."""
+        images = []
+        for number in range(len(self.parts)):
+            pieces = []
+            for piece in self._images(number):
+                hashes = self.fold.hashes(number, piece)
+                chosen = among(hashes, touched) & (hashes % np.uint64(buckets) == bucket)
+                pieces.append(piece.filter(pa.array(chosen)))
+            images.append(pa.concat_tables(pieces))
+        changes, _ = self.fold.table(images)
+        return self._keeping(changes)
+
+    def _keeping(self, changes: pa.Table) -> pa.Table:
+        """Mark dropped columns, so that the merge keeps the mirror's values in them."""
+        marks = keep_names(self.fold.schema.names)
+        for name in self.fold.kept:
+            mark = marks[name]
+            index = changes.schema.get_field_index(mark)
+            flags = pa.repeat(pa.scalar(True), changes.num_rows)
+            changes = changes.set_column(index, mark, pa.chunked_array([flags]))
+        return changes
+
+    def _wrong(self, changes: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        compared = self._compared_columns
+        return wrong_rows(
+            self._named(changes),
+            self._rows(compared),
+            key=self.fold.key,
+            compared=compared,
+            soft=self.soft,
+        )
+
+    def differences(self, wrong: pa.Table, details: Details) -> Iterator[ReplayDifference]:
+        compared = self._compared_columns
+        return row_differences(
+            self._named(wrong.slice(0, details.most)),
+            self._rows(compared),
+            key=self.fold.key,
+            compared=compared,
+            soft=self.soft,
+            show_values=details.show_values,
+        )
+
+    @property
+    def _compared_columns(self) -> list[str]:
+        left_out = {*self.fold.kept, *self.stamps}
+        return [name for name in self.fold.schema.names if name not in left_out]
+
+    def _named(self, changes: pa.Table) -> pa.Table:
+        own = self.fold.schema.names
+        spelled = dict(zip(changelog_names(own), own, strict=True))
+        # A stamp column has the name of a mark of the fold, so it must not appear twice.
+        names = [n for n in changes.column_names if spelled.get(n) not in self.stamps]
+        return changes.select(names).rename_columns([spelled.get(n, n) for n in names])
+
+    def _rows(self, compared: Sequence[str]) -> Iterator[pa.Table]:
+        marks = [DELETED_AT] if self.soft else []
+        schema = pa.schema([*map(self.fold.schema.field, compared), *marks])
+        for batch in self.work.mirrors.rows(self.state.mirror, schema.names, self.version):
+            yield pa.Table.from_batches([batch]).select(schema.names).cast(schema)
+
+
+def _mirror_shown(work: Workplace, state: TableState) -> tuple[int, pa.Schema, bool]:
+    """Return the mirror's version, its columns without the one that marks deleted rows, and whether
+    it has that one. Raise `TableError` unless the mirror exists, is as configured, and shows all
+    changes of its changelog."""
+    table = state.table
+    if not state.complete:
+        raise TableError(
+            f"it is {state.in_words}", hint="`lockstep status` says what brings it back"
+        )
+    if state.behind is not None:
+        raise TableError("its mirror lacks batches that others show", hint="`lockstep run`")
+    if state.adopted is not None or state.mirror_version is None:
+        raise TableError(
+            "its mirror was adopted with rows that its changelog does not have",
+            hint=f"`lockstep verify {table}`",
+        )
+    version = judge_mirror(work, state, work.ledger.looked(work.source.name).get(state.mirror))
+    if version is None:
+        raise TableError("its mirror is missing", hint=reload_hint(state.table))
+    shown = work.mirrors.schema(state.mirror, version)
+    soft = work.source.policies_of(state.table).deletes == Deletes.SOFT
+    if soft is not (DELETED_AT.name in shown.names):
+        raise TableError(
+            "its mirror was written under another `deletes` policy than is configured now",
+            hint=reload_hint(state.table),
+        )
+    own = [field for field in shown if not (soft and field.name == DELETED_AT.name)]
+    return version, pa.schema(own), soft
+
+
+def _lineage_of(work: Workplace, state: TableState, plan: MergePlan) -> ColumnLineage:
+    """Return how the columns of the changes that count map to those of the mirror."""
+    table, final = state.table, state.mirror_version
+    assert final is not None
+    history = [version.version for version in work.ledger.schema_versions(work.source.name, table)]
+    first = min((*plan.versions, final), key=history.index)
+    line = lineage_over(work, versions_between(work, table, first, final))
+    if line.reread:
+        raise TableError(line.reread[0], hint=f"`lockstep verify {table} --repair` reads it again")
+    return line
+
+
+def _with_fresh(content: TableContent, fresh: Sequence[SegmentResult]) -> TableContent:
+    """Return the content with the files that will replace others."""
+    replacements = {
+        (segment.table, segment.schema_version): segment.fresh
+        for segment in fresh
+        if segment.batch == content.batch
+    }
+    segments = (
+        replace(
+            segment,
+            files=replacements.get((segment.table, segment.schema_version), segment.files),
+        )
+        for segment in content.segments
+    )
+    return replace(content, segments=tuple(segments))
+
+
+def _parts_of(
+    work: Workplace,
+    plan: MergePlan,
+    line: ColumnLineage,
+    own: pa.Schema,
+    table: TableName,
+    in_scratch: frozenset[SegmentFile],
+) -> Iterator[SegmentPart]:
+    """Yield the changes of each structure version, by folder. `in_scratch`: files that are in the
+    scratch folder."""
+    for version in plan.versions:
+        segments = (segment for segment in plan.segments if segment.schema_version == version)
+        files = tuple(file for segment in segments for file in segment.files)
+        if any(file.partial for file in files):
+            raise TableError(
+                "its row images omit columns, so its newest changes lack values",
+                hint=f"`lockstep verify {table} --repair` compares it with MySQL",
+            )
+        part = line.part(version, above=plan.above)
+        columns = dict(zip(line.schema.names, part.columns, strict=True))
+        shown = tuple(columns.get(name, PartColumn()) for name in own.names)
+        generation = work.ledger.schema_version(work.source.name, table, version).generation
+        folder = changelog_path(work.source.name, table, generation)
+        for path, is_scratch in ((folder, False), (scratch_path(work.source.name, folder), True)):
+            stored = tuple(file for file in files if (file in in_scratch) is is_scratch)
+            if stored:
+                yield SegmentPart(path, stored, line.names[version], replace(part, columns=shown))

@@ -1,0 +1,404 @@
+"""The choice of batches that a replay takes, and the second capture of one: the same range of the
+log, with the tables and structures that were captured then.
+
+The conditions of the first capture come from the ledger: structures, patterns, and the tables that
+have rows or events in the batch. The ledger may not know all of them, so the outcome is checked:
+it must have as many changes, the same segments with the same sequence numbers, the same events, and
+no structure version that is not recorded. Otherwise none of it is used.
+
+If one batch continues in the log file in which another ended, the anchor at the later end proves
+the earlier one too, because a binlog file only grows. The structures are those of the batch before,
+unless a batch in between recorded new ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Final
+
+from lockstep.pipeline.mirror.layout import scratch_path
+from lockstep.pipeline.model.batch import Batch, BatchState, BatchTimes, Cursor
+from lockstep.pipeline.model.table_state import TableEvent, TableEventKind, TableState
+from lockstep.pipeline.ports.ledger import Elsewhere, SpanMarks, content_of
+from lockstep.pipeline.ports.source import ServerFacts
+from lockstep.pipeline.replay.spans import Span, batches_of, ends_early, runs_named, wanted
+from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_of_reading_again
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.dump.basis import Basis
+from lockstep.pipeline.run.dump.captured_tables import CapturedTables
+from lockstep.pipeline.run.dump.initial_schemas import known_at, tracker_of
+from lockstep.pipeline.run.dump.log_reader import LogReading
+from lockstep.pipeline.run.dump.renames import origins_of
+from lockstep.pipeline.run.dump.segment_builder import Segmenter
+from lockstep.pipeline.run.dump.table_changes import CaptureRules, RecordedBefore
+from lockstep.pipeline.run.known_batches import (
+    batch_of_run,
+    begins_before,
+    known_batches,
+    why_no_longer_shown,
+)
+from lockstep.pipeline.schema.evolving.effects import Effect
+from lockstep.pipeline.schema.tracker import FirstStructures
+from lockstep.pipeline.start.bounds import RunBounds
+from lockstep.pipeline.start.question import AnchorReading
+from lockstep.pipeline.supply.plan import FromMirror
+from lockstep.pipeline.values.errors import (
+    BatchesWait,
+    LockstepError,
+    NothingMatches,
+    Recovery,
+    SpanRefused,
+)
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.places import AtMoment, Earliest, Latest, OfRun, Place
+from lockstep.pipeline.values.policies import Deletes, LakePolicies, Truncates
+from lockstep.pipeline.values.segment import Segment
+from lockstep.pipeline.values.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The acknowledged batches that a span touches, oldest first. `early`: the lake's end, if the
+    span ends after it. `tables`: requested tables that have changes or events in these batches."""
+
+    batches: tuple[Batch, ...]
+    early: str | None
+    tables: tuple[TableName, ...]
+
+
+def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None) -> Selection:
+    """Choose the batches and tables; only the ledger is read. Raise `SpanRefused` for a span
+    outside of what was captured, `NothingMatches` for an unknown table."""
+    states = work.ledger.table_states(work.source.name) if only else {}
+    for table in sorted(only or ()):
+        if table not in states:
+            raise NothingMatches(
+                f"the lake has no table {table}", hint="`lockstep tables` lists those it has"
+            )
+    runs = _runs(work, span)
+    chain, times = _chain(work, span, runs)
+    batches = batches_of(span, chain, runs, times)
+    batches = _kept(work, span, batches)
+    early = str(chain[-1].end) if ends_early(span, chain) else None
+    if not batches:
+        return Selection((), early, ())
+    tables = work.ledger.touched(work.source.name, batches[0].id, batches[-1].id).keys()
+    shown = [
+        table
+        for table in sorted(tables if only is None else tables & only)
+        if _is_kept(work, table, batches[0], named=only is not None)
+    ]
+    return Selection(batches, early, tuple(shown))
+
+
+def _is_kept(work: Workplace, table: TableName, first: Batch, *, named: bool) -> bool:
+    """Return whether a table's changes may be read again. If the settings hide more of it since,
+    values would come back in clear: raise `SpanRefused` if the table was requested by name."""
+    why = why_no_longer_shown(work.ledger, work.source.name, table, first.id, read_again=True)
+    if why is not None and named:
+        raise SpanRefused(
+            f"{table} cannot be read again from {first.start.at} on: {why}",
+            hint="begin after the run that re-read it, or name other tables",
+        )
+    if why is not None:
+        work.progress.note(f"{table} is left out: {why}")
+    return why is None
+
+
+def require_merged(work: Workplace) -> None:
+    """Raise `BatchesWait` unless every captured batch is acknowledged."""
+    waiting = [
+        batch
+        for batch in work.ledger.unfinished(work.source.name)
+        if batch.state is not BatchState.CAPTURING
+    ]
+    if waiting:
+        raise BatchesWait(
+            f"batch {waiting[0].id} of {work.source.name} is captured but not merged: the mirrors "
+            "cannot be compared with it yet",
+            hint="`lockstep run` merges it; then repeat the command",
+        )
+
+
+def _kept(work: Workplace, span: Span, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
+    """Return the batches whose changes are kept. Raise `SpanRefused` if the span begins at a place
+    before them; `earliest` begins with the first of them."""
+    deleted = work.ledger.forgotten(work.source.name).newest
+    if deleted is None or not begins_before(span, batches, deleted.through, deleted.end):
+        return tuple(batch for batch in batches if deleted is None or batch.id > deleted.through)
+    raise SpanRefused(
+        f"{span.since} lies before the changes that are kept: {deleted.told}",
+        hint=f"`--from {deleted.end.at}` or `--from earliest` begins with the first that is kept",
+    )
+
+
+def _chain(
+    work: Workplace, span: Span, runs: Mapping[str, int]
+) -> tuple[Sequence[Batch], Sequence[BatchTimes] | None]:
+    """Return the acknowledged batches. For a span between moments, return only those that it may
+    touch, and the times of all."""
+    ledger, source = work.ledger, work.source.name
+    since, until = span.since, span.until
+    if _is_moment(since) and _is_moment(until):
+        times = [batch for batch in ledger.batch_times(source) if batch.acknowledged]
+        ranges = wanted(span, times) if times else []
+        batches = {
+            batch.id: batch
+            for first_id, last_id in ranges
+            for batch in ledger.live_batches(source, first_id, last_id)
+        }
+        return [batches[number] for number in sorted(batches)], times
+    first = runs[since.run] if isinstance(since, OfRun) else 0
+    last = runs[until.run] if isinstance(until, OfRun) else None
+    return known_batches(ledger, source, first, last), None
+
+
+def _is_moment(place: Place) -> bool:
+    return isinstance(place, AtMoment | Earliest | Latest)
+
+
+def _runs(work: Workplace, span: Span) -> dict[str, int]:
+    ledger, source = work.ledger, work.source.name
+    return {run: batch_of_run(ledger, source, run).id for run in runs_named(span)}
+
+
+_ELSEWHERE: Final = MappingProxyType(
+    {
+        Elsewhere.SOURCE: "it has rows that were read from the source",
+        Elsewhere.PREPARED: "it has rows of an XA transaction that was prepared before it",
+    }
+)
+
+
+@dataclass(slots=True)
+class SpanFacts:
+    """The facts that a replay needs from the server and the ledger, read once for all its batches.
+    `server`: the server's state when the replay began. `firsts`: each table's first batch with
+    changes or events. `speaks`: a later batch whose anchor proves a batch's log file too."""
+
+    work: Workplace
+    server: ServerFacts
+    firsts: Mapping[TableName, int]
+    marks: SpanMarks
+    speaks: Mapping[int, Batch]
+    _read: dict[int, AnchorReading] = field(default_factory=dict)
+    _known: tuple[Batch, FirstStructures] | None = None
+
+    @classmethod
+    def of(cls, work: Workplace, chosen: Sequence[Batch]) -> SpanFacts:
+        """Gather the facts for batches in their order, at least one."""
+        ledger, source = work.ledger, work.source.name
+        last = chosen[-1].id
+        return cls(
+            work,
+            work.server.facts(),
+            ledger.touched(source, 1, last),
+            ledger.marks_within(source, chosen[0].id, last),
+            _speakers(chosen),
+        )
+
+    def why_not(self, batch: Batch) -> str | None:
+        """Return why a batch cannot be captured again from the log; None if nothing speaks against
+        it. Two events of each log file are read."""
+        if batch.catches_up:
+            return "it brought back tables that had stopped"
+        if (elsewhere := self.marks.elsewhere.get(batch.id)) is not None:
+            return _ELSEWHERE[elsewhere]
+        if batch.start.server_uuid != self.server.server_uuid:
+            return "another server answers now than the one that it was captured from"
+        assert batch.end is not None, "it is acknowledged"
+        files = {log.file for log in self.server.binlogs}
+        for file in (batch.start.at.file, batch.end.at.file):
+            if file not in files:
+                return f"its log is gone from the server ({file})"
+        readings = (self._anchor(end) for end in (self.speaks.get(batch.id, batch), batch))
+        if all(reading is not AnchorReading.SAME for reading in readings):
+            return "the server's log is not the one that was captured"
+        return None
+
+    def structures(self, batch: Batch) -> FirstStructures:
+        if self._known is not None:
+            before, structures = self._known
+            since = range(before.id, batch.id + 1)
+            if since and self.marks.learnt.isdisjoint(since):
+                return structures
+        structures = known_at(self.work, batch, batch.start.at)
+        self._known = batch, structures
+        return structures
+
+    def _anchor(self, batch: Batch) -> AnchorReading:
+        if batch.id not in self._read:
+            assert batch.end is not None and batch.anchor is not None, "it is acknowledged"
+            cursor = Cursor(batch.id, batch.end, batch.anchor)
+            self._read[batch.id] = read_anchor_of(self.work, cursor, self.server)
+        return self._read[batch.id]
+
+
+def _speakers(chosen: Sequence[Batch]) -> dict[int, Batch]:
+    """Return for each batch the last one that continued from its end and ends in the same file."""
+    speakers: dict[int, Batch] = {}
+    for before, later in reversed(list(pairwise(chosen))):
+        assert before.end is not None and later.end is not None, "they are acknowledged"
+        if later.predecessor == before.id and later.end.at.file == before.end.at.file:
+            speakers[before.id] = speakers.get(later.id, later)
+    return speakers
+
+
+def recapture(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segment, ...] | str:
+    """Capture the batch again and return its segments, whose files are in the scratch folder; or
+    return why it cannot be captured again. Nothing else is written."""
+    if (why := facts.why_not(batch)) is not None:
+        return why
+    try:
+        return _recaptured(work, batch, facts)
+    except LockstepError as error:
+        if error.recovery is Recovery.RETRY:
+            raise
+        return error.message
+
+
+def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segment, ...] | str:
+    assert batch.end is not None, "it is acknowledged"
+    ledger, source = work.ledger, work.source.name
+    then = _as_then(work, batch)
+    content = content_of(ledger, source, batch.id)
+    recorded, events, captured = content.segments, content.events, content.changed
+    tables = CapturedTables(
+        work.segments,
+        source=source,
+        batch=batch.id,
+        base=batch.base,
+        states=_states_then(work, [table for table in captured if facts.firsts[table] < batch.id]),
+        updated=partial(_says_updated, work, recorded),
+        place=partial(scratch_path, source),
+    )
+    basis = Basis(
+        then,
+        _begun(work, batch, facts.server),
+        RunBounds(batch.end.at, GtidSet()),
+        batch.id,
+        tables=tables,
+        structures=tracker_of(
+            work,
+            facts.structures(batch),
+            facts.server,
+            recorded=RecordedBefore(ledger, source, batch.id),
+        ),
+        prepared={},
+    )
+    rules = CaptureRules(
+        work.clock,
+        captured.__contains__,
+        partial(_policies_then, work, events),
+        lambda quarantined: None,
+        shaping=work.shaping,
+    )
+    segmenter = Segmenter(
+        tables, basis.structures, rules, copies=lambda effects, _: _copies_then(events, effects)
+    )
+    LogReading(basis, segmenter, keeps=True, warms=False).run()
+    segments = tables.files.finish()
+    mismatch = _changes_differ(batch, tables.changes, recorded, segments) or _events_differ(
+        events,
+        tables.events,
+        learnt=any(version.table in captured for version in basis.structures.history.versions),
+    )
+    return segments if mismatch is None else mismatch
+
+
+def _as_then(work: Workplace, batch: Batch) -> Workplace:
+    """Return the workplace with the patterns that the batch was captured with."""
+    scopes = work.ledger.capture_scopes(work.source.name)
+    patterns = [scope.patterns for scope in scopes if scope.batch <= batch.id]
+    return replace(work, source=replace(work.source, patterns=patterns[-1])) if patterns else work
+
+
+def _begun(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
+    anchor = None
+    if batch.follows is not None:
+        before = work.ledger.live_batches(work.source.name, batch.follows, batch.follows)
+        anchor = before[0].anchor if before and before[0].end == batch.start else None
+    # A batch that continued by GTIDs began at the start of a file, whose first transactions may
+    # already be in its GTID set.
+    captured = batch.start.gtid_set if batch.predecessor is None else GtidSet()
+    why = f"batch {batch.id} is read again"
+    return start_of_reading_again(
+        batch.start, anchor, facts, why, leave_out=captured, by_gtid=batch.by_gtid
+    )
+
+
+def _states_then(work: Workplace, tables: Iterable[TableName]) -> dict[TableName, TableState]:
+    """Return the states of tables that were captured before the batch, all following."""
+    states = work.ledger.table_states(work.source.name)
+    return {table: states[table].started() for table in tables}
+
+
+def _says_updated(work: Workplace, recorded: Sequence[Segment], table: TableName) -> bool:
+    files = [file for segment in recorded if segment.table == table for file in segment.files]
+    if files:
+        return any(file.updated for file in files)
+    return work.source.policies_of(table).updated_columns
+
+
+def _policies_then(work: Workplace, events: Sequence[TableEvent], table: TableName) -> LakePolicies:
+    """Return the table's policies, except that a TRUNCATE is ignored if it was ignored in the first
+    capture, which the recorded events show."""
+    taken = any(event.table == table and event.kind is TableEventKind.TRUNCATED for event in events)
+    truncates = Truncates.DELETE if taken else Truncates.IGNORE
+    return replace(work.source.policies_of(table), deletes=Deletes.REMOVE, truncates=truncates)
+
+
+def _copies_then(
+    events: Sequence[TableEvent], effects: Sequence[Effect]
+) -> Mapping[TableName, FromMirror]:
+    """Return the tables whose rows were copied inside the lake in the first capture, which the
+    recorded events show."""
+    copied = {(event.table, event.origin) for event in events}
+    return {
+        table: FromMirror(origin)
+        for table, origin in origins_of(effects).items()
+        if (table, origin) in copied
+    }
+
+
+# -- the comparison with what was recorded -----------------------------------------------------
+
+
+def _changes_differ(
+    batch: Batch, changes: int, recorded: Sequence[Segment], segments: Sequence[Segment]
+) -> str | None:
+    if changes != batch.changes:
+        return f"the log has {changes} changes now where {batch.changes} were captured"
+    before, after = (
+        {(segment.table, segment.schema_version): _numbers(segment) for segment in captured}
+        for captured in (recorded, segments)
+    )
+    for table, version in sorted(before.keys() | after.keys()):
+        if before.get((table, version)) != after.get((table, version)):
+            return f"the changes of {table} would have other sequence numbers than were recorded"
+    return None
+
+
+def _numbers(segment: Segment) -> tuple[object, ...]:
+    images = sum(file.images for file in segment.files)
+    return segment.counts, segment.first_sequence, segment.last_sequence, images
+
+
+def _events_differ(
+    recorded: Sequence[TableEvent], events: Sequence[TableEvent], *, learnt: bool
+) -> str | None:
+    if learnt:
+        return "its statements would yield structures that are not in the recorded history"
+    before, after = (
+        [
+            (event.table, event.kind, event.sequence, event.version, event.place)
+            for event in sorted(captured, key=lambda event: event.table)
+            if event.kind is not TableEventKind.REBUILT
+        ]
+        for captured in (recorded, events)
+    )
+    return None if before == after else "its statements would affect the tables differently"

@@ -1,0 +1,300 @@
+"""Replay: the batches of a span are captured and merged again; positions do not move.
+
+Each batch is read again from the log if the log still has it, otherwise from its changelog. Files
+that differ or are damaged are replaced; then the mirrors are compared with their changelogs, key by
+key. Only what is wrong is written, so a repeated replay writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from time import perf_counter
+
+from lockstep.pipeline.mirror.layout import scratch_path
+from lockstep.pipeline.model.batch import Batch
+from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.run.agreement.changelog_files import (
+    Agreement,
+    ChangelogTable,
+    changelogs_of,
+    correct_changelog,
+    source_table,
+)
+from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
+from lockstep.pipeline.run.agreement.lake_logs import changelog_disagreement
+from lockstep.pipeline.run.context import Workplace, tables_done
+from lockstep.pipeline.run.replay import revise
+from lockstep.pipeline.run.replay.heal import MirrorCorrection, heal
+from lockstep.pipeline.run.replay.recapture import (
+    Selection,
+    SpanFacts,
+    recapture,
+    require_merged,
+    select,
+)
+from lockstep.pipeline.run.replay.segment_comparison import (
+    Details,
+    SegmentComparison,
+    SegmentResult,
+    SegmentStanding,
+)
+from lockstep.pipeline.run.replay.settle import settle_replays
+from lockstep.pipeline.values.decisions import Decision, Lease
+from lockstep.pipeline.values.segment import SourceTable
+from lockstep.pipeline.values.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReplayed:
+    """One batch of the span. `as_recorded`: why it cannot be read again from the log; None if it
+    was, or would be. `segments`: how its files compare; empty in a plan. `revision`: how often its
+    files were replaced so far."""
+
+    batch: Batch
+    as_recorded: str | None
+    segments: tuple[SegmentResult, ...] = ()
+    revision: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayReport:
+    """The outcome or the plan of a replay. `tables`: the tables in question. `early`: the lake's
+    end, if the span ends after it. `committed`: the replay was allowed to write. `changelogs`:
+    those of these tables that list, or listed, other files than the ledger records."""
+
+    span: Span
+    batches: tuple[BatchReplayed, ...]
+    tables: tuple[TableName, ...]
+    mirrors: tuple[MirrorCorrection, ...] = ()
+    early: str | None = None
+    committed: bool = False
+    seconds: float = 0.0
+    changelogs: tuple[Agreement, ...] = ()
+
+    @property
+    def segments(self) -> tuple[SegmentResult, ...]:
+        return tuple(segment for batch in self.batches for segment in batch.segments)
+
+    @property
+    def differs(self) -> bool:
+        """The lake has, or had, something else than the span's changes."""
+        standings = {segment.standing for segment in self.segments}
+        wrong = not standings.isdisjoint({SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED})
+        return wrong or bool(self.changelogs) or any(mirror.wrong for mirror in self.mirrors)
+
+    @property
+    def wrong_changelogs(self) -> tuple[Agreement, ...]:
+        """Changelogs that still list other files than the ledger records."""
+        return tuple(changelog for changelog in self.changelogs if changelog.left is not None)
+
+    @property
+    def left(self) -> tuple[SegmentResult, ...]:
+        """Damaged files that could not be replaced."""
+        damaged = (
+            segment for segment in self.segments if segment.standing is SegmentStanding.DAMAGED
+        )
+        return tuple(segment for segment in damaged if not segment.replaced)
+
+
+def plan_replay(
+    work: Workplace, span: Span, only: frozenset[TableName] | None = None
+) -> ReplayReport:
+    """Return which batches a replay would take, and whether the log still has them. Nothing is
+    changed, and no lease is needed."""
+    chosen = select(work, span, only)
+    if not chosen.batches:
+        return ReplayReport(span, (), (), early=chosen.early)
+    facts = SpanFacts.of(work, chosen.batches)
+    batches = tuple(
+        BatchReplayed(
+            batch,
+            facts.why_not(batch) if _concerns(work, batch, only) else None,
+            revision=facts.marks.revised.get(batch.id, 0),
+        )
+        for batch in chosen.batches
+    )
+    return ReplayReport(span, batches, chosen.tables, early=chosen.early)
+
+
+def replay(
+    work: Workplace,
+    lease: Lease,
+    span: Span,
+    only: frozenset[TableName] | None = None,
+    *,
+    commit: bool = True,
+    show_values: bool = False,
+) -> ReplayReport:
+    """Replay a span. Without `commit`, read and compare in the same way and report the rows that
+    differ (`show_values`: with their values), but write nothing.
+
+    Raise `BatchesWait` while captured batches are not merged, and `SpanRefused` for a span outside
+    of what was captured. If the process dies, the next run or replay finishes its writes.
+    """
+    clock = perf_counter()
+    require_agreement(work)
+    require_claim(work)
+    for note in settle_replays(work, lease):
+        work.progress.note(note)
+    require_merged(work)
+    if (error := changelog_disagreement(work)) is not None:
+        raise error
+    chosen = select(work, span, only)
+    if not chosen.batches:
+        return ReplayReport(span, (), (), early=chosen.early, committed=commit)
+    first, last = chosen.batches[0], chosen.batches[-1]
+    work.progress.note(
+        f"{len(chosen.batches)} batches are replayed, {first.id} to {last.id}: {first.start} to "
+        f"{last.end}"
+    )
+    changelogs = _agreed(work, lease, chosen, commit=commit)
+    work.segments.clear(scratch_path(work.source.name))
+    try:
+        details = None if commit else Details(show_values=show_values)
+        comparison = SegmentComparison(work, only, details)
+        facts = SpanFacts.of(work, chosen.batches)
+        read = [_read(work, batch, only, facts, comparison) for batch in chosen.batches]
+        compared = [segment for _, _, segments in read for segment in segments]
+        if commit and (waits := revise.waiting(work, compared)):
+            read = [(batch, why, _that_wait(segments, waits)) for batch, why, segments in read]
+            compared = [segment for _, _, segments in read for segment in segments]
+        revision = revise.begin(work, lease, compared) if commit else None
+        if revision is not None:
+            revise.carry_out(work, lease, revision)
+            # The revision may have listed the last files that a changelog lacked.
+            changelogs = _latest(changelogs, _agreed(work, lease, chosen, commit=True))
+        mirrors = []
+        for done, table in enumerate(chosen.tables, start=1):
+            fresh = () if commit else [segment for segment in compared if segment.table == table]
+            mirrors.append(heal(work, lease, table, chosen.batches, fresh=fresh, details=details))
+            work.progress.tell(tables_done("merge", done, len(chosen.tables), table))
+    finally:
+        if work.ledger.revisions(work.source.name).open is None:
+            work.segments.clear(scratch_path(work.source.name))
+    counts = work.ledger.marks_within(work.source.name, first.id, last.id).revised
+    report = ReplayReport(
+        span,
+        tuple(
+            BatchReplayed(batch, why, segments, counts.get(batch.id, 0))
+            for batch, why, segments in read
+        ),
+        chosen.tables,
+        tuple(mirrors),
+        chosen.early,
+        commit,
+        perf_counter() - clock,
+        changelogs,
+    )
+    if commit:
+        work.ledger.decide(lease, _decision(report))
+    return report
+
+
+def _that_wait(
+    segments: Iterable[SegmentResult], waits: Mapping[tuple[int, TableName, int], str]
+) -> tuple[SegmentResult, ...]:
+    """Return the segments, without new files for those that must wait."""
+    keys = (
+        (segment, (segment.batch, segment.table, segment.schema_version)) for segment in segments
+    )
+    return tuple(
+        replace(segment, fresh=(), waits=waits[key]) if key in waits else segment
+        for segment, key in keys
+    )
+
+
+def _agreed(
+    work: Workplace, lease: Lease, chosen: Selection, *, commit: bool
+) -> tuple[Agreement, ...]:
+    """Correct the changelogs that list other files than were recorded, and return them. Each is
+    corrected as a whole, because a compaction puts rows of any batches into one file. The next run
+    reports other foreign commits."""
+    source = work.source.name
+    looked, states = work.ledger.looked(source), work.ledger.table_states(source)
+    tables = [states[table] for table in chosen.tables if table in states]
+    source_tables = map(partial(source_table, source), SourceTable)
+    agreements = []
+    for changelog in (
+        *changelogs_of(source, tables),
+        *(table for table in source_tables if _moved(work, table, looked)),
+    ):
+        folder = changelog.folder
+        agreement = correct_changelog(
+            work, lease if commit else None, changelog, looked.get(folder)
+        )
+        if agreement.found or agreement.left or agreement.commits:
+            agreements.append(agreement)
+            work.progress.note(f"{folder}: {agreement.told}")
+        if commit and agreement.error is None and agreement.left is None and folder in looked:
+            work.ledger.note_looked(lease, {folder: agreement.version})
+    return tuple(agreements)
+
+
+def _moved(work: Workplace, changelog: ChangelogTable, looked: Mapping[str, int]) -> bool:
+    """Return whether the table has commits after the last look."""
+    folder = changelog.folder
+    return folder in looked and not work.changelog.ends_at(folder, looked[folder])
+
+
+def _latest(before: Sequence[Agreement], after: Sequence[Agreement]) -> tuple[Agreement, ...]:
+    """Return the newest result for each changelog. One that no longer appears was corrected: by
+    the revision, if it was not before."""
+    settled = {
+        agreement.changelog: replace(agreement, left=None, revised=agreement.left is not None)
+        for agreement in before
+    }
+    newest = {agreement.changelog: agreement for agreement in after}
+    return (*(settled | newest).values(),)
+
+
+def _concerns(work: Workplace, batch: Batch, only: frozenset[TableName] | None) -> bool:
+    """Return whether a batch has changes of these tables."""
+    segments = content_of(work.ledger, batch.source, batch.id).segments
+    return any(only is None or segment.table in only for segment in segments)
+
+
+def _read(
+    work: Workplace,
+    batch: Batch,
+    only: frozenset[TableName] | None,
+    facts: SpanFacts,
+    comparison: SegmentComparison,
+) -> tuple[Batch, str | None, tuple[SegmentResult, ...]]:
+    """Return the batch, why it cannot be read again (None if it was), and how its files compare."""
+    if not _concerns(work, batch, only):
+        return batch, None, ()
+    read = recapture(work, batch, facts)
+    why = read if isinstance(read, str) else None
+    if why is not None:
+        work.progress.note(f"batch {batch.id} is replayed from its changelog alone: {why}")
+    compared = comparison.compare(batch, () if isinstance(read, str) else read)
+    for segment in compared:
+        if segment.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
+            problem = segment.why or segment.standing.value
+            work.progress.note(f"batch {batch.id}, {segment.table}: {problem}")
+    return batch, why, tuple(compared)
+
+
+def _decision(report: ReplayReport) -> Decision:
+    first, last = report.batches[0].batch, report.batches[-1].batch
+    replaced = [segment for segment in report.segments if segment.replaced]
+    wrong = sum(mirror.wrong for mirror in report.mirrors)
+    return Decision(
+        "replay",
+        "span-replayed",
+        f"batches {first.id} to {last.id} were replayed ({report.span}): {len(replaced)} segments "
+        f"replaced, {wrong} rows of mirrors put right",
+        {
+            "batches": [first.id, last.id],
+            "as_recorded": [batch.batch.id for batch in report.batches if batch.as_recorded],
+            "replaced": [
+                f"{segment.batch} {segment.table} v{segment.schema_version}" for segment in replaced
+            ],
+            "mirrors": {
+                str(mirror.table): mirror.wrong for mirror in report.mirrors if mirror.wrong
+            },
+        },
+    )

@@ -1,0 +1,206 @@
+"""Revisions: files that were captured again replace those that the changelogs list.
+
+The order is: the ledger (an open revision), the files at their place, one commit per changelog, the
+ledger again. A process that finds an open revision continues it; each step takes effect once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from lockstep.pipeline.mirror.layout import scratch_path
+from lockstep.pipeline.model.foreign_commits import AllExpected
+from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.run.agreement.changelog_files import (
+    ChangelogTable,
+    changelog_table,
+    columns_of,
+    listing_difference,
+    lost_files,
+    recorded_files,
+    why_not_corrected,
+)
+from lockstep.pipeline.run.agreement.lake_logs import judged_changelog
+from lockstep.pipeline.run.commit_records import revised_metadata
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.replay.segment_comparison import SegmentResult
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import SegmentsLost
+from lockstep.pipeline.values.segment import (
+    RevisedSegment,
+    Revision,
+    Segment,
+    SegmentFile,
+    batch_and_version_of,
+    with_revised_names,
+)
+from lockstep.pipeline.values.table import TableName
+
+
+def begin(work: Workplace, lease: Lease, segments: Sequence[SegmentResult]) -> Revision | None:
+    """Record an open revision of the files to replace, and return it; None if there are none."""
+    replaced = [segment for segment in segments if segment.replaced]
+    if not replaced:
+        return None
+    return work.ledger.begin_revision(lease, [_revised(segment) for segment in replaced])
+
+
+def _revised(segment: SegmentResult) -> RevisedSegment:
+    files = with_revised_names(segment.fresh)
+    return RevisedSegment(segment.batch, segment.table, segment.schema_version, files)
+
+
+def carry_out(work: Workplace, lease: Lease, revision: Revision) -> None:
+    """Bring the files to their changelogs in one commit each, and settle the revision. Raise
+    `SegmentsLost` if a new file is missing. The revision is then given up, unless a changelog
+    already lists a part of it."""
+    parts = [_Part.of(work, segment) for segment in revision.segments]
+    source = work.source.name
+    work.ledger.require_held(lease)
+    for part in parts:
+        work.segments.bring(scratch_path(source, part.folder), part.folder, part.new.files)
+    changelogs = _by_changelog(parts)
+    try:
+        for changelog, revised_parts in changelogs.items():
+            _commit(work, lease, revision, changelog, revised_parts)
+    except SegmentsLost as error:
+        if any(
+            _is_begun(work, changelog.folder, revised_parts)
+            for changelog, revised_parts in changelogs.items()
+        ):
+            raise SegmentsLost(
+                f"an interrupted replay cannot be finished: {error.message}",
+                hint="restore the file from a copy of the lake, then run again; or take back the "
+                f"replay with `lockstep recover --source {work.source.name}`",
+            ) from error
+        work.ledger.end_revision(lease, revision, settled=False)
+        raise
+    work.ledger.end_revision(lease, revision, settled=True)
+    work.ledger.note_looked(lease, dict(_passed(work, changelogs)))
+    work.segments.clear(scratch_path(work.source.name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A segment with its recorded files (`old`) and those that replace them (`new`)."""
+
+    new: RevisedSegment
+    old: Segment
+    changelog: ChangelogTable
+
+    @property
+    def folder(self) -> str:
+        return self.changelog.folder
+
+    @classmethod
+    def of(cls, work: Workplace, new: RevisedSegment) -> _Part:
+        source, number = work.source.name, new.schema_version
+        segments = content_of(work.ledger, source, new.batch).segments
+        [old] = [segment for segment in segments if new.is_of(new.batch, segment)]
+        version = work.ledger.schema_version(source, new.table, number)
+        state = work.ledger.table_states(source)[new.table]
+        return cls(new, old, changelog_table(source, state, version.generation))
+
+
+def _passed(work: Workplace, changelogs: Iterable[ChangelogTable]) -> Iterator[tuple[str, int]]:
+    """Yield the changelogs to which nobody else committed since the last look, with their newest
+    versions. For others the next look must report the foreign commits."""
+    before = work.ledger.looked(work.source.name)
+    for folder in (changelog.folder for changelog in changelogs):
+        if folder in before:
+            look = work.changelog.look(folder, before[folder])
+            relation = judged_changelog(work, look, before[folder])
+            if isinstance(relation, AllExpected) and relation.newest is not None:
+                yield folder, relation.newest
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """The change to a changelog's list of files. `doubles`: why the new files cannot be listed: a
+    foreign file may hold their rows together with rows of other batches, so that rows would appear
+    twice or get lost."""
+
+    gone: Sequence[str]
+    come: Sequence[SegmentFile]
+    doubles: str | None
+
+
+def _listing(work: Workplace, changelog: ChangelogTable, parts: Iterable[_Part]) -> _Listing:
+    recorded = recorded_files(work, changelog)
+    files, new = dict(recorded.files), dict[str, SegmentFile]()
+    for part in parts:
+        for file in part.old.files:
+            files.pop(file.path, None)
+        new |= {file.path: file for file in part.new.files}
+    mismatch = listing_difference(work, changelog, replace(recorded, files=files | new))
+    unlisted = [file for file in mismatch.lacking if file.path not in new]
+    lost = lost_files(work, changelog, unlisted)
+    foreign = [path for path in mismatch.surplus if batch_and_version_of(path) is None]
+    doubles = why_not_corrected(work, changelog, foreign, lost)
+    listed_again = [file for file in unlisted if file.path not in lost]
+    return _Listing(mismatch.surplus, [*new.values(), *listed_again], doubles)
+
+
+def waiting(
+    work: Workplace, segments: Iterable[SegmentResult]
+) -> dict[tuple[int, TableName, int], str]:
+    """Return the segments whose new files must not be listed yet, by batch, table and version, with
+    the reason: a foreign file has their rows, and perhaps the only copy of other rows."""
+    parts = [_Part.of(work, _revised(segment)) for segment in segments if segment.replaced]
+    return {
+        (part.new.batch, part.new.table, part.new.schema_version): why
+        for changelog, grouped in _by_changelog(parts).items()
+        if (why := _listing(work, changelog, grouped).doubles) is not None
+        for part in grouped
+    }
+
+
+def _by_changelog(parts: Iterable[_Part]) -> dict[ChangelogTable, list[_Part]]:
+    grouped: dict[ChangelogTable, list[_Part]] = {}
+    for part in parts:
+        grouped.setdefault(part.changelog, []).append(part)
+    return grouped
+
+
+def _commit(
+    work: Workplace,
+    lease: Lease,
+    revision: Revision,
+    changelog: ChangelogTable,
+    parts: Sequence[_Part],
+) -> None:
+    """List the new files and remove every file that is neither new nor recorded: replaced files,
+    files of revisions that the ledger does not know, and foreign files."""
+    folder, numbers = changelog.folder, [part.new.batch for part in parts]
+    if work.changelog.listed(folder) is None:
+        raise SegmentsLost(
+            f"the ledger records a changelog at {folder}, and there is none",
+            hint="mount or restore the lake's folder, then repeat the replay",
+        )
+    listing = _listing(work, changelog, parts)
+    if listing.doubles is not None:
+        raise SegmentsLost(
+            listing.doubles, hint="repeat the replay for all batches whose files are lost"
+        )
+    work.changelog.revise(
+        folder,
+        app_id=f"{changelog.app_id}/revision",
+        revision=revision.id,
+        schema=columns_of(work, changelog, listing.come),
+        gone=listing.gone,
+        files=listing.come,
+        words=revised_metadata(
+            work,
+            parts[0].new.table,
+            (min(numbers), max(numbers)),
+            [file for part in parts for file in part.new.files],
+            revision.id,
+        ),
+        held=lambda: work.ledger.require_held(lease),
+    )
+
+
+def _is_begun(work: Workplace, folder: str, parts: Sequence[_Part]) -> bool:
+    listed = work.changelog.listed(folder) or {}
+    return any(file.path in listed for part in parts for file in part.new.files)

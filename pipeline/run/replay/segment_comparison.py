@@ -1,0 +1,277 @@
+"""The comparison of a batch's segments in the lake with the same segments read again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lockstep.pipeline.mirror.layout import changelog_names, changelog_path, scratch_path
+from lockstep.pipeline.model.batch import Batch
+from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.replay.rows import ReplayDifference, difference
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.schema.rows import merge_key
+from lockstep.pipeline.values.segment import ENDINGS, Segment, SegmentFile
+from lockstep.pipeline.values.table import TableName
+
+
+class SegmentStanding(StrEnum):
+    """The result of comparing a segment's files."""
+
+    SAME = "same"
+    """They hold the changes that the log has."""
+    DIFFERENT = "different"
+    """They hold other changes than the log."""
+    DAMAGED = "damaged"
+    """They differ from what was recorded, or the changelog does not list them."""
+    UNTOLD = "untold"
+    """They are as recorded; the log was not read again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """The extent of a report on rows that differ. `most`: rows for each segment or table."""
+
+    most: int = 500
+    show_values: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentResult:
+    """The comparison of one segment of a batch. `why`: what is wrong with its files, if DAMAGED.
+    `fresh`: the files in the scratch folder that will replace them. `wrong`, `columns`, `rows`: the
+    number of row images that differ, the columns in which they do, and some of them; on request, if
+    DIFFERENT. `waits`: why the files cannot be replaced yet."""
+
+    json_keys: ClassVar = (
+        "batch",
+        "schema_version",
+        "standing",
+        "why",
+        "wrong",
+        "columns",
+        "rows",
+    )
+
+    batch: int
+    table: TableName
+    schema_version: int
+    standing: SegmentStanding
+    why: str | None = None
+    fresh: tuple[SegmentFile, ...] = ()
+    wrong: int = 0
+    columns: tuple[str, ...] = ()
+    rows: tuple[ReplayDifference, ...] = ()
+    waits: str | None = None
+
+    @property
+    def replaced(self) -> bool:
+        return bool(self.fresh)
+
+
+@dataclass(slots=True)
+class SegmentComparison:
+    """The comparison of segments, batch by batch. The files of a changelog are listed once: the
+    source's lock keeps others from writing to it meanwhile."""
+
+    work: Workplace
+    only: frozenset[TableName] | None
+    details: Details | None = None
+    _listed: dict[str, frozenset[str]] = field(default_factory=dict)
+    _folders: dict[tuple[TableName, int], str] = field(default_factory=dict)
+
+    def compare(self, batch: Batch, read: Iterable[Segment]) -> list[SegmentResult]:
+        """Compare the segments of a batch with those that were read again, and remove the files in
+        the scratch folder that will replace nothing."""
+        read_again = {(segment.table, segment.schema_version): segment for segment in read}
+        compared = []
+        for segment in content_of(self.work.ledger, batch.source, batch.id).segments:
+            fresh = read_again.get((segment.table, segment.schema_version))
+            folder = self._folder(segment)
+            if self.only is None or segment.table in self.only:
+                compared.append(self._compare(batch, segment, fresh, folder))
+            if fresh is not None and not (compared and compared[-1].fresh == fresh.files):
+                self.work.segments.remove(self._scratch(folder), fresh.files)
+        return compared
+
+    def _compare(
+        self, batch: Batch, segment: Segment, fresh: Segment | None, folder: str
+    ) -> SegmentResult:
+        why = next(iter(self.work.segments.damaged(folder, segment.files)), None)
+        if why is None:
+            listed = self._files_of(folder)
+            unlisted = [file.path for file in segment.files if file.path not in listed]
+            why = f"the changelog {folder} does not list {unlisted[0]}" if unlisted else None
+        if why is not None:
+            standing = SegmentStanding.DAMAGED
+        elif fresh is None:
+            standing = SegmentStanding.UNTOLD
+        else:
+            same = self._same_content(folder, segment, fresh)
+            standing = SegmentStanding.SAME if same else SegmentStanding.DIFFERENT
+        files = () if fresh is None or standing is SegmentStanding.SAME else fresh.files
+        compared = SegmentResult(
+            batch.id, segment.table, segment.schema_version, standing, why, files
+        )
+        if fresh is None or standing is not SegmentStanding.DIFFERENT or self.details is None:
+            return compared
+        return self._with_rows(compared, folder, segment, fresh, self.details)
+
+    def _with_rows(
+        self,
+        compared: SegmentResult,
+        folder: str,
+        segment: Segment,
+        fresh: Segment,
+        details: Details,
+    ) -> SegmentResult:
+        version = self.work.ledger.schema_version(
+            self.work.source.name, segment.table, segment.schema_version
+        )
+        key = () if version.shown is None else merge_key(version.shown)
+        names = version.shown_structure.names
+        stored = dict(zip(names, changelog_names([*names]), strict=True))
+        shown = ("_sequence", *(stored[name] for name in key))
+        count, columns, rows = 0, dict[str, None](), list[ReplayDifference]()
+        for ending in range(len(ENDINGS)):
+            content = differences(
+                self.work.segments.pieces(self._scratch(folder), files_with(fresh.files, ending)),
+                self.work.segments.pieces(folder, files_with(segment.files, ending)),
+                most=details.most - len(rows),
+            )
+            count += content.rows
+            columns |= dict.fromkeys(content.columns)
+            rows += (
+                difference(
+                    in_log,
+                    in_lake,
+                    {name: in_log[name] for name in shown},
+                    show_values=details.show_values,
+                )
+                for in_log, in_lake in content.some
+            )
+        return replace(compared, wrong=count, columns=tuple(columns), rows=tuple(rows))
+
+    def _same_content(self, folder: str, segment: Segment, fresh: Segment) -> bool:
+        """Compare file by kind: images that omit columns are in files of their own."""
+        return all(
+            same_rows(
+                self.work.segments.pieces(folder, files_with(segment.files, ending)),
+                self.work.segments.pieces(self._scratch(folder), files_with(fresh.files, ending)),
+            )
+            for ending in range(len(ENDINGS))
+        )
+
+    def _files_of(self, folder: str) -> frozenset[str]:
+        if folder not in self._listed:
+            self._listed[folder] = frozenset(self.work.changelog.listed(folder) or {})
+        return self._listed[folder]
+
+    def _folder(self, segment: Segment) -> str:
+        key = segment.table, segment.schema_version
+        if key not in self._folders:
+            self._folders[key] = changelog_of(self.work, segment)
+        return self._folders[key]
+
+    def _scratch(self, folder: str) -> str:
+        return scratch_path(self.work.source.name, folder)
+
+
+def changelog_of(work: Workplace, segment: Segment) -> str:
+    source = work.source.name
+    version = work.ledger.schema_version(source, segment.table, segment.schema_version)
+    return changelog_path(source, segment.table, version.generation)
+
+
+def files_with(files: Iterable[SegmentFile], ending: int) -> list[SegmentFile]:
+    """Return the files of one ending (an index into `ENDINGS`), which have the same columns."""
+    return [file for file in files if file.listed + file.partial == ending]
+
+
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class ContentDifference:
+    """The number of rows that differ, the columns in which any of them does, and some pairs of
+    rows, as they are on each side. Rows that only one side has are counted and not in `some`."""
+
+    rows: int
+    columns: tuple[str, ...]
+    some: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...] = ()
+
+
+def same_rows(left: Iterable[pa.Table], right: Iterable[pa.Table]) -> bool:
+    """Return whether both have the same rows, with columns of the same names, types and values."""
+    return all(
+        a is not None and b is not None and a.schema.equals(b.schema) and a.equals(b)
+        for a, b in _aligned(left, right)
+    )
+
+
+def differences(
+    left: Iterable[pa.Table], right: Iterable[pa.Table], *, most: int
+) -> ContentDifference:
+    """Return how the rows differ, with at most `most` pairs of rows."""
+    count, columns = 0, dict[str, None]()
+    sample: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
+    for a, b in _aligned(left, right):
+        if a is None or b is None:
+            count += sum(table.num_rows for table in (a, b) if table is not None)
+            continue
+        wrong = np.zeros(a.num_rows, np.bool_)
+        for name in dict.fromkeys([*a.column_names, *b.column_names]):
+            differs = _differs(a, b, name)
+            if differs.any():
+                columns[name] = None
+                wrong |= differs
+        count += int(wrong.sum())
+        rows = pa.array(np.flatnonzero(wrong)[: most - len(sample)])
+        sample += zip(a.take(rows).to_pylist(), b.take(rows).to_pylist(), strict=True)
+    return ContentDifference(count, tuple(columns), tuple(sample))
+
+
+def _differs(a: pa.Table, b: pa.Table, name: str) -> Flags:
+    """Return for each row whether a column differs; all do if a table lacks the column or has
+    another type of it."""
+    if name not in a.column_names or name not in b.column_names:
+        return np.ones(a.num_rows, np.bool_)
+    left, right = (table.column(name).combine_chunks() for table in (a, b))
+    if left.type != right.type:
+        return np.ones(a.num_rows, np.bool_)
+    if left.equals(right):
+        return np.zeros(a.num_rows, np.bool_)
+    if pa.types.is_nested(left.type):
+        pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
+        return np.array([first != second for first, second in pairs], np.bool_)
+    unequal = pc.fill_null(pc.not_equal(left, right), True)
+    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+    flags = pc.and_not(unequal, both_null).to_numpy(zero_copy_only=False)
+    return np.asarray(flags, np.bool_)
+
+
+def _aligned(
+    left: Iterable[pa.Table], right: Iterable[pa.Table]
+) -> Iterator[tuple[pa.Table | None, pa.Table | None]]:
+    """Yield the rows of both in pieces of equal length; None after the end of one."""
+    lefts, rights = _filled(left), _filled(right)
+    a, b = next(lefts, None), next(rights, None)
+    while a is not None or b is not None:
+        count = min(table.num_rows for table in (a, b) if table is not None)
+        yield (
+            None if a is None else a.slice(0, count),
+            None if b is None else b.slice(0, count),
+        )
+        a = next(lefts, None) if a is None or count == a.num_rows else a.slice(count)
+        b = next(rights, None) if b is None or count == b.num_rows else b.slice(count)
+
+
+def _filled(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    return (piece for piece in pieces if piece.num_rows)

@@ -1,0 +1,53 @@
+"""The end of a replay that was killed: its open write of a mirror, and its open revision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import SegmentsLost
+from lockstep.pipeline.values.intent import REPLAY
+from lockstep.pipeline.values.segment import Revision
+
+
+def settle_replays(work: Workplace, lease: Lease) -> tuple[str, ...]:
+    """Settle open writes (`settle_writes`), and carry out an open revision, whose files are
+    durable; give it up if they are lost. Return a sentence for each."""
+    notes = list(settle_writes(work, lease))
+    revision = work.ledger.revisions(work.source.name).open
+    if revision is not None:
+        notes.append(_carried_out(work, lease, revision))
+    return tuple(notes)
+
+
+def _carried_out(work: Workplace, lease: Lease, revision: Revision) -> str:
+    from lockstep.pipeline.run.replay.revise import carry_out  # slow to import, and rarely needed
+
+    subject = f"revision {revision.id} of captured batches"
+    try:
+        carry_out(work, lease, revision)
+    except SegmentsLost as error:
+        if work.ledger.revisions(work.source.name).open is not None:
+            raise
+        return f"{subject} was given up, nothing changed: {error.message}. Repeat the replay"
+    return f"{subject} was finished after its replay was interrupted: repeat it for the mirrors"
+
+
+def settle_writes(work: Workplace, lease: Lease) -> Iterator[str]:
+    """Record the open writes of replays whose commit is in the mirror, and give up the others:
+    their mirrors are unchanged. Yield a sentence for each."""
+    ledger, source = work.ledger, work.source.name
+    intents = [intent for intent in ledger.open_intents(source) if intent.step == REPLAY]
+    states = ledger.table_states(source) if intents else {}
+    for intent in intents:
+        mirror = states[intent.table].mirror
+        commit = work.mirrors.recorded(mirror, intent.app_id, intent.txn_version)
+        if commit is None:
+            ledger.give_up(lease, intent.table)
+            yield f"the replay of {intent.table} ended before its mirror was written: repeat it"
+            continue
+        version, table_id = commit.delta_version, commit.table_id
+        ledger.settle(lease, intent, version, reason=REPLAY, table_id=table_id)
+        ledger.note_looked(lease, {mirror: version})
+        yield f"the replay of {intent.table} had written its mirror when it was interrupted"

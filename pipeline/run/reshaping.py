@@ -1,0 +1,223 @@
+"""Reshaping: tables of which the settings show something else than the lake has.
+
+Such a table is read from the source again, like a table that stopped. So a change of settings needs
+no mechanism of its own, and costs what a reload costs. If the settings show less than before, the
+ledger records up to which batch the lake has more of the table (a tightening), and `clear` deletes
+that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
+
+from lockstep.pipeline.model.table_state import StoppedTable, TableCondition, TableState
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.stop_errors import read_by_next_run
+from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
+from lockstep.pipeline.shape.shape import ShapeChange
+from lockstep.pipeline.upkeep.clearing import Tightening, UnclearedValues
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import TablePatterns
+
+
+def reshape(work: Workplace, lease: Lease) -> None:
+    """Stop the tables that the settings show differently, so that they are read again.
+    `ConfigurationError` if the lake was hashed with another key than that of the settings."""
+    changed = list(tables_shown_differently(work))
+    # The tightening is recorded before the quarantine: were the run to die between the two, the
+    # table would be read again without its old values ever being cleared.
+    for tightening in new_tightenings(work):
+        work.ledger.note_tightened(lease, tightening)
+        work.progress.note(f"{tightening.table}: less is shown of it: {tightening.told}")
+    note_keep_clear(work, lease)
+    for state, error in changed:
+        cursor = work.ledger.cursors(work.source.name).captured
+        place = "" if cursor is None else str(cursor.position.at)
+        quarantined = StoppedTable.of(state.table, error, place)
+        work.ledger.quarantine(lease, quarantined)
+        work.progress.note(f"{state.table}: {error.reason}")
+
+
+def note_keep_clear(work: Workplace, lease: Lease) -> None:
+    """Record what `keep_clear` says now of each tightening, unless clearing it has begun."""
+    for note in work.ledger.in_clear(work.source.name):
+        reason = _keep_clear(work, note.table)
+        if reason != note.kept_because and not note.begun:
+            work.ledger.note_keep_clear(lease, note.id, reason)
+
+
+def _still_showing(work: Workplace) -> Iterator[UnclearedValues]:
+    """Yield tightenings that `keep_clear` no longer holds up, but whose values the mirror itself
+    still shows, in kept rows that the source no longer has: only reading the table again removes
+    them."""
+    for note in work.ledger.in_clear(work.source.name):
+        kept_no_longer = note.kept_because is not None and _keep_clear(work, note.table) is None
+        keeps_rows = work.source.policies_of(note.table).keeps_rows
+        if kept_no_longer and keeps_rows and not note.stale:
+            yield note
+
+
+def versions_to_check(
+    ledger: Ledger, source: str, patterns: TablePatterns
+) -> Iterator[SchemaVersion]:
+    """Yield the newest versions of captured tables whose values were hashed and must have been
+    hashed with the present key. That is not required of a table whose key was replaced on purpose
+    and that was not read again since, for instance because it is paused: it will be read again."""
+    states, replaced = ledger.table_states(source), dict[TableName, int]()
+    for note in ledger.in_clear(source):
+        if note.tightening.rehashed:
+            replaced[note.table] = max(note.tightening.through, replaced.get(note.table, 0))
+    for version in ledger.shaped_versions(source):
+        table = version.table
+        if table not in states or not patterns.matches(table):
+            continue
+        if states[table].condition is TableCondition.DROPPED:
+            continue
+        if version.batch > replaced.get(table, 0):
+            yield version
+
+
+def tables_shown_differently(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
+    """Yield the tables that the settings show differently, or that cannot be shown as they say,
+    each with the error that stops it. Raises what `reshape` raises."""
+    source, shaping = work.source.name, work.shaping
+    shaped = {version.table: version for version in work.ledger.shaped_versions(source)}
+    for version in versions_to_check(work.ledger, source, work.source.patterns):
+        shaping.require_key(version)
+    still_showing = {note.table for note in _still_showing(work)}
+    for table, state in sorted(work.ledger.table_states(source).items()):
+        if state.condition is not TableCondition.FOLLOWING:
+            continue
+        if not work.source.patterns.matches(table):
+            continue
+        if table in still_showing:
+            yield state, read_by_next_run("rows that it kept show more than its settings do")
+            continue
+        if table not in shaped and shaping.rules_of(table) is None:
+            continue
+        newest = shaped.get(table) or work.ledger.schema_at(source, table)
+        if newest is None:
+            continue
+        try:
+            why = shaping.changed(newest)
+        except TableError as error:
+            yield state, error
+            continue
+        if why is not None:
+            yield state, read_by_next_run(f"{why}, so it is read again")
+
+
+def still_in_clear(work: Workplace, table: TableName) -> str | None:
+    """Return, in a sentence, which values of a table are still in clear although its settings show
+    less than before, and until when; None if there are none. `TableError` for settings that cannot
+    be applied."""
+    for note in _still_showing(work):
+        if note.table == table:
+            return f"{note.sentence}, also in rows that its mirror kept: those go with the others"
+    newest = work.ledger.schema_at(work.source.name, table)
+    change = ShapeChange() if newest is None else work.shaping.change(newest)
+    less = Tightening(table, 0, change.tightened, change.rows_tightened, change.rehashed)
+    if not less.shows_less:
+        return None
+    reason = _keep_clear(work, table)
+    until = "the run that reads it again clears them, once nobody needs them"
+    if reason is not None:
+        until = f"they stay, as `keep_clear` says: {reason}"
+    elif work.source.policies_of(table).keeps_rows:
+        until += ", and rows that its mirror kept although they are gone at the source go with them"
+    return f"{less.told} stand in clear in what was captured before: {until}"
+
+
+def new_tightenings(work: Workplace) -> Iterator[Tightening]:
+    """Yield the tightenings that are not recorded yet: tables of which the settings show less than
+    the lake has. Also tables that stopped, were dropped, or are no longer among `tables`."""
+    source, shaping = work.source.name, work.shaping
+    cursor = work.ledger.cursors(source).captured
+    if cursor is None or not shaping.hides:
+        return
+    for note in _still_showing(work):
+        yield replace(note.tightening, through=cursor.batch, kept_because=None)
+    # A tightening counts as recorded only until the table is read again: then the settings may
+    # become tighter again.
+    notes = [note for note in work.ledger.in_clear(source) if note.stale]
+    recorded = {(note.table, _less(note.tightening)) for note in notes}
+    states = work.ledger.table_states(source)
+    dropped = {
+        table for table, state in states.items() if state.condition is TableCondition.DROPPED
+    }
+    ruled = [table for table in states if table in dropped or shaping.rules_of(table) is not None]
+    history = work.ledger.schema_versions(source, *ruled) if ruled else []
+    for version, name in _with_settings(work, history, dropped):
+        try:
+            change = shaping.change(_called(version, name))
+        except TableError:  # the table stops, since it cannot be shown as the settings say
+            continue
+        tightening = Tightening(
+            version.table,
+            cursor.batch,
+            change.tightened,
+            change.rows_tightened,
+            change.rehashed,
+            _keep_clear(work, name),
+        )
+        if tightening.shows_less and (version.table, _less(tightening)) not in recorded:
+            yield tightening
+
+
+def _with_settings(
+    work: Workplace, history: Sequence[SchemaVersion], dropped: Set[TableName]
+) -> Iterator[tuple[SchemaVersion, TableName]]:
+    """Yield the newest known version of each table, with the table whose settings apply to it. For
+    a dropped table, that is the first in its chain of RENAMEs that has settings, itself
+    included."""
+    source, shaping = work.source.name, work.shaping
+    newest = {v.table: v for v in history if v.knowledge is Knowledge.KNOWN}
+    ended = {v.table: v for v in history if v.knowledge is Knowledge.DROPPED}
+    for table, version in sorted(newest.items()):
+        names = [table]
+        if table in dropped:
+            while shaping.rules_of(names[-1]) is None and names[-1] in ended:
+                name = _renamed_to(newest[names[-1]], ended[names[-1]], history)
+                if name is None or name in names:
+                    break
+                names.append(name)
+            if table not in ended or shaping.rules_of(names[-1]) is None:
+                continue
+            if work.ledger.forgotten(source, table).through >= ended[table].batch:
+                continue  # all of it is cleared
+        yield version, names[-1]
+
+
+def _renamed_to(
+    version: SchemaVersion, ended: SchemaVersion, history: Sequence[SchemaVersion]
+) -> TableName | None:
+    """Return the name that the table got from the statement that ended it; None if that was no
+    RENAME."""
+    for other in history:
+        same_statement = other.statement is not None and other.statement == ended.statement
+        if same_statement and other.table != ended.table and _columns(other) == _columns(version):
+            return other.table
+    return None
+
+
+def _columns(version: SchemaVersion) -> list[str]:
+    return [] if version.schema is None else [column.name for column in version.schema.columns]
+
+
+def _called(version: SchemaVersion, name: TableName) -> SchemaVersion:
+    """Return the version as if its table had that name."""
+    schema = None if version.schema is None else replace(version.schema, name=name)
+    return replace(version, table=name, schema=schema)
+
+
+def _less(tightening: Tightening) -> tuple[tuple[str, ...], bool, bool]:
+    return tightening.columns, tightening.rows, tightening.rehashed
+
+
+def _keep_clear(work: Workplace, table: TableName) -> str | None:
+    rules = work.shaping.rules_of(table)
+    return None if rules is None else rules.keep_clear

@@ -1,0 +1,317 @@
+"""A run of a source: capture, publish, merge, acknowledge, under one lease."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from random import SystemRandom
+from typing import Protocol, TypeVar
+
+from lockstep.pipeline.model.batch import Requests
+from lockstep.pipeline.ports.consumers import Consumers
+from lockstep.pipeline.ports.held import RequireHeld, lease_lost_first
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.run.acknowledge import acknowledge
+from lockstep.pipeline.run.capture import capture
+from lockstep.pipeline.run.catalog.register import CatalogReport, register_after
+from lockstep.pipeline.run.clear import clear
+from lockstep.pipeline.run.context import Progress, StepProgress, Workplace
+from lockstep.pipeline.run.merge import merge
+from lockstep.pipeline.run.proof.verify_outcome import prove_sample
+from lockstep.pipeline.run.replay.waiting import wait_for_lock
+from lockstep.pipeline.run.reports import AcknowledgeReport, CaptureReport, MergeReport, TableMerge
+from lockstep.pipeline.source_plan import RereadRows
+from lockstep.pipeline.values.decisions import AttemptOutcome, Decision, Lease, LeaseView
+from lockstep.pipeline.values.errors import (
+    LeaseLost,
+    LedgerUnavailable,
+    LockstepError,
+    Recovery,
+    SourceBusy,
+)
+from lockstep.pipeline.values.places import Place
+from lockstep.pipeline.values.retries import STEP
+from lockstep.pipeline.values.table import TableName
+
+Result = TypeVar("Result")
+
+
+class Site(Protocol):
+    """The outside world of a run: `resources.adapters.Adapters`, or a twin in memory."""
+
+    def ledger(self) -> Ledger: ...
+
+    def consumers(self) -> Consumers: ...
+
+    def reopen_ledger(self) -> None: ...
+
+    def workplace(self, source: str, progress: Progress) -> Workplace: ...
+
+
+@dataclass(slots=True)
+class RunRecord:
+    """The results of one run of one source, for its caller. `began`: a moment before the run read
+    where the log ends. `requests`: its requests to the object store so far."""
+
+    source: str
+    began: datetime | None = None
+    captured: CaptureReport | None = None
+    merged: MergeReport | None = None
+    acknowledged: AcknowledgeReport | None = None
+    registered: CatalogReport | None = None
+    error: LockstepError | None = None
+    defect: BaseException | None = None
+    requests: Requests | None = None
+
+    @property
+    def covered(self) -> datetime | None:
+        """Return the moment up to which the source was read, if the run reached the log's end."""
+        report = self.captured
+        return self.began if report is not None and not report.short else None
+
+
+@dataclass(slots=True)
+class RunSession:
+    """One source within one run. The lease is taken by the first step.
+
+    `run_id` names the run in the ledger; `in_dagster`: it is the id of a Dagster run. `until`: the
+    place where the run ends, if not at the log's head. `part`: rows of a table that it reads from
+    the source again. `pause` waits seconds. `refusal` turns an error that is no defect of Lockstep,
+    such as a full disk, into a refusal.
+
+    `on_lease` is called with each new lease and the lease of the run before, `on_wait` while the
+    session waits for another's lease, `on_captured` once the record has the capture's report, and
+    `on_release` with a lease before it is given back: if steps are processes, each takes its own.
+    """
+
+    adapters: Site
+    source: str
+    holder: str
+    run_id: str
+    progress: Progress
+    pause: Callable[[float], None]
+    on_lease: Callable[[Lease, LeaseView | None], None]
+    record: RunRecord
+    until: Place | None = None
+    part: RereadRows | None = None
+    in_dagster: bool = False
+    refusal: Callable[[BaseException], LockstepError | None] = lambda _: None
+    on_wait: Callable[[], None] = lambda: None
+    on_release: Callable[[Lease], None] = lambda _: None
+    on_captured: Callable[[], None] = lambda: None
+    _held: ExitStack = field(default_factory=ExitStack)
+    _place: tuple[Workplace, Lease] | None = None
+    _requests: Callable[[], Requests | None] | None = None
+
+    def run(self, step: Callable[[Workplace, Lease], Result], *, patient: bool = False) -> Result:
+        """Perform a step under the lease; after errors that may pass, try again (`retries.STEP`).
+
+        A step can be repeated after a failure, because it asks the ledger what is done already.
+        `patient`: wait for the lease while another run has it, instead of raising `SourceBusy`.
+        While another step of the same run has it, the session always waits.
+        """
+        for wait in STEP.tries(self.pause):
+            try:
+                work, lease = self._locked(patient)
+                with lease_lost_first(partial(work.ledger.require_held, lease)):
+                    return step(work, lease)
+            except LockstepError as error:
+                if isinstance(error, LedgerUnavailable):
+                    self._reconnect()
+                if wait is None or not may_be_retried(error):
+                    self.record.error = error
+                    self._note_failure(step, error)
+                    raise
+                message = error.message.removesuffix(".")
+                self.progress.note(f"{message}. Trying again in {wait:g} s.")
+            except BaseException as error:
+                refused = self.refusal(error)
+                if refused is not None:
+                    self.record.error = refused
+                    raise refused from error
+                self.record.defect = error
+                raise
+        raise AssertionError("the last try returns or raises")
+
+    def workplace(self) -> Workplace:
+        """Return the ports, for reading only; takes no lease."""
+        if self._place is not None:
+            return self._place[0]
+        try:
+            return self._make_workplace()
+        except LockstepError as error:
+            self.record.error = error
+            raise
+
+    def _make_workplace(self) -> Workplace:
+        work = self.adapters.workplace(self.source, self.progress)
+        self._requests = self._requests or work.requests
+        source = replace(work.source, part=self.part)
+        if self.until is not None:
+            source = replace(source, until=self.until)
+        return replace(work, requests=self._requests, source=source)
+
+    def requests(self) -> Requests | None:
+        """Return the requests to the object store since the last call."""
+        before, now = self.record.requests, self.workplace().requests()
+        self.record.requests = now
+        return now - before if now is not None and before is not None else now
+
+    def _note_failure(self, step: Callable[..., object], error: LockstepError) -> None:
+        """Record the failed attempt in the ledger for `lockstep status`, if the ledger is
+        available; a refused start is recorded already."""
+        cannot_record = isinstance(error, LedgerUnavailable | LeaseLost)
+        if self._place is None or cannot_record or error.recorded:
+            return
+        work, lease = self._place
+        with suppress(LockstepError):
+            facts = {"step": getattr(step, "__name__", "step"), "hint": error.hint}
+            failure = Decision(
+                AttemptOutcome.FAILED.value,
+                type(error).__name__,
+                error.message,
+                facts,
+                recovery=error.recovery,
+                hint=error.hint,
+            )
+            work.ledger.decide(lease, failure)
+
+    def close(self) -> None:
+        """Release the lease, if one was taken."""
+        place, self._place = self._place, None
+        try:
+            if place is not None:
+                self.on_release(place[1])
+        finally:
+            self._held.close()
+
+    def _locked(self, patient: bool) -> tuple[Workplace, Lease]:
+        if self._place is None:
+            work = self._make_workplace()
+            lease = self._take(work.ledger, patient)
+            require_held = partial(work.ledger.require_not_lost, lease)
+            work = replace(work, progress=_WhileHeld(work.progress, require_held))
+            self._place = (work, lease)
+            before = work.ledger.lease(self.source, before=lease.token)
+            if before is not None and not before.ended and before.dagster_run != self.run_id:
+                work.ledger.decide(lease, before.death())
+            self.on_lease(lease, before)
+        return self._place
+
+    def _take(self, ledger: Ledger, patient: bool) -> Lease:
+        names = (self.source, self.holder)
+        try:
+            return self._held.enter_context(
+                ledger.lock(*names, self.run_id, in_dagster=self.in_dagster)
+            )
+        except SourceBusy:
+            holder = ledger.lease(self.source)
+            if not patient and (holder is None or holder.dagster_run != self.run_id):
+                raise
+        waiting = wait_for_lock(
+            ledger, *names, self._waits, run=self.run_id, in_dagster=self.in_dagster
+        )
+        return self._held.enter_context(waiting)
+
+    def _waits(self, sentence: str) -> None:
+        self.progress.note(sentence)
+        self.on_wait()
+
+    def _reconnect(self) -> None:
+        """Open the ledger again: Postgres released the lock with the lost connection, so the next
+        attempt takes a new lease."""
+        try:
+            self.close()
+        except LockstepError:
+            self._held = ExitStack()  # the lock is gone, so there is nothing to release
+        self.adapters.reopen_ledger()
+
+
+@dataclass(frozen=True, slots=True)
+class _WhileHeld:
+    """Progress that raises once the lock is lost: a step that reads for hours asks the ledger
+    nothing, but reports its progress."""
+
+    progress: Progress
+    held: RequireHeld
+
+    def tell(self, step: StepProgress) -> None:
+        self.held()
+        self.progress.tell(step)
+
+    def note(self, sentence: str) -> None:
+        self.progress.note(sentence)
+
+
+def may_be_retried(error: LockstepError) -> bool:
+    """Return whether an error may pass by itself within moments. Another run's lock does not, and a
+    lease that another run took is gone for good."""
+    return error.recovery is Recovery.RETRY and not isinstance(error, SourceBusy | LeaseLost)
+
+
+def run(session: RunSession) -> RunRecord:
+    """Perform one bounded run of a source. A refusal is put in the record, not raised; the source's
+    lock is released afterwards."""
+    with closing(session):
+        try:
+            capture_step(session)
+            merge_step(session)
+            acknowledge_step(session)
+            session.requests()
+            require_no_stop(session)
+        except LockstepError as error:
+            session.record.error = error
+    return session.record
+
+
+def capture_step(session: RunSession) -> CaptureReport:
+    """Read the log up to its present end, and record the changes in it."""
+    session.record.began = session.workplace().clock()
+    report = session.run(capture)
+    session.record.captured = report
+    session.on_captured()
+    return report
+
+
+def merge_step(
+    session: RunSession,
+    on_merged: Callable[[TableMerge], None] = lambda _: None,
+    only: frozenset[TableName] | None = None,
+) -> MergeReport:
+    """Publish captured changes to the changelogs, and merge them into all mirrors, or those of
+    `only`."""
+
+    def step(work: Workplace, lease: Lease) -> MergeReport:
+        return merge(work, lease, only, on_merged)
+
+    report = session.run(step)
+    if only is None:
+        session.record.merged = report
+    return report
+
+
+def acknowledge_step(session: RunSession) -> AcknowledgeReport:
+    """Acknowledge merged batches, compare a sample of rows with the source, clear values that are
+    no longer shown, and register mirrors in the catalog."""
+    report = session.run(acknowledge)
+    report = replace(report, sampled=prove_sample(session.workplace(), SystemRandom()))
+    session.record.acknowledged = report
+    session.run(clear)
+    session.record.registered = session.run(register_after)
+    return report
+
+
+def require_no_stop(session: RunSession) -> None:
+    """Raise `LogStops` if the capture ended at an event that no run can pass, now that everything
+    before it is acknowledged. If steps are processes, the next run raises it instead."""
+    report = session.record.captured
+    if report is None or (error := report.stopped) is None:
+        return
+
+    def stop(work: Workplace, lease: Lease) -> None:
+        raise error
+
+    session.run(stop)

@@ -1,0 +1,299 @@
+"""The plan of the next run, made without writing anything; and the start that an operator chooses,
+which is examined before it is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from lockstep.pipeline.check import require_ready
+from lockstep.pipeline.model.batch import BatchState, Cursor
+from lockstep.pipeline.model.table_state import StoppedTable
+from lockstep.pipeline.ports.source import ServerFacts
+from lockstep.pipeline.run.begin import StartProposal, foresee_start, tables_touched
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.find_place import snapshot_not_chosen
+from lockstep.pipeline.run.follow_pasts import plan_pasts
+from lockstep.pipeline.run.repair import Abandonment, batches_to_abandon
+from lockstep.pipeline.run.reshaping import still_in_clear, tables_shown_differently
+from lockstep.pipeline.run.status.plan_reading import (
+    BATCHES,
+    PlannedReading,
+    read_ahead,
+    seconds_of,
+)
+from lockstep.pipeline.run.stop_errors import stopped_tables
+from lockstep.pipeline.run.table_plans import (
+    TablePlans,
+    estimates_of,
+    foreseen_orders,
+    plan_readings,
+    plan_returns,
+    with_prices,
+)
+from lockstep.pipeline.snapshot.log_room import LogRoom, keep_longer, kept_for
+from lockstep.pipeline.source_plan import settings_in_words
+from lockstep.pipeline.start.question import Refusal
+from lockstep.pipeline.supply.plan import RowsRead
+from lockstep.pipeline.values.decisions import Continuity, Lease, LeaseView, Override
+from lockstep.pipeline.values.errors import LockstepError, Recovery, StoppedBy, named, naming
+from lockstep.pipeline.values.places import AtCoordinates, Latest, Place, Snapshot
+from lockstep.pipeline.values.position import Position
+from lockstep.pipeline.values.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStart:
+    """The start of the next run. `rule` and `reason` are those of its decision; `position` is None
+    for a refusal. `continuity`, `gap_tables`: if it does not continue the last batch, what lies
+    between them, and which tables that concerns."""
+
+    rule: str
+    reason: str
+    position: Position | None
+    continuity: Continuity | None = None
+    gap_tables: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedShape:
+    """A table whose settings show something else of it than before. `refused`: the setting that
+    cannot be applied, for which the table is quarantined; None if it is re-read, with the server's
+    estimates of rows and bytes. `remains`: what the lake still keeps although it is hidden now."""
+
+    reason: str
+    refused: str | None
+    estimated_rows: int | None = None
+    estimated_bytes: int | None = None
+    remains: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """The plan of the next run. `abandoned`: a sentence for each batch that would be abandoned.
+    `waiting`: captured batches, with their tables that are not merged yet. `tables`: the steps that
+    bring tables to the log's end, each with its price; `loads_take`: forecasts for the rows that
+    are read from MySQL. `seconds`: estimate for the capture, if earlier batches allow one.
+    `quarantined`: tables that are already. `busy`: a run that is active now. `settings`: the
+    policies of tables that have a block in lockstep.toml. `shapes`: tables whose settings show
+    something else of them than the lake has."""
+
+    abandoned: tuple[str, ...]
+    waiting: Mapping[int, tuple[TableName, ...]]
+    start: PlannedStart | None
+    reading: PlannedReading | None
+    seconds: float | None
+    refusal: LockstepError | None
+    quarantined: tuple[StoppedTable, ...]
+    busy: LeaseView | None
+    tables: TablePlans = field(default_factory=TablePlans)
+    loads_take: tuple[str, ...] = ()
+    settings: Mapping[TableName, str] = field(default_factory=dict)
+    shapes: Mapping[TableName, PlannedShape] = field(default_factory=dict)
+
+
+def make_plan(work: Workplace) -> RunPlan:
+    """Return what a run would do now, including a refusal; nothing is written. Raise errors that a
+    retry may resolve."""
+    abandoned: list[Abandonment] = []
+    start: PlannedStart | None = None
+    reading: PlannedReading | None = None
+    refusal: LockstepError | None = None
+    tables = TablePlans()
+    take: tuple[str, ...] = ()
+    shapes: dict[TableName, PlannedShape] = {}
+    try:
+        proposal = _looked(work, abandoned)
+        shapes = _shapes(work)
+        tables = with_prices(work, plan_returns(work, foreseen_orders(work)))
+        start = _start(work, proposal)
+        if isinstance(proposal.decision, Refusal):
+            refusal = proposal.decision.error
+        elif proposal.run_start is not None:
+            with naming(work.source.name):
+                tables = plan_readings(work, proposal.run_start, tables)
+                reading = read_ahead(work, proposal.run_start, tables)
+                tables = with_prices(work, plan_pasts(work, tables))
+                if tables.supplied(RowsRead):
+                    take = loads_take(work, proposal.run_start.facts, tables.rows)
+            refusal = reading.refusal
+    except LockstepError as error:
+        if error.recovery is Recovery.RETRY:
+            raise
+        refusal = error
+    lease = work.ledger.lease(work.source.name)
+    return RunPlan(
+        abandoned=tuple(
+            f"batch {abandonment.batch.id} is abandoned: {abandonment.why}"
+            for abandonment in abandoned
+        ),
+        waiting=_waiting(work, abandoned),
+        start=start,
+        reading=reading,
+        seconds=seconds_of(work, reading),
+        refusal=None if refusal is None else named(refusal, work.source.name),
+        quarantined=stopped_tables(work.ledger.table_states(work.source.name)),
+        busy=lease if lease is not None and lease.live else None,
+        tables=tables,
+        loads_take=take,
+        settings=_settings(work),
+        shapes=shapes,
+    )
+
+
+def _settings(work: Workplace) -> Mapping[TableName, str]:
+    source = work.source
+    if not source.tables:
+        return {}
+    names = {*work.ledger.table_states(source.name), *work.server.engines()}
+    return settings_in_words(filter(source.patterns.matches, names), source.tables)
+
+
+def _shapes(work: Workplace) -> dict[TableName, PlannedShape]:
+    shapes: dict[TableName, PlannedShape] = {}
+    errors = {state.table: error for state, error in tables_shown_differently(work)}
+    read = [table for table, error in errors.items() if error.by is StoppedBy.RUN]
+    estimates = estimates_of(work, read)
+    for table, error in errors.items():
+        if table in read:
+            remains = still_in_clear(work, table)
+            price = estimates[table]
+            shapes[table] = PlannedShape(error.reason, None, price.rows, price.bytes, remains)
+        else:
+            shapes[table] = PlannedShape(error.reason, error.hint)
+    return shapes
+
+
+SPACE: Final = "a table's rows are in the lake twice until its mirror is acknowledged"
+
+
+def loads_take(work: Workplace, facts: ServerFacts, rows: int) -> tuple[str, ...]:
+    """Return sentences on reading so many rows from MySQL: how long it takes, how much space it
+    needs, and whether the server keeps its log long enough."""
+    plan = work.source.snapshot
+    room = LogRoom(kept_for(facts.settings), plan.seconds)
+    short = () if room.short is None else (f"{room.short}: {keep_longer(facts.settings)}",)
+    return (room.forecast(rows, plan.connections), SPACE, *short)
+
+
+def next_start(work: Workplace) -> PlannedStart:
+    """Return where the next run would begin, or raise its refusal."""
+    override = work.ledger.open_override(work.source.name)
+    proposal = foresee_start(
+        work, _cursor_after(work, list(batches_to_abandon(work, override))), override
+    )
+    if isinstance(proposal.decision, Refusal):
+        raise proposal.decision.error
+    return _start(work, proposal)
+
+
+def _looked(work: Workplace, abandoned: list[Abandonment]) -> StartProposal:
+    override = work.ledger.open_override(work.source.name)
+    abandoned.extend(batches_to_abandon(work, override))
+    cursor = _cursor_after(work, abandoned)
+    if cursor is None:
+        work.mirrors.require_ready()
+    require_ready(work)
+    return foresee_start(work, cursor, override)
+
+
+def _cursor_after(work: Workplace, abandoned: Sequence[Abandonment]) -> Cursor | None:
+    """Return the captured cursor as it is once these batches are abandoned."""
+    newest = work.ledger.cursors(work.source.name).captured
+    numbers = {abandonment.batch.id for abandonment in abandoned}
+    if newest is None or newest.batch not in numbers:
+        return newest
+    batches = [
+        batch
+        for batch in work.ledger.batches(work.source.name, limit=BATCHES)
+        if batch.id not in numbers and batch.state is not BatchState.ABANDONED
+    ]
+    acknowledged = work.ledger.cursors(work.source.name).acknowledged
+    if not batches or (acknowledged is not None and acknowledged.batch == batches[0].id):
+        return acknowledged
+    batch = batches[0]
+    if batch.end is None or batch.anchor is None:
+        return None
+    resumable = batch.by_gtid and newest.by_gtid
+    return Cursor(batch.id, batch.end, batch.anchor, resumable, newest.lapsed)
+
+
+def _start(work: Workplace, proposal: StartProposal) -> PlannedStart:
+    decision = proposal.decision
+    if isinstance(decision, Refusal):
+        return PlannedStart(decision.rule.value, decision.reason, None)
+    position = proposal.run_start.start if proposal.run_start else None
+    tables = tables_touched(work, decision)
+    return PlannedStart(decision.rule.value, decision.reason, position, decision.continuity, tables)
+
+
+def _waiting(work: Workplace, abandoned: Sequence[Abandonment]) -> dict[int, tuple[TableName, ...]]:
+    numbers = {abandonment.batch.id for abandonment in abandoned}
+    pending = work.ledger.pending(work.source.name)
+    return {
+        batch.id: tuple(table for table, batches in pending.items() if batch.id in batches)
+        for batch in work.ledger.unfinished(work.source.name)
+        if batch.id not in numbers
+    }
+
+
+# -- a start that is chosen ---------------------------------------------------------------------
+
+
+_PROPOSED = 0
+"""The id of a choice that is not recorded yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A chosen start as it is recorded, and what the next run makes of it. `position`: where it
+    starts; `follows`: the end of what was captured; `continuity`, `gap_tables`: what lies between
+    them. `trouble`: why the server could not be asked; then the rest is unknown."""
+
+    override: Override
+    abandoned: tuple[int, ...] = ()
+    position: Position | None = None
+    follows: Position | None = None
+    continuity: Continuity | None = None
+    gap_tables: tuple[str, ...] = ()
+    trouble: LockstepError | None = None
+
+
+def choose_start(work: Workplace, lease: Lease, place: Place, reason: str, author: str) -> Choice:
+    """Record where the next run is to start; it replaces an earlier choice.
+
+    Raise `StartBehindCursor`, `StartUnreachable` and other refusals of searches in the log; then
+    nothing is recorded. If the server does not answer, the choice is recorded unexamined.
+    """
+    if isinstance(place, Snapshot):
+        raise snapshot_not_chosen()
+    proposed = Override(_PROPOSED, str(place), reason, author, work.clock())
+    try:
+        choice = _foreseen(work, proposed)
+    except LockstepError as error:
+        if error.recovery is not Recovery.RETRY:
+            raise
+        choice = Choice(proposed, trouble=error)
+    if isinstance(place, Latest) and choice.position is not None:
+        # The log's end as it is now, and not as it will be when the run starts.
+        place = AtCoordinates(choice.position.at)
+    override = work.ledger.choose_start(lease, place=str(place), reason=reason, author=author)
+    return replace(choice, override=override)
+
+
+def _foreseen(work: Workplace, proposed: Override) -> Choice:
+    abandoned = list(batches_to_abandon(work, proposed))
+    cursor = _cursor_after(work, abandoned)
+    proposal = foresee_start(work, cursor, proposed)
+    decision = proposal.decision
+    if isinstance(decision, Refusal):
+        raise decision.error
+    return Choice(
+        proposed,
+        abandoned=tuple(abandonment.batch.id for abandonment in abandoned),
+        position=proposal.run_start.start if proposal.run_start else None,
+        follows=cursor.position if cursor else None,
+        continuity=decision.continuity,
+        gap_tables=tables_touched(work, decision),
+    )

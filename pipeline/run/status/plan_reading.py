@@ -1,0 +1,446 @@
+"""A reading of the log that the next run would capture, which keeps nothing of it: how much it
+holds, how long that would take, and how each table's changes would be merged. The images' size in
+bytes, and whether a mirror is small, is known only after a capture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lockstep.pipeline.binlog.rows.images import AFTER, DELETE, INSERT
+from lockstep.pipeline.binlog.rows.parts import by_map, by_table
+from lockstep.pipeline.binlog.rows.rows import TableDecoder
+from lockstep.pipeline.binlog.search.log_scan import log_between
+from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
+from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
+from lockstep.pipeline.binlog.transactions.spill import SummarisingSpool
+from lockstep.pipeline.mirror.clustering import unclusterable
+from lockstep.pipeline.mirror.layout import mirror_columns
+from lockstep.pipeline.mirror.lineage import is_stamp, taken_names
+from lockstep.pipeline.mirror.strategy import Facts, choose, only_inserts
+from lockstep.pipeline.model.batch import Batch
+from lockstep.pipeline.model.table_state import StoppedTable, TableState
+from lockstep.pipeline.run.begin import RunStart
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.dump.basis import Basis, basis_of, bounds_of
+from lockstep.pipeline.run.dump.image_decoder import ImageDecoder
+from lockstep.pipeline.run.dump.log_reader import (
+    LogReading,
+    require_complete,
+    require_prepares_read,
+)
+from lockstep.pipeline.run.dump.renames import Renames, with_copies
+from lockstep.pipeline.run.stop_errors import resume_hint
+from lockstep.pipeline.run.table_plans import TablePlans
+from lockstep.pipeline.schema.consequences import Action, Consequence, consequences
+from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement
+from lockstep.pipeline.schema.rows import merge_key
+from lockstep.pipeline.schema.tracker import SchemaTracker
+from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.errors import LockstepError, Recovery, TableError
+from lockstep.pipeline.values.policies import DroppedColumns, LakePolicies
+from lockstep.pipeline.values.position import Coordinates, Position
+from lockstep.pipeline.values.row_images import CHANGE_TYPES
+from lockstep.pipeline.values.segment import RowCounts
+from lockstep.pipeline.values.shown import first_words
+from lockstep.pipeline.values.table import TableName
+
+BATCHES: Final = 1_000
+"""Newest batches that a plan looks at."""
+_RATED: Final = 10
+"""Newest batches by which the speed of a capture is estimated."""
+_LEAST_BYTES: Final = 1 << 20
+"""Smallest batch that counts for this speed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedReading:
+    """The log that the next run would read. `why`: why it ends at `end`. `runs`: such runs until
+    the log's end is reached. `foreign`: transactions that change no captured table.
+    `statements`: the first statements in the log; `more_statements`: the number of others.
+    `refusal`: the error that would end the run before anything is recorded. `rereads`: tables that
+    would be re-read from MySQL, and why. `merges`: how each table's changes would be merged, and
+    why. `passed`: sentences on statements that are logged instead of rows and change no captured
+    table. `end_is_behind`: nothing is read, because the end that a person chose is not after the
+    start."""
+
+    end: Position
+    why: str
+    runs: int
+    transactions: int
+    log_bytes: int
+    tables: Mapping[TableName, TableTally]
+    foreign: int
+    foreign_bytes: int
+    statements: tuple[LoggedStatementEffect, ...]
+    more_statements: int
+    largest: Largest | None
+    quarantined: tuple[StoppedTable, ...]
+    refusal: LockstepError | None
+    rereads: Mapping[TableName, str] = field(default_factory=dict)
+    merges: Mapping[TableName, str] = field(default_factory=dict)
+    end_is_behind: bool = False
+    passed: tuple[str, ...] = ()
+
+
+def read_ahead(work: Workplace, run_start: RunStart, returns: TablePlans) -> PlannedReading:
+    """Read what the next run would read, without its limit of time. Raise errors that a retry may
+    resolve; others are the plan's `refusal`."""
+    bounds = bounds_of(work, run_start)
+    bounds = replace(bounds, budget=replace(bounds.budget, max_seconds=None))
+    newest = work.ledger.batches(work.source.name, limit=1)
+    batch = newest[0].id + 1 if newest else 1
+    taken_up = [order.table for order in returns.resumed]
+    basis = basis_of(work, run_start, bounds, batch, taken_up)
+    tally = LogTally(basis, returns)
+    stops: list[LockstepError] = []
+    # A transaction that does not fit in memory is counted here, instead of being spilled.
+    spool = SummarisingSpool(work.spool, tally.spilled, tally.out.append)
+    counted = replace(basis, work=replace(basis.work, spool=spool))
+    reading = LogReading(counted, tally, stops=stops.append)
+    try:
+        reading.run()
+        if reading.spent is None:
+            require_complete(work, run_start, bounds, reading.end.gtid_set)
+        require_prepares_read(run_start, reading)
+    except LockstepError as error:
+        if error.recovery is Recovery.RETRY:
+            raise
+        stops.append(error)
+    remaining = log_between(reading.end.at, bounds.end, run_start.facts.binlogs)
+    last_run = not reading.spent or remaining <= 0
+    return PlannedReading(
+        end=reading.end,
+        why=_why(work, reading.spent, bounds.end, run_start.facts.head),
+        runs=1 if last_run else 1 + -(-remaining // max(reading.log_bytes, 1)),
+        transactions=reading.transactions,
+        log_bytes=reading.log_bytes,
+        tables=dict(sorted(tally.tables.items())),
+        foreign=tally.foreign,
+        foreign_bytes=tally.foreign_bytes,
+        statements=tuple(tally.statements),
+        more_statements=tally.more_statements,
+        largest=tally.largest,
+        quarantined=tuple(tally.quarantined),
+        refusal=stops[0] if stops else None,
+        rereads=dict(sorted(tally.rereads.items())),
+        merges=_foreseen_merges(work, run_start, basis.structures, tally.tables, tally.replaced),
+        end_is_behind=bounds.end < run_start.facts.head and bounds.reached(run_start.start.at),
+        passed=tuple(reading.row_statements.lines()),
+    )
+
+
+def _why(work: Workplace, spent: str | None, end: Coordinates, head: Coordinates) -> str:
+    if spent is not None:
+        return spent
+    if end < head:
+        return f"--until {work.source.until}"
+    return "the log ends there"
+
+
+def seconds_of(work: Workplace, reading: PlannedReading | None) -> float | None:
+    if reading is None:
+        return None
+    rate = bytes_per_second(work.ledger.batches(work.source.name, limit=BATCHES))
+    return None if rate is None else round(reading.log_bytes / rate, 1)
+
+
+def bytes_per_second(batches: Sequence[Batch]) -> float | None:
+    """Return how fast the newest large batches were captured; None if there is none."""
+    timed = [
+        (batch.log_bytes, batch.captured_at - batch.created_at)
+        for batch in batches
+        if batch.captured_at is not None and batch.log_bytes >= _LEAST_BYTES
+    ][:_RATED]
+    spent = sum((seconds for _, seconds in timed), timedelta()).total_seconds()
+    return sum(size for size, _ in timed) / spent if spent > 0 else None
+
+
+def _foreseen_merges(
+    work: Workplace,
+    run_start: RunStart,
+    structures: SchemaTracker,
+    tables: Mapping[TableName, TableTally],
+    replaced: Collection[TableName],
+) -> dict[TableName, str]:
+    """Return for each table with changes how they would be merged. `replaced`: tables whose earlier
+    rows do not count, because they are truncated, created or re-read."""
+    continues = run_start.decision.continuity not in (Continuity.GAP, Continuity.OVERLAP)
+    all_new = continues and not work.ledger.gaps(work.source.name)
+    states = work.ledger.table_states(work.source.name)
+    merges = {}
+    for table, tally in tables.items():
+        policies = work.source.policies_of(table)
+        schema = structures.last_known(table)
+        counts = tally.counts
+        facts = Facts(
+            keyed=schema is not None and bool(merge_key(schema)),
+            keeps=policies.keeps_rows,
+            replaces=table in replaced,
+            images=counts.total + counts.updated,
+            inserts_only=only_inserts([counts]),
+            all_new=all_new,
+            kept=policies.keeps_rows,
+            stamped=bool(policies.stamps),
+        )
+        try:
+            strategy = choose(facts)
+        except TableError as error:
+            merges[table] = f"cannot be merged: {error.reason}"
+        else:
+            reasons = [strategy.reason]
+            if schema is not None:
+                columns = mirror_columns(schema)
+                reasons += _column_sentences(work, states.get(table), columns, policies)
+            merges[table] = f"{strategy.way}: {'; '.join(reasons)}"
+    return merges
+
+
+def _column_sentences(
+    work: Workplace, state: TableState | None, table_columns: pa.Schema, policies: LakePolicies
+) -> Iterator[str]:
+    """Yield sentences on what the settings mean for the columns that a mirror has besides the
+    table's, and for its files."""
+    for name, why, _ in taken_names(table_columns.names, policies):
+        yield f"it would be quarantined, since column {name!r} has the name of {why}"
+    for name, why in unclusterable(policies.cluster_by, table_columns):
+        yield f"its files stay clustered as they are, since {name!r} {why}"
+    version = None if state is None else work.mirrors.version(state.mirror)
+    if state is None or version is None:
+        return
+    shown = work.mirrors.schema(state.mirror, version)
+    have = [
+        field.name for field in shown if is_stamp(field) and field.name not in table_columns.names
+    ]
+    added = [name for name in policies.stamps if name not in have]
+    if added:
+        yield (
+            f"{', '.join(added)} are added, NULL in each row until it changes: `lockstep reload "
+            f"{state.table} --reason …` fills them in all rows"
+        )
+    unasked = [name for name in have if name not in policies.stamps]
+    if unasked:
+        drops = policies.dropped_columns is DroppedColumns.DROP
+        yield f"{', '.join(unasked)} {'are dropped' if drops else 'are NULL in rows that change'}"
+
+
+STATEMENTS: Final = 200
+"""Most statements of the log that are listed; further ones are only counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableTally:
+    """Rows by operation, the number of row events, and their bytes before any compression."""
+
+    counts: RowCounts = field(default_factory=RowCounts)
+    events: int = 0
+    size: int = 0
+
+    def __add__(self, other: TableTally) -> TableTally:
+        return TableTally(
+            self.counts + other.counts, self.events + other.events, self.size + other.size
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedStatementEffect:
+    """A statement in the log. `position`: where its transaction begins; `text`: its first words,
+    without literals; `effect`: what a run does with it. `stops_the_run`: it ends the run with a
+    refusal."""
+
+    position: Coordinates
+    text: str
+    effect: str
+    stops_the_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Largest:
+    """The transaction with the most bytes of log. `rows`: those of captured tables."""
+
+    position: Coordinates
+    bytes: int
+    rows: int
+
+
+_Tallies = tuple[dict[TableName, TableTally], Integers]
+"""The tallies of a block: per table, and captured rows per transaction of its group."""
+
+
+class LogTally:
+    """A `log_reader.Taker` that counts rows instead of capturing them. It follows structures and
+    quarantines tables as a capture would. `returns`: what supplies tables besides this log."""
+
+    def __init__(self, basis: Basis, returns: TablePlans) -> None:
+        self._basis = basis
+        plans = returns.plans.items()
+        self._busy = {table for table, plan in plans if plan.besides is not None}
+        self._read_later = {table for table, plan in plans if plan.reads_all_later}
+        self._captured = basis.tables
+        self._patterns = basis.work.source.patterns
+        self._policies_of = basis.work.source.policies_of
+        self._treated = basis.work.shaping.treated
+        self._renames = Renames(basis)
+        self._decoding = ImageDecoder(basis.structures, basis.work.shaping)
+        self.rereads: dict[TableName, str] = {}
+        """Tables that would be re-read from MySQL, and why."""
+        self.replaced: set[TableName] = set()
+        """Tables whose earlier rows would not count any more."""
+        self.out: list[_Tallies] = []
+        """Tallies of blocks that came back from the spool."""
+        self.tables: dict[TableName, TableTally] = {}
+        self.quarantined: list[StoppedTable] = []
+        self.statements: list[LoggedStatementEffect] = []
+        self.more_statements = 0
+        self.largest: Largest | None = None
+        self.foreign = 0
+        """Transactions that change no captured table."""
+        self.foreign_bytes = 0
+        """Bytes of log of these transactions."""
+        self.changes = 0
+        """Always 0: nothing is captured, and so nothing will be merged."""
+
+    @property
+    def rows(self) -> int:
+        return sum(table.counts.total for table in self.tables.values())
+
+    def follow(self, buffer: TransactionBuffer) -> None:
+        self._decoding.follow(buffer)
+
+    def wanted(self, table: TableName) -> bool:
+        """Return whether changes of a table count: those before all of its rows are read do not."""
+        return table not in self._read_later and self._captured.wanted(table)
+
+    def watches(self, table: TableName) -> bool:
+        """Return False: changes of parent tables that are not captured are not counted."""
+        return False
+
+    def reach(self, at: Coordinates | None) -> None:
+        """Do nothing: a plan reads no rows from MySQL."""
+
+    def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
+        by_table = with_copies(
+            consequences(followed, self._policies_of, logged, self._treated),
+            self._renames(followed.effects, self._busy),
+        )
+        effects = []
+        for table, consequence in by_table.items():
+            if not self._patterns.matches(table) or not self.wanted(table):
+                continue
+            effects.append(f"{table}: {consequence.action}, {consequence.reason}")
+            self._apply(table, consequence, logged)
+        why = followed.not_understood
+        stops = why is not None and why.may_touch is None
+        if len(self.statements) < STATEMENTS:
+            effect = "; ".join(effects) or ("passed: no captured table" if by_table else "passed")
+            if stops:
+                effect = "stops a run: it is not understood and may change any table"
+            text = first_words(logged.text)
+            self.statements.append(LoggedStatementEffect(logged.begin, text, effect, stops))
+        else:
+            self.more_statements += 1
+
+    def _apply(self, table: TableName, consequence: Consequence, logged: LoggedStatement) -> None:
+        if consequence.action is Action.QUARANTINED:
+            self._quarantine(
+                table, logged.begin, TableError(consequence.reason, hint=resume_hint(table))
+            )
+        elif consequence.action in (Action.CREATE, Action.EMPTY, Action.COPY):
+            self.replaced.add(table)
+            self._captured.note_defined(table)
+        elif consequence.action is Action.REREAD:
+            self._reread(table, consequence.reason)
+
+    def _reread(self, table: TableName, reason: str) -> None:
+        self.replaced.add(table)
+        self.rereads[table] = reason
+        self._decoding.buffer.maps.drop(table)
+
+    def reached(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        """Quarantine a table that a statement may have changed without logging rows."""
+        if self._patterns.matches(table):
+            self._quarantine(table, at, error)
+
+    def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
+        if self._patterns.matches(table) and self.wanted(table):
+            self._reread(table, reason)
+
+    def put(self, group: TransactionGroup) -> None:
+        rows = np.zeros(len(group.transactions), np.int64)
+        captured = np.zeros(len(group.transactions), np.bool_)
+        for block in group.blocks:
+            captured[block.events[:, columns.TRANSACTION]] = True
+            self._add(self._counted(block, len(rows), group.begin), rows)
+        for tallies in self.out:
+            captured[0] = True  # A transaction that was spilled is a group of its own.
+            self._add(tallies, rows)
+        self.out.clear()
+        self._take_transactions(group, rows, captured)
+
+    # -- rows -----------------------------------------------------------------------
+
+    def spilled(self, block: Block) -> _Tallies:
+        """Count a block that would be spilled: it is of one transaction, which begins where the
+        last one that was passed on ends."""
+        return self._counted(block, 1, lambda _: self._decoding.buffer.at)
+
+    def _counted(self, block: Block, count: int, begin: Callable[[int], Coordinates]) -> _Tallies:
+        """Count the captured rows of a block. `begin` returns where a transaction begins, by its
+        number."""
+        tables: dict[TableName, TableTally] = {}
+        rows = np.zeros(count, np.int64)
+        for name, _, part in by_table(block, self._decoding.buffer.maps.maps):
+            if not self.wanted(name):
+                continue
+            transactions = np.minimum(part.events[:, columns.TRANSACTION], count - 1)
+            at = begin(int(transactions[0]))
+            try:
+                counted = [
+                    (indices, self._decoder(number, at).count(events))
+                    for number, indices, events in by_map(part)
+                ]
+            except TableError as error:
+                self._quarantine(name, at, error)
+                continue
+            for indices, event_counts in counted:
+                np.add.at(rows, transactions[indices], event_counts.rows)
+            kinds = sum(
+                (event_counts.kinds for _, event_counts in counted),
+                np.zeros(len(CHANGE_TYPES), np.int64),
+            )
+            counts = RowCounts(int(kinds[INSERT]), int(kinds[AFTER]), int(kinds[DELETE]))
+            size = int(part.events[:, columns.SIZE].sum())
+            tables[name] = TableTally(counts, len(part.events), size)
+        return tables, rows
+
+    def _decoder(self, number: int, at: Coordinates) -> TableDecoder:
+        version, decoder = self._decoding.decoder(number, at)
+        self._captured.segment(version, at)
+        return decoder
+
+    def _quarantine(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        self.quarantined.append(self._captured.quarantine(table, at, error))
+        self._decoding.buffer.maps.drop(table)
+
+    def _add(self, tallies: _Tallies, rows: Integers) -> None:
+        tables, counted_rows = tallies
+        rows += counted_rows
+        for table, tally in tables.items():
+            self.tables[table] = self.tables.get(table, TableTally()) + tally
+
+    def _take_transactions(
+        self, group: TransactionGroup, rows: Integers, captured: npt.NDArray[np.bool_]
+    ) -> None:
+        sizes = group.transactions[:, columns.LOG_BYTES]
+        self.foreign += int((~captured).sum())
+        self.foreign_bytes += int(sizes[~captured].sum())
+        most = int(np.argmax(sizes))
+        if self.largest is None or sizes[most] > self.largest.bytes:
+            self.largest = Largest(group.begin(most), int(sizes[most]), int(rows[most]))

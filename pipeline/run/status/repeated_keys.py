@@ -1,0 +1,51 @@
+"""The count of rows in a mirror that have the key of another row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from lockstep.pipeline.model.table_state import TableState
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.values.table import TableName
+
+MOST: Final = 5_000_000
+"""Most rows of a mirror whose keys are counted, since all keys are in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCount:
+    """The count for one table. `repeated`: rows that have the key of another one; None if nothing
+    was counted, for the reason `why`. `key`: the key's columns."""
+
+    table: TableName
+    key: tuple[str, ...]
+    rows: int = 0
+    repeated: int | None = None
+    why: str = ""
+
+
+def count_keys(work: Workplace, state: TableState) -> KeyCount:
+    """Count repeated values of the primary key in the mirror's newest version."""
+    table, mirrors = state.table, work.mirrors
+    version = mirrors.version(state.mirror)
+    if version is None or state.mirror_version is None:
+        return KeyCount(table, (), why="nothing of it was merged yet")
+    shows = work.ledger.schema_version(work.source.name, table, state.mirror_version)
+    key = shows.shown.primary_key if shows.shown is not None else ()
+    names = mirrors.schema(state.mirror, version).names
+    if not key or not set(key) <= set(names):
+        return KeyCount(table, key, why="it has no primary key")
+    size = mirrors.size(state.mirror, version)
+    if size is None or size.rows is None or size.rows > MOST:
+        return KeyCount(
+            table, key, why=f"it has more than {MOST:,} rows: `lockstep verify {table}` compares it"
+        )
+    batches = [batch.select(list(key)) for batch in mirrors.rows(state.mirror, key, version)]
+    if not batches:
+        return KeyCount(table, key, repeated=0)
+    rows = pa.Table.from_batches(batches)
+    distinct = rows.group_by(list(key)).aggregate([]).num_rows
+    return KeyCount(table, key, rows.num_rows, rows.num_rows - distinct)

@@ -1,0 +1,311 @@
+"""A table's structure at a place of the log, and the changes that led to it.
+
+The ledger answers for most places. The server is asked for `earliest`, for a moment in one file,
+of which the ledger has no index, and for a moment after the last captured transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from itertools import pairwise, takewhile
+from typing import Final
+
+from lockstep.pipeline.model.batch import BatchTimes
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.find_place import resolve_end
+from lockstep.pipeline.run.known_batches import no_such_run, pruned_clause
+from lockstep.pipeline.schema.compare import differences
+from lockstep.pipeline.schema.history import SchemaStatement, SchemaVersion, VersionOrigin
+from lockstep.pipeline.values.division import divide
+from lockstep.pipeline.values.errors import LockstepError, NothingMatches, NotYet, SchemaUnknownAt
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.places import (
+    AfterGtids,
+    AtCoordinates,
+    AtMoment,
+    Earliest,
+    InFile,
+    Latest,
+    OfRun,
+    Place,
+    Snapshot,
+)
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
+
+_NEAR: Final = 3
+_BATCHES: Final = 1_000_000_000
+_EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSchema:
+    """The versions of a table's structure, in order. `shown`: the one in force at the place."""
+
+    table: TableName
+    shown: ShownVersion
+    versions: tuple[ShownVersion, ...]
+
+
+def show_schema(
+    ledger: Ledger,
+    source: str,
+    table: TableName,
+    place: Place | None,
+    work: Callable[[], Workplace],
+) -> ShownSchema:
+    """Return the table's structure at a place, or the newest (None).
+
+    Raise `NothingMatches` for a table that the history does not have, and `SchemaUnknownAt` for a
+    place that no batch captured. `work` is called only if the server has to be asked.
+    """
+    versions = ledger.schema_versions(source, table)
+    if not versions:
+        raise unknown_table(table, ledger.last_versions(source), f"the history of {source}")
+    history = tuple(_with_changes(ledger, source, versions))
+    version = versions[-1] if place is None else _at(ledger, source, history, place, work)
+    if version is None:
+        raise SchemaUnknownAt(
+            f"the structure of {table} at {place} is not in the history, which begins at "
+            f"{versions[0].since}",
+            hint=f"`lockstep schema {table}` lists all versions",
+        )
+    return ShownSchema(table, next(item for item in history if item.version == version), history)
+
+
+def unknown_table(table: TableName, tables: Iterable[TableName], where: str) -> NothingMatches:
+    """Return the refusal of an unknown name, with the most similar names as its hint."""
+    names = sorted(map(str, tables))
+    folded = {name.lower(): name for name in names}
+    near = [
+        folded[name] for name in get_close_matches(str(table).lower(), folded, n=_NEAR, cutoff=0.7)
+    ]
+    hint = f"did you mean {' or '.join(near)}?" if near else "`lockstep tables` lists all tables"
+    return NothingMatches(f"{where} has no table {table}", hint=hint)
+
+
+def _at(
+    ledger: Ledger,
+    source: str,
+    versions: Sequence[ShownVersion],
+    place: Place,
+    work: Callable[[], Workplace],
+) -> SchemaVersion | None:
+    table = versions[0].version.table
+    match place:
+        case Latest():
+            return versions[-1].version
+        case AtCoordinates(at):
+            return _at_coordinates(ledger, source, table, at, _servers(ledger, source))
+        case AtMoment(moment):
+            return _at_moment(ledger, source, versions, moment, work)
+        case AfterGtids(gtids):
+            return _after(ledger, source, versions, gtids)
+        case OfRun(run):
+            batch = ledger.captured_batch(source, run=run)
+            if batch is None or batch.end is None:
+                raise _never_read(source, no_such_run(ledger, source, run))
+            return ledger.schema_at(source, table, batch=batch.id, place=batch.end.at)
+        case Earliest() | InFile():
+            workplace = work()
+            facts = workplace.server.facts()
+            cursor = ledger.cursors(source).captured
+            if cursor is None:
+                raise _never_read(source, "nothing was captured")
+            at = resolve_end(workplace, place, facts, cursor.position)
+            return _at_coordinates(ledger, source, table, at, [facts.server_uuid])
+        case Snapshot():
+            raise NotYet(
+                "'snapshot' is a way to start, not a place in time", hint="`lockstep schema --help`"
+            )
+
+
+def _servers(ledger: Ledger, source: str) -> list[str]:
+    """Return the UUIDs of the servers that the source was read from, the newest first."""
+    return list(dict.fromkeys(reign.server_uuid for reign in reversed(ledger.lineage(source))))
+
+
+def _at_coordinates(
+    ledger: Ledger, source: str, table: TableName, at: Coordinates, servers: Sequence[str]
+) -> SchemaVersion | None:
+    for server in servers:
+        batch = ledger.captured_batch(source, server_uuid=server, at=at)
+        if batch is not None:
+            return ledger.schema_at(source, table, batch=batch.id, place=at)
+    raise _never_read(source, f"no batch captured {at}{pruned_clause(ledger, source)}")
+
+
+def _at_moment(
+    ledger: Ledger,
+    source: str,
+    versions: Sequence[ShownVersion],
+    moment: datetime,
+    work: Callable[[], Workplace],
+) -> SchemaVersion | None:
+    """Return the version that the statements before a moment made: those of earlier batches, and
+    those of the moment's batch that committed before it. After the last captured transaction, the
+    server is asked whether there are later ones."""
+    began = _began(ledger, source, versions)
+    if began is not None and moment < began:
+        raise SchemaUnknownAt(
+            f"{source}: the history of {versions[0].version.table} begins at {began.isoformat()}, "
+            f"after {moment.isoformat()}",
+            hint=f"`lockstep schema {versions[0].version.table}` lists all versions",
+        )
+    times = ledger.batch_times(source)
+    reaching = [_reaching(times, server, moment) for server in _servers(ledger, source)]
+    numbers = [number for number in reaching if number is not None]
+    if not numbers:
+        if _quiet(ledger, source, moment, work()):
+            return versions[-1].version
+        raise _never_read(
+            source, f"nothing committed at or after {moment.isoformat()} was captured"
+        )
+
+    first = last = min(numbers)
+    begin = times[0].begin
+    if (
+        ledger.pruned_through(source)
+        and last == times[0].id
+        and begin is not None
+        and begin >= moment
+    ):
+        # The moment is in one of the batches that the ledger has pruned.
+        first, last = 0, last - 1
+    before = [version for version in versions if version.version.batch < first]
+    within = [version for version in versions if first <= version.version.batch <= last]
+    commits = [version.statement and version.statement.committed_at for version in within]
+    count = divide([committed_at or _EARLIEST for committed_at in commits], moment).place
+    return _last([*before, *within[:count]])
+
+
+def _reaching(times: Sequence[BatchTimes], server: str, moment: datetime) -> int | None:
+    """Return the server's batch in which a moment is; None if it is after all of them."""
+    ends = [(batch.id, batch.end) for batch in times if batch.server_uuid == server and batch.end]
+    place = divide([end for _, end in ends], moment).place
+    return ends[place][0] if place < len(ends) else None
+
+
+def _began(ledger: Ledger, source: str, versions: Sequence[ShownVersion]) -> datetime | None:
+    """Return the moment at which a table's history begins: the commit of the statement that created
+    it, or the start of the batch that first read its structure. None if that is unknown."""
+    if versions[0].statement is not None:
+        return versions[0].statement.committed_at
+    batches = ledger.batches(source, limit=_BATCHES)
+    first = next((batch for batch in batches if batch.id == versions[0].version.batch), None)
+    if first is None:
+        return None
+    if first.start.committed_at is not None:
+        return first.start.committed_at
+    moments = [first.created_at, None if first.end is None else first.end.committed_at]
+    moments += [
+        version.statement.committed_at for version in versions if version.statement is not None
+    ]
+    return min(moment for moment in moments if moment is not None)
+
+
+def _quiet(ledger: Ledger, source: str, moment: datetime, work: Workplace) -> bool:
+    """Return whether the moment is past, and everything committed before it was captured."""
+    cursor, facts = ledger.cursors(source).captured, work.server.facts()
+    if cursor is None or moment > work.clock() or cursor.position.server_uuid != facts.server_uuid:
+        return False
+    if cursor.position.at == facts.head:
+        return True
+    return resolve_end(work, AtMoment(moment), facts, cursor.position) <= cursor.position.at
+
+
+def _after(
+    ledger: Ledger, source: str, versions: Sequence[ShownVersion], gtids: GtidSet
+) -> SchemaVersion | None:
+    """Return the last version that a statement of the GTID set made, or that a batch read whose
+    start is inside the set."""
+    cursor = ledger.cursors(source).captured
+    if cursor is None or not cursor.position.gtid_set.contains(gtids):
+        raise _never_read(source, f"transactions of {gtids.shortened()} were not captured")
+
+    batches = {batch.id: batch for batch in ledger.batches(source, limit=_BATCHES)}
+
+    def before(version: ShownVersion) -> bool:
+        if version.statement is not None:
+            return bool(version.statement.gtid) and gtids.contains(
+                GtidSet.parse(version.statement.gtid)
+            )
+        batch = batches.get(version.version.batch)
+        return batch is None or gtids.contains(batch.start.gtid_set)
+
+    return _last(takewhile(before, versions))
+
+
+def _last(versions: Iterable[ShownVersion]) -> SchemaVersion | None:
+    ordered = list(versions)
+    return ordered[-1].version if ordered else None
+
+
+def _never_read(source: str, why: str) -> LockstepError:
+    return SchemaUnknownAt(
+        f"{source}: {why}",
+        hint=f"`lockstep status --source {source}` shows what was captured; without --at the "
+        "newest version is shown",
+    )
+
+
+# -- the changes from version to version --------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ShownVersion:
+    """A version of a structure, the statement that made it (None if it was read from the server),
+    and its differences from the version before, each as "what: before, now"."""
+
+    version: SchemaVersion
+    statement: SchemaStatement | None
+    changes: tuple[str, ...]
+
+
+def _statement(ledger: Ledger, source: str, version: SchemaVersion) -> SchemaStatement | None:
+    number = version.statement
+    return None if number is None else ledger.statements(source, [number])[number]
+
+
+def _with_changes(
+    ledger: Ledger, source: str, versions: Sequence[SchemaVersion]
+) -> Iterator[ShownVersion]:
+    """Yield the versions with their statements and their differences."""
+    yield ShownVersion(versions[0], _statement(ledger, source, versions[0]), ())
+    for before, now in pairwise(versions):
+        yield ShownVersion(now, _statement(ledger, source, now), tuple(_changes(before, now)))
+
+
+def _changes(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:
+    """Yield the differences of two versions, each as "what: before, now". Columns are compared by
+    their origins, if these are known."""
+    if now.schema is None or before.schema is None:
+        return
+    parts = differences(before.schema, now.schema)
+    columns = list(_columns(before, now))
+    for part in parts:
+        if columns and part.startswith("columns: "):
+            yield from columns
+        else:
+            yield part
+    if not parts and now.origin is VersionOrigin.CARRIED:
+        yield f"nothing: as in version {before.version}"
+
+
+def _columns(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:
+    """Yield the columns that were added, renamed or dropped; none if their origins are unknown,
+    because the earlier rows are not those of this table."""
+    if now.schema is None or before.schema is None or now.columns_from is None:
+        return
+    for column, origin in zip(now.schema.columns, now.columns_from, strict=True):
+        if origin is None:
+            yield f"column {column.name}: new"
+        elif origin != column.name:
+            yield f"column {origin}: now {column.name}"
+    for old in before.schema.columns:
+        if old.name not in now.columns_from:
+            yield f"column {old.name}: dropped"

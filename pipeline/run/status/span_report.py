@@ -1,0 +1,213 @@
+"""The facts for the page about a run or a span of the past, all from the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from lockstep.pipeline.model.batch import Batch, BatchState, CapturedRows, Requests
+from lockstep.pipeline.model.table_state import StoppedTable, TableEvent, TableEventKind
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.proof.proven import TableProof
+from lockstep.pipeline.replay.spans import Span, batches_of, runs_named
+from lockstep.pipeline.run.known_batches import (
+    RUNS,
+    batch_of_run,
+    begins_before,
+    known_batches,
+    no_such_run,
+    pruned_clause,
+)
+from lockstep.pipeline.run.status.version_sets import ShownVersions, version_set_of
+from lockstep.pipeline.run.stop_errors import stopped_tables
+from lockstep.pipeline.values.errors import SpanRefused
+from lockstep.pipeline.values.intent import SettledWrite
+from lockstep.pipeline.values.segment import RowCounts
+from lockstep.pipeline.values.shown import first_words
+from lockstep.pipeline.values.table import TableName
+
+_BESIDE: Final = 40
+"""Most batches that are plotted for a run: its own, and those before it."""
+
+_WORDS: Final = 40
+"""Most words and symbols of a statement that are shown."""
+
+_BY_STATEMENT: Final = (
+    TableEventKind.CREATED,
+    TableEventKind.CHANGED,
+    TableEventKind.COPIED,
+    TableEventKind.DROPPED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StructureChange:
+    """An event of a table, such as an ALTER or a re-read. `statement`: its text without literals;
+    None if no statement caused the event. `effects`: a sentence each."""
+
+    event: TableEvent
+    committed_at: datetime | None
+    statement: str | None
+    effects: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableTotal:
+    """The totals of one table over all batches. `written`: the last write of its mirror."""
+
+    table: TableName
+    counts: RowCounts
+    read: int
+    size: int
+    written: SettledWrite | None
+    proof: TableProof | None
+
+
+@dataclass(frozen=True, slots=True)
+class SpanReport:
+    """The report on a run or a span. `about`: its name for people. `batches`: oldest first, never
+    empty; `before`: earlier batches that are plotted with them; `rows`: those of both. `shown`: the
+    version set of the last acknowledged batch. `stopped` and `proofs` are those of now."""
+
+    source: str
+    about: str
+    made_at: datetime
+    batches: tuple[Batch, ...]
+    before: tuple[Batch, ...]
+    rows: tuple[CapturedRows, ...]
+    writes: tuple[SettledWrite, ...]
+    changes: tuple[StructureChange, ...]
+    shown: ShownVersions | None
+    stopped: tuple[StoppedTable, ...]
+    proofs: tuple[TableProof, ...]
+
+    @property
+    def totals(self) -> tuple[TableTotal, ...]:
+        """The totals by table, without the rows of `before`."""
+        numbers = {batch.id for batch in self.batches}
+        rows: dict[TableName, list[CapturedRows]] = {}
+        for row in self.rows:
+            if row.batch in numbers:
+                rows.setdefault(row.table, []).append(row)
+        written = {write.intent.table: write for write in self.writes}
+        proofs: dict[TableName, TableProof] = {}
+        for proof in self.proofs:
+            proofs.setdefault(proof.table, proof)
+        return tuple(
+            TableTotal(
+                table,
+                sum((row.counts for row in captured), RowCounts()),
+                sum(row.read for row in captured),
+                sum(row.size for row in captured),
+                written.get(table),
+                proofs.get(table),
+            )
+            for table, captured in sorted(rows.items())
+        )
+
+    @property
+    def counts(self) -> RowCounts:
+        return sum((total.counts for total in self.totals), RowCounts())
+
+    @property
+    def requests(self) -> Requests | None:
+        """Requests to an object store; None if they were not counted."""
+        requests = [batch.requests for batch in self.batches if batch.requests is not None]
+        return sum(requests[1:], requests[0]) if requests else None
+
+
+def report_of_run(ledger: Ledger, source: str, run: str | None, now: datetime) -> SpanReport:
+    """Return the report on a run, or on the last one that captured anything (None). Raise
+    `SpanRefused` if there is no such run."""
+    newest = ledger.cursors(source).captured
+    if newest is None:
+        raise SpanRefused(
+            f"{source}: nothing was captured yet", hint=f"`lockstep run --source {source}`"
+        )
+    if run is None:
+        [batch] = ledger.live_batches(source, newest.batch, newest.batch)
+    else:
+        batch = batch_of_run(ledger, source, run)
+    pruned = ledger.pruned_through(source)
+    if run is not None and batch.id <= pruned:
+        raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS)
+    near = ledger.live_batches(source, max(batch.id - 10 * _BESIDE, pruned + 1), batch.id)
+    own = tuple(other for other in near if other.token == batch.token)
+    before = tuple(other for other in near if other.token != batch.token and other.end is not None)
+    about = f"run {batch.dagster_run}" if batch.dagster_run else f"batch {batch.id}"
+    return _report(ledger, source, about, own, before[-(_BESIDE - len(own)) :], now)
+
+
+def report_of_span(ledger: Ledger, source: str, span: Span, now: datetime) -> SpanReport:
+    """Return the report on all batches between two places. Raise `SpanRefused` if there are
+    none."""
+    runs = {run: batch_of_run(ledger, source, run).id for run in runs_named(span)}
+    chain, pruned = known_batches(ledger, source), ledger.pruned_through(source)
+    batches = batches_of(span, chain, runs)
+    end = chain[0].end
+    if pruned and end is not None and begins_before(span, batches, pruned, end):
+        raise SpanRefused(
+            f"{span.since} is before the first batch on record{pruned_clause(ledger, source)}",
+            hint=f"`--from {end.at}` or `--from earliest` begins with the first batch on record",
+        )
+    batches = tuple(batch for batch in batches if batch.id > pruned)
+    if not batches:
+        raise SpanRefused(
+            f"{source}: nothing was committed from {span}",
+            hint="`lockstep versions --list` lists the places of the last batches",
+        )
+    return _report(ledger, source, f"from {span}", batches, (), now)
+
+
+def _report(
+    ledger: Ledger,
+    source: str,
+    about: str,
+    batches: tuple[Batch, ...],
+    before: tuple[Batch, ...],
+    now: datetime,
+) -> SpanReport:
+    first, last = batches[0].id, batches[-1].id
+    plotted = before[0].id if before else first
+    done = [batch for batch in batches if batch.state is BatchState.ACKNOWLEDGED]
+    contents = ledger.contents(source, plotted, last)
+    rows = [row for content in contents for row in content.rows()]
+    events = (event for content in contents if content.batch >= first for event in content.events)
+    tables = {row.table for row in rows}
+    # A table that was resumed may have been written for much earlier batches.
+    writes = ledger.writes_within(source, first, last)
+    return SpanReport(
+        source=source,
+        about=about,
+        made_at=now,
+        batches=batches,
+        before=before,
+        rows=tuple(rows),
+        writes=tuple(write for write in writes if write.intended_at >= batches[0].created_at),
+        changes=tuple(_changes(ledger, source, events)),
+        shown=version_set_of(ledger, source, done[-1]) if done else None,
+        stopped=stopped_tables(ledger.table_states(source)),
+        proofs=tuple(proof for proof in ledger.proofs(source) if proof.table in tables),
+    )
+
+
+def _changes(
+    ledger: Ledger, source: str, events: Iterable[TableEvent]
+) -> Iterable[StructureChange]:
+    for event in events:
+        number = None
+        if event.kind in _BY_STATEMENT:
+            number = ledger.schema_version(source, event.table, event.version).statement
+        if number is None:
+            yield StructureChange(event, None, None, ())
+            continue
+        statement = ledger.statements(source, [number])[number]
+        own = tuple(effect for effect in statement.effects if effect.startswith(f"{event.table}:"))
+        yield StructureChange(
+            event,
+            statement.committed_at,
+            first_words(statement.text, _WORDS),
+            own or statement.effects,
+        )

@@ -1,0 +1,157 @@
+"""The facts on how a source stands: from the ledger, and from the server if it answers.
+`pipeline.status` judges them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+
+from lockstep.pipeline.binlog.search.file_heads import read_file_head
+from lockstep.pipeline.model.batch import Batch
+from lockstep.pipeline.model.table_state import StoppedTable
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.source import ServerFacts, SourceServer
+from lockstep.pipeline.run.agreement.claim import lake_trouble
+from lockstep.pipeline.run.agreement.lake_logs import (
+    DisagreeingTable,
+    changed_mirrors,
+    moved_changelogs,
+)
+from lockstep.pipeline.run.begin import gather
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.dump.table_extents import partial_tables
+from lockstep.pipeline.run.mirror_places import former_places
+from lockstep.pipeline.run.stop_errors import stopped_tables
+from lockstep.pipeline.start.question import Refusal, Start
+from lockstep.pipeline.start.rules import decide_start
+from lockstep.pipeline.status.facts import (
+    Headroom,
+    Lag,
+    Standing,
+    WaitingBatch,
+    failures,
+    headroom,
+    lag,
+    looked,
+    overlaps,
+)
+from lockstep.pipeline.values.decisions import Attempt
+from lockstep.pipeline.values.errors import LockstepError
+from lockstep.pipeline.values.position import LogFile, Position
+from lockstep.pipeline.values.tables import TablePatterns
+
+_BATCHES = 1_000
+
+
+def standing_of(
+    source: str,
+    patterns: TablePatterns,
+    ledger: Ledger,
+    work: Workplace | LockstepError,
+    now: datetime,
+) -> Standing:
+    """Return how a source stands, also if its server does not answer; nothing is written. `work`:
+    the workplace, or the error for which there is none."""
+    acknowledged = ledger.cursors(source).acknowledged
+    captured = ledger.cursors(source).captured
+    override = ledger.open_override(source)
+    attempts = ledger.attempts(source)
+    batches = ledger.batches(source, limit=_BATCHES)
+    unfinished = ledger.unfinished(source)
+    pending = ledger.pending(source)
+    states = ledger.table_states(source)
+    position = acknowledged.position if acknowledged else None
+    needed = position or (captured.position if captured else None)
+    facts: ServerFacts | None = None
+    trouble: LockstepError | None = None
+    start: Start | Refusal | None = None
+    room: Headroom | None = None
+    try:
+        if isinstance(work, LockstepError):
+            raise work
+        facts = work.server.facts()
+        room = _headroom(work.server, facts, needed) if needed else None
+        if override is None:
+            start = decide_start(gather(work, captured, None))
+    except LockstepError as error:
+        trouble = error
+    return Standing(
+        source=source,
+        captured=captured,
+        acknowledged=acknowledged,
+        lineage=ledger.lineage(source),
+        facts=facts,
+        trouble=trouble,
+        start=start,
+        lag=lag(facts, position, now, _since(attempts, batches, position)),
+        headroom=room,
+        waiting=tuple(
+            WaitingBatch(
+                batch, tuple(table for table, numbers in pending.items() if batch.id in numbers)
+            )
+            for batch in unfinished
+        ),
+        failures=failures(attempts, batches, waiting=bool(unfinished)),
+        lease=ledger.lease(source),
+        override=override,
+        gaps=tuple(ledger.gaps(source)),
+        overlaps=overlaps(batches),
+        quarantined=stopped_tables(states),
+        ordered_back=frozenset(order.table for order in ledger.open_orders(source)),
+        partial=partial_tables(ledger, source, patterns),
+        batches=tuple(batches),
+        lake=None if isinstance(work, LockstepError) else lake_trouble(work),
+        loading=tuple(load.progress for load in ledger.open_loads(source)),
+        astray=() if isinstance(work, LockstepError) else _quarantines(changed_mirrors(work)),
+        moved=() if isinstance(work, LockstepError) else _quarantines(moved_changelogs(work)),
+        proofs=tuple(ledger.proofs(source)),
+        unproven=ledger.unproven(source),
+        in_clear=tuple(ledger.in_clear(source)),
+        former=tuple(former_places(ledger, source)),
+    )
+
+
+def log_seen(work: Workplace, now: datetime) -> tuple[ServerFacts | None, Lag, Headroom | None]:
+    """Return the server's facts, the lake's lag, and how long the server keeps the log that is not
+    captured yet. The facts are None if the server does not answer or nothing was acknowledged."""
+    source, ledger = work.source.name, work.ledger
+    cursor = ledger.cursors(source).acknowledged
+    if cursor is None:
+        return None, Lag(), None
+    facts: ServerFacts | None = None
+    room: Headroom | None = None
+    with suppress(LockstepError):
+        facts = work.server.facts()
+        room = _headroom(work.server, facts, cursor.position)
+    attempts = ledger.attempts(source)
+    since = _since(attempts, ledger.batches(source, limit=1), cursor.position)
+    return facts, lag(facts, cursor.position, now, since), room
+
+
+def _quarantines(tables: Sequence[DisagreeingTable]) -> tuple[StoppedTable, ...]:
+    return tuple(StoppedTable(table.table, table.why, table.hint, "") for table in tables)
+
+
+def _since(
+    attempts: Sequence[Attempt], batches: Sequence[Batch], position: Position | None
+) -> datetime | None:
+    """Return the last moment at which the position is known to have been the log's end: a run found
+    nothing after it, or it is a start after which no commit was captured."""
+    created_at = next((batch.created_at for batch in batches if batch.end == position), None)
+    first = created_at if position is not None and position.committed_at is None else None
+    return looked(attempts, position) or first
+
+
+def _headroom(server: SourceServer, facts: ServerFacts, position: Position) -> Headroom | None:
+    """Return how long the log from the position on is kept; the heads of at most two log files are
+    read. None if another server answers."""
+    files = [log.file for log in facts.binlogs]
+    if facts.server_uuid != position.server_uuid or not files:
+        return None
+    following: LogFile | None = None
+    if position.at.file in files[:-1]:
+        following = files[files.index(position.at.file) + 1]
+    oldest = read_file_head(server, files[0]).created
+    ended = read_file_head(server, following).created if following is not None else None
+    return headroom(facts, position, ended=ended, oldest=oldest)

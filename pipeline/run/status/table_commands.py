@@ -1,0 +1,650 @@
+"""The orders that people give for one table: pause, resume, reload. Runs carry them out.
+
+Before a resume is recorded, its outcome is shown: the plan of the next run, and what today's
+settings make of the statement at which the table stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from lockstep.pipeline.mirror.layout import mirror_path, snapshot_path
+from lockstep.pipeline.mirror.merging import ChangelogOrigin, ReloadOrigin
+from lockstep.pipeline.model.batch import TableContent
+from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableOrder, TableState
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.dump.logged_statements import dialect_of, recorded_statements
+from lockstep.pipeline.run.follow_pasts import Pasts, find_pasts
+from lockstep.pipeline.run.mirror_places import collisions
+from lockstep.pipeline.run.status.schema_history import unknown_table
+from lockstep.pipeline.run.stop_errors import refusal
+from lockstep.pipeline.run.table_plans import (
+    TablePlans,
+    earlier_version_of,
+    needs_of,
+    origin_of,
+    plan_returns,
+)
+from lockstep.pipeline.schema.consequences import (
+    KEEPS_ROWS,
+    NOT_FOLLOWED,
+    Action,
+    Consequence,
+    consequences,
+)
+from lockstep.pipeline.schema.context import ServerDialect, read_context
+from lockstep.pipeline.schema.evolve import evolve
+from lockstep.pipeline.schema.evolving.effects import Created, NotFollowed
+from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
+from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement
+from lockstep.pipeline.schema.model import ServerSchema, TableSchema
+from lockstep.pipeline.schema.plain import with_plain_default
+from lockstep.pipeline.schema.refold import logged_statement
+from lockstep.pipeline.schema.statements.changes import CreateTable, Irrelevant, NotUnderstood
+from lockstep.pipeline.schema.statements.read import read_change
+from lockstep.pipeline.schema.table_effects import (
+    columns_from,
+    may_rename_columns,
+    why_renames_refused,
+    why_unclear,
+)
+from lockstep.pipeline.shape.shaping import consent_hint
+from lockstep.pipeline.supply.past import Past
+from lockstep.pipeline.supply.plan import ColumnsRead, FromChangelog, RowsRead
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import (
+    AccessDenied,
+    ConfigurationError,
+    HostUnknown,
+    LedgerRefused,
+    LockstepError,
+    Need,
+    PastRefused,
+    Recovery,
+    SourceRefused,
+    TableError,
+)
+from lockstep.pipeline.values.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedOrder:
+    """An order as it is recorded, and a sentence on what happens next."""
+
+    order: TableOrder
+    next: str
+
+
+def require_known(states: Mapping[TableName, TableState], source: str, table: TableName) -> None:
+    """Raise `NothingMatches` for a table that no run has captured."""
+    if table not in states:
+        raise unknown_table(table, states, f"the lake of {source}")
+
+
+@dataclass(frozen=True, slots=True)
+class OrderRequest:
+    """A person's request for an order. `statement`: a CREATE TABLE with the table's structure from
+    where it stopped on; `renames`: pairs of an old and a new column name."""
+
+    table: TableName
+    author: str
+    reason: str
+    statement: str | None = None
+    renames: tuple[tuple[str, str], ...] = ()
+
+
+def give_order(
+    work: Workplace,
+    lease: Lease,
+    kind: OrderKind,
+    asked: OrderRequest,
+    tell: Callable[[str], None] = lambda sentence: None,
+) -> RecordedOrder:
+    """Record an order. For a resume, `tell` is called first with what the next run will do.
+
+    Raise `NothingMatches`, `ConfigurationError` for a statement that cannot be used, and
+    `LedgerRefused` for an order that does not fit the table's state; then nothing is recorded.
+    """
+    ledger, table = work.ledger, asked.table
+    states = ledger.table_states(work.source.name)
+    require_known(states, work.source.name, table)
+    resumed = None
+    if kind is OrderKind.RESUME:
+        resumed = plan_resume(work, asked)
+        tell(resumed.next)
+    loads = ledger.open_loads(work.source.name) if kind is OrderKind.PAUSE else []
+    order = ledger.order_table(
+        lease,
+        table,
+        kind,
+        author=asked.author,
+        reason=asked.reason,
+        schema=None if resumed is None else resumed.order.schema,
+        renames=() if resumed is None else asked.renames,
+    )
+    if resumed is not None:
+        return replace(resumed, order=order)
+    for load in loads:
+        if load.table == table:  # the pause made it void
+            work.segments.discard_load(snapshot_path(work.source.name, table), load.id)
+    place = f" at {order.stopped.at}" if order.stopped is not None else ""
+    back = f"`lockstep resume {table}` brings it back"
+    return RecordedOrder(order, f"{table} stops{place}; the other tables go on. {back}")
+
+
+@dataclass(frozen=True, slots=True)
+class Reload:
+    """A mirror that is to be written again. `said`: the supplier that the person named, if any;
+    `supplier`: the one that is used, and `why`, if it is MySQL without being named. `next`: a
+    sentence on what the next run does; `rows`: the server's estimate of the rows to read, None if
+    none are read. `stopped`: the table has stopped, and the reload resumes it; `reading`: its rows
+    are already being read, and nothing has to be recorded; `origin`: the changelog that it is
+    written from, None if rows are read. Once recorded: the `order`, if the table stops for the
+    reload, or else the number of its `load`."""
+
+    asked: OrderRequest
+    said: Supplier | None
+    supplier: Supplier
+    next: str
+    why: str = ""
+    rows: int | None = None
+    stopped: bool = False
+    reading: bool = False
+    origin: ChangelogOrigin | None = None
+    order: TableOrder | None = None
+    load: int | None = None
+
+    @property
+    def table(self) -> TableName:
+        return self.asked.table
+
+
+class Reloading:
+    """The facts about tables that are to be reloaded, each read once for all of them."""
+
+    def __init__(self, work: Workplace, tables: Collection[TableName]) -> None:
+        self.work, self.tables = work, tables
+        self.states = work.ledger.table_states(work.source.name)
+        self.loads = {load.table: load for load in work.ledger.open_loads(work.source.name)}
+
+    @cached_property
+    def pasts(self) -> Pasts:
+        """The log's past of the tables that are not in the lake yet."""
+        return find_pasts(self.work, [table for table in self.tables if table not in self.states])
+
+    @cached_property
+    def rows(self) -> Mapping[TableName, int]:
+        return self.work.server.estimated_rows(self.tables)
+
+    @cached_property
+    def foreign(self) -> Collection[TableName]:
+        """Tables that no run has captured, and whose mirrors' places somebody else has taken."""
+        new = [table for table in self.tables if table not in self.states]
+        return foreign_mirrors(self.work, new).keys() if new else ()
+
+    @cached_property
+    def _contents(self) -> Mapping[TableName, list[TableContent]]:
+        contents: dict[TableName, list[TableContent]] = {table: [] for table in self.tables}
+        ledger, source = self.work.ledger, self.work.source.name
+        newest = ledger.cursors(source).captured
+        if newest is not None:
+            for batch in ledger.contents(source, 1, newest.batch, self.tables):
+                for table, content in batch.by_table().items():
+                    contents[table].append(content)
+        return contents
+
+    def reads(self, table: TableName) -> bool:
+        """Return whether its rows are being read from MySQL, and it has not stopped since."""
+        load, state = self.loads.get(table), self.states.get(table)
+        if state is not None and (state.has_stopped or state.loading):
+            return state.loading
+        return load is not None and load.reading is not None
+
+    def origin(self, asked: OrderRequest, supplier: Supplier | None) -> ReloadOrigin:
+        """Return the changelog that the mirror would be written from, or a sentence that says why
+        it is written from MySQL."""
+        state = self.states.get(asked.table)
+        if state is None:
+            return "it is not in the lake yet"
+        if state.has_stopped:
+            return _on_return(self.work, asked, state, supplier)
+        if needs_of(state) - {Need.MIRROR}:
+            return "it lacks rows that only MySQL has"
+        # The run examines the files: that takes too long here.
+        contents = self._contents[asked.table]
+        origin = origin_of(self.work, state, files=False, contents=contents)
+        if not isinstance(origin, str) or supplier is not Supplier.CHANGELOG:
+            return origin
+        earlier = earlier_version_of(self.work, state, files=False, contents=contents)
+        return f"{origin}, and {earlier}" if isinstance(earlier, str) else earlier
+
+
+def _on_return(
+    work: Workplace, asked: OrderRequest, state: TableState, supplier: Supplier | None
+) -> ReloadOrigin:
+    """Return what the mirror of a stopped table is written from, by the plan of the next run."""
+    order = TableOrder(
+        0,
+        asked.table,
+        OrderKind.RELOAD,
+        asked.author,
+        asked.reason,
+        work.clock(),
+        state.stopped,
+        supplier=supplier,
+    )
+    plans = plan_returns(replace(work, source=replace(work.source, until=None)), [order])
+    plan = plans.plans[asked.table]
+    if plan.waits is not None:
+        return plan.waits
+    assert plan.besides is not None, "a mirror that is written again has a supply besides the log"
+    supply = plan.besides.supply
+    return supply.origin if isinstance(supply, FromChangelog) else plan.besides.reason
+
+
+def plan_reload(
+    work: Workplace, asked: OrderRequest, supplier: Supplier | None, facts: Reloading | None = None
+) -> Reload:
+    """Return a reload, which `give_reload` records. `supplier`: None for the changelog if it is
+    complete, else MySQL; `facts`: given if several tables are reloaded. Raise `PastRefused` if
+    the named changelog or log cannot supply the table, and `LedgerRefused` if a person has to
+    consent to what it would show."""
+    facts = facts or Reloading(work, [asked.table])
+    table, state = asked.table, facts.states.get(asked.table)
+    if supplier is Supplier.LOG:
+        return _foresee_past(asked, facts)
+    if state is not None:
+        _require_consent(work, state)
+    reads = facts.reads(table)
+    origin: ReloadOrigin = "its rows are being read from MySQL"
+    if not reads and supplier is not Supplier.SOURCE:
+        origin = facts.origin(asked, supplier)
+    if supplier is Supplier.CHANGELOG and isinstance(origin, str):
+        raise PastRefused(
+            f"the mirror of {table} cannot be written again from its changelog: {origin}",
+            hint=f"`lockstep reload {table} --from source --reason …` reads it from MySQL",
+        )
+    stopped = state is not None and state.has_stopped
+    if reads:
+        sentence = f"{table} is being read from the source already; the next run continues"
+        load = facts.loads[table].id if table in facts.loads else None
+        return Reload(asked, supplier, Supplier.SOURCE, sentence, reading=True, load=load)
+    resumes = "; this also resumes the table" if stopped else ""
+    sentence = f"the next run rewrites the mirror of {table}"
+    if supplier is not Supplier.SOURCE and isinstance(origin, ChangelogOrigin):
+        sentence += f", {origin.told}: {origin.size}; no row is read from the source"
+        sentence += resumes or "; until then the table stops"
+        return Reload(asked, supplier, Supplier.CHANGELOG, sentence, stopped=stopped, origin=origin)
+    why = "" if supplier is Supplier.SOURCE else str(origin)
+    sentence += f", from the source{why and f': {why}'}{resumes}"
+    if table in facts.foreign:
+        mirror = mirror_path(work.source.name, work.source.mirror_name(table))
+        sentence += f"; it replaces what somebody else made in the lake at {mirror}"
+    rows = facts.rows.get(table)
+    return Reload(asked, supplier, Supplier.SOURCE, sentence, why, rows, stopped)
+
+
+def _foresee_past(asked: OrderRequest, facts: Reloading) -> Reload:
+    """Return the reload of a new table from the oldest place from which the log has all its
+    changes."""
+    table = asked.table
+    if table in facts.states:
+        past: Past | str = "it is in the lake, and its changelog cannot begin earlier"
+    elif table in facts.loads and facts.loads[table].reading is not None:
+        past = "its rows are being read from MySQL already"
+    else:
+        past = facts.pasts.by_table[table]
+    if isinstance(past, str):
+        raise PastRefused(
+            f"{table} cannot be followed from the log's past: {past}",
+            hint=f"`lockstep reload {table} --from source --reason …` reads it from MySQL as it is",
+        )
+    sentence = (
+        f"the next run follows {table} from {past.begins} on, and not earlier, because {past.why}; "
+        f"{facts.pasts.log_bytes(past):,} bytes of log are read again"
+    )
+    if past.whole:
+        return Reload(asked, Supplier.LOG, Supplier.LOG, f"{sentence}, which has all of its rows")
+    rows, older = facts.rows.get(table), "it has rows from before that"
+    sentence += ", then its rows from MySQL"
+    return Reload(asked, Supplier.LOG, Supplier.LOG, sentence, older, rows)
+
+
+def _require_consent(work: Workplace, state: TableState) -> None:
+    """Refuse a reload that would show more than the settings of the table's former columns or name
+    show: a person must consent to that explicitly (`resume`)."""
+    why = state.reason if state.need is Need.CONSENT else None
+    if work.shaping.hides:
+        newest = work.ledger.schema_versions(work.source.name, state.table)[-1:]
+        unknown = [version.reason for version in newest if version.knowledge is Knowledge.UNKNOWN]
+        why = next(iter(unknown), why)
+    if why is not None:
+        raise LedgerRefused(
+            f"{state.table} is not reloaded, because it might show more than before: {why}.",
+            hint=consent_hint(state.table),
+        )
+
+
+def give_reload(work: Workplace, lease: Lease, reload: Reload) -> Reload:
+    """Record a reload. A table that is read from MySQL is followed meanwhile, unless it has
+    stopped; one whose mirror is written from its changelog stops until the next run."""
+    asked, table = reload.asked, reload.table
+    if reload.reading:
+        return reload
+    with_past = reload.supplier is Supplier.LOG
+    if with_past or (reload.supplier is Supplier.SOURCE and not reload.stopped):
+        why = f"{asked.reason}; {reload.why}" if reload.why else asked.reason
+        load = work.ledger.order_load(
+            lease, table, author=asked.author, reason=why, with_past=with_past
+        )
+        if load.with_past and not with_past:  # it was ordered from the log before
+            work.ledger.load_without_past(lease, load.id)
+        return replace(reload, load=load.id)
+    order = work.ledger.order_table(
+        lease,
+        table,
+        OrderKind.RELOAD,
+        author=asked.author,
+        reason=asked.reason,
+        supplier=reload.said,
+    )
+    return replace(reload, order=order)
+
+
+def plan_resume(work: Workplace, asked: OrderRequest) -> RecordedOrder:
+    """Return a resume as it would be recorded, without a number, and what it would do. Raise as
+    `give_order`; nothing is recorded."""
+    states = work.ledger.table_states(work.source.name)
+    require_known(states, work.source.name, asked.table)
+    state = states[asked.table]
+    schema: TableSchema | None = None
+    if asked.statement is not None:
+        facts = dialect_of(work.server.facts())
+        history = _newest_schema(work.ledger, work.source.name, facts.lower_case_table_names)
+        # The order is kept for good, so values of columns that the settings hide are removed.
+        given = read_definition(asked.statement, asked.table, history, facts)
+        schema = work.shaping.redacted(given)
+    order = TableOrder(
+        0,
+        asked.table,
+        OrderKind.RESUME,
+        asked.author,
+        asked.reason,
+        work.clock(),
+        state.stopped,
+        schema,
+        asked.renames,
+    )
+    if not state.has_stopped:
+        raise LedgerRefused(
+            f"{asked.table} is {state.in_words}: only a table that is stopped is resumed.",
+            hint="`lockstep status` shows which tables are stopped, and what to do.",
+        )
+    place = _stopped_at(work, order)
+    if schema is not None and asked.renames:
+        _require_renames(asked, place.before, schema)
+    if schema is not None and not place.followed:
+        _require_no_more(work, asked, place, schema)
+    return RecordedOrder(order, _resume_sentence(work, order, place))
+
+
+def _require_renames(asked: OrderRequest, before: TableSchema | None, given: TableSchema) -> None:
+    why = "its earlier columns are not known"
+    if before is not None:
+        why = why_renames_refused(before, given, asked.renames) or ""
+    if why:
+        raise ConfigurationError(
+            f"--rename does not fit {asked.table}: {why}.",
+            hint="give --rename OLD=NEW for each column whose name has changed since the table "
+            "stopped; without --rename the table is re-read from MySQL where names are not enough",
+        )
+
+
+def _require_no_more(
+    work: Workplace, asked: OrderRequest, place: StoppedAt, given: TableSchema
+) -> None:
+    """Refuse a given structure by which hidden values would be shown: it says where columns come
+    from, and is no consent to show more."""
+    if place.version is None or place.before is None:
+        return
+    origins = columns_from(place.before, given, asked.renames)
+    try:
+        work.shaping.recorded(given, place.version, origins)
+    except TableError as error:
+        raise ConfigurationError(
+            f"The structure given for {asked.table} cannot be used: {error.reason}.",
+            hint=error.hint,
+        ) from error
+
+
+_EMPTIED: Final = (Action.EMPTY, Action.CREATE)
+"""Actions after which all rows of a table are in the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedAt:
+    """The history at the place where a table stopped. `version`: its structure there, None if it is
+    unknown. `statement`: the one that begins there; `consequence`: what today's settings make of
+    it; `after`: the structure that it yields."""
+
+    version: SchemaVersion | None = None
+    statement: LoggedStatement | None = None
+    consequence: Consequence | None = None
+    after: TableSchema | None = None
+
+    @property
+    def before(self) -> TableSchema | None:
+        return None if self.version is None else self.version.schema
+
+    @property
+    def followed(self) -> bool:
+        return self.consequence is not None and self.consequence.rule != NOT_FOLLOWED
+
+    @property
+    def why_read(self) -> str | None:
+        """The reason to re-read the table from MySQL whatever structure is given: the statement is
+        followed, and changes rows in a way that no structure describes."""
+        if self.consequence is None or not self.followed or self.consequence.action in KEEPS_ROWS:
+            return None
+        return self.consequence.reason
+
+    def doubt(self, order: TableOrder) -> str | None:
+        """Return why the log alone is not enough: the table would stop here again, or its earlier
+        rows do not fit the given structure."""
+        emptied = self.consequence is not None and self.consequence.action in _EMPTIED
+        if self.why_read is not None and not (emptied and order.schema is None):
+            return self.why_read
+        if order.schema is None:
+            return None if self.consequence is None or self.followed else self.consequence.reason
+        before = self.after if self.followed else self.before
+        if before is None:
+            return None
+        renaming = (
+            self.statement is not None
+            and self.consequence is not None
+            and not self.followed
+            and may_rename_columns(self.statement.text, self.statement.context)
+        )
+        renames = () if self.followed else order.renames
+        return why_unclear(before, order.schema, renames, renaming=renaming)
+
+
+def _stopped_at(work: Workplace, order: TableOrder) -> StoppedAt:
+    """Return the history at the place where the order's table stopped."""
+    ledger, source, stopped = work.ledger, work.source.name, order.stopped
+    if stopped is None:
+        return StoppedAt()
+    before = ledger.schema_at(source, order.table, batch=stopped.batch, place=stopped.at)
+    if before is not None and before.schema is None:
+        number = before.version
+        earlier = [
+            version
+            for version in ledger.schema_versions(source, order.table)
+            if version.version < number and version.schema is not None
+        ]
+        before = earlier[-1] if earlier else None
+    statements = [
+        statement
+        for statement in recorded_statements(ledger, source)
+        if statement.begin == stopped.at
+    ]
+    if not statements:
+        return StoppedAt(before)
+    logged = logged_statement(statements[-1])
+    schema = ServerSchema(lower_case_table_names=logged.context.facts.lower_case_table_names)
+    for database in ledger.databases_at(source, batch=stopped.batch, place=stopped.at):
+        if database.schema is not None:
+            schema = schema.with_database(database.schema)
+    for version in ledger.schemas_at(source, batch=stopped.batch, place=stopped.at):
+        schema = (
+            schema.with_unknown(version.table)
+            if version.schema is None
+            else schema.with_table(version.schema)
+        )
+    followed, after = _followed(schema, logged)
+    by_table = consequences(followed, work.source.policies_of, logged, work.shaping.treated)
+    return StoppedAt(before, logged, by_table.get(order.table), after.table(order.table))
+
+
+def _followed(
+    schema: ServerSchema, logged: LoggedStatement
+) -> tuple[FollowedStatement, ServerSchema]:
+    read = read_change(logged.text, logged.context)
+    if isinstance(read, Irrelevant):
+        return FollowedStatement(), schema
+    if isinstance(read, NotUnderstood):
+        return FollowedStatement(not_understood=read), schema
+    done = evolve(schema, read, logged.context)
+    return FollowedStatement(done.effects), done.schema
+
+
+# -- in words -------------------------------------------------------------------------------
+
+
+def _resume_sentence(work: Workplace, order: TableOrder, place: StoppedAt) -> str:
+    """Return what a resume would do, in a sentence or two; nothing is written."""
+    table = order.table
+    if not work.source.patterns.matches(table):
+        return f"no run follows {table}: the source's patterns do not match it"
+    states = work.ledger.table_states(work.source.name)
+    if (other := collisions(work, states).get(table)) is not None:
+        return f"no run follows {table}: its mirror would be at the place of the mirror of {other}"
+    returns: TablePlans | None = None
+    try:
+        if (error := _refused_again(work, table)) is not None:
+            return f"it would be quarantined again: {error.reason}. First {error.hint}"
+        returns = plan_returns(replace(work, source=replace(work.source, until=None)), [order])
+    except (AccessDenied, HostUnknown, SourceRefused):
+        pass  # An order needs no server: the run that carries it out reports the problem.
+    except LockstepError as error:
+        if error.recovery is not Recovery.RETRY:
+            raise
+    doubt = place.doubt(order)
+    if returns is None:  # Only the server knows what its log still has.
+        if doubt is None:
+            return f"the next run {_either_way(order)}{_by_the_given_structure(order, doubt)}"
+        return f"the next run reads {table} from the source: {doubt}; {_GOES_ON}"
+    plan = returns.plans[table]
+    step = plan.besides
+    read = step is not None and isinstance(step.supply, RowsRead)
+    if step is not None and read and plan.span is None:
+        return f"the next run reads {table} from the source: {step.reason}; {_GOES_ON}"
+    if plan.span is not None:
+        end = "the others" if returns.cursor is None else returns.cursor.position.at
+        sentence = f"catches {table} up through the log, from {plan.span.low} to {end}"
+    else:
+        sentence = f"follows {table} as it is, because the log has nothing that it lacks"
+    why = step.reason if step is not None and read else doubt
+    if why is not None:
+        sentence += f", and reads it from the source: {why}"
+    elif step is not None and isinstance(step.supply, ColumnsRead):
+        sentence += f", and reads its new columns from the source: {step.reason}"
+    return f"the next run {sentence}; {_GOES_ON}{_by_the_given_structure(order, why)}"
+
+
+def _refused_again(work: Workplace, table: TableName) -> TableError | None:
+    """Return why the table cannot be captured as the server has it now, or None."""
+    try:
+        schemas = work.server.current_schemas([table]).tables
+    except TableError:
+        return None
+    return refusal(schemas[table]) if table in schemas else None
+
+
+_GOES_ON: Final = "then it goes on with the others"
+
+
+def _either_way(order: TableOrder) -> str:
+    """Return both outcomes for a table, if it is unknown what the log still has."""
+    place = f" at {order.stopped.at}" if order.stopped is not None else ""
+    return (
+        f"catches {order.table} up through the log, from where it stopped{place}, or reads it from "
+        f"the source if the log is not complete; {_GOES_ON}"
+    )
+
+
+def _by_the_given_structure(order: TableOrder, why: str | None) -> str:
+    if order.schema is None or order.stopped is None:
+        return ""
+    sentence = f". From {order.stopped.at} on it has the given structure"
+    if why is not None:
+        return sentence
+    renamed = "".join(f", {old} becomes {new}" for old, new in order.renames)
+    return (
+        f"{sentence}: no row is read from the source{renamed}, the other columns keep their names"
+    )
+
+
+# -- a structure given by a person ----------------------------------------------------------
+
+
+def _newest_schema(ledger: Ledger, source: str, folding: int) -> ServerSchema:
+    """Return the newest structures in the history, to which a definition may refer."""
+    schema = ServerSchema(lower_case_table_names=folding)
+    for database in ledger.databases_at(source):
+        if database.schema is not None:
+            schema = schema.with_database(database.schema)
+    newest = (version.schema for version in ledger.schemas_at(source))
+    tables = {schema.fold(table.name): table for table in newest if table is not None}
+    return replace(schema, tables=tables)
+
+
+def read_definition(
+    statement: str, table: TableName, schema: ServerSchema, facts: ServerDialect
+) -> TableSchema:
+    """Return the structure that one CREATE TABLE of this table gives, as `show create table` prints
+    it; defaults that it omits are the database's. Raise `ConfigurationError` for anything else."""
+    text = statement.strip().removesuffix(";")
+    # SHOW CREATE TABLE prints the defaults of TIMESTAMP columns, and omits default collations.
+    context = replace(read_context(b"", facts, table.database), explicit_timestamps=True)
+    changes = read_change(text, context)
+    if isinstance(changes, NotUnderstood):
+        raise _refused(f"it is not understood: {changes.reason}", table)
+    if (
+        isinstance(changes, Irrelevant)
+        or len(changes) != 1
+        or not isinstance(changes[0], CreateTable)
+    ):
+        raise _refused("it is not one CREATE TABLE with columns", table)
+    if schema.fold(changes[0].table) != schema.fold(table):
+        raise _refused(f"it creates {changes[0].table}", table)
+    done = evolve(schema.without_table(table), changes, context)
+    for effect in done.effects:
+        if isinstance(effect, Created):
+            columns = tuple(map(with_plain_default, effect.after.columns))
+            return replace(effect.after, name=table, columns=columns)
+        if isinstance(effect, NotFollowed):
+            raise _refused(effect.reason, table)
+    raise _refused("it creates nothing", table)
+
+
+def _refused(why: str, table: TableName) -> ConfigurationError:
+    return ConfigurationError(
+        f"The structure given for {table} cannot be used: {why}.",
+        hint=f"give what `show create table` prints for {table}",
+    )

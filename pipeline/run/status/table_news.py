@@ -1,0 +1,112 @@
+"""The tables that a run read or wrote, for lineage events and other catalogs of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from lockstep.pipeline.mirror.lineage import own_comments
+from lockstep.pipeline.model.table_state import TableEvent, TableState
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.reports import CaptureReport, MergeReport, TableMerge
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.values.errors import LockstepError
+from lockstep.pipeline.values.table import TableName
+
+MOST_TABLES: Final = 250
+"""Most tables that are reported; those whose structure changed come first."""
+
+MOST_COLUMNS: Final = 1_000
+"""Most columns that are reported in total; further tables are reported without columns. Both limits
+keep a message below one megabyte, which brokers accept."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableNews:
+    """One table that a run read or wrote. `merge`: the last write of its mirror, if any; `changed`:
+    rows of it changed. `schema`, `comments`: the source's; None and empty beyond the limit of
+    columns."""
+
+    state: TableState
+    merge: TableMerge | None
+    changed: bool
+    schema: TableSchema | None = None
+    comments: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def table(self) -> TableName:
+        return self.state.table
+
+
+@dataclass(frozen=True, slots=True)
+class RunNews:
+    """The reported tables of a run. `unnamed`: the number of further tables."""
+
+    tables: tuple[TableNews, ...]
+    unnamed: int = 0
+
+
+def run_news(
+    work: Workplace, captured: CaptureReport | None, merged: MergeReport | None
+) -> RunNews:
+    """Return the tables that changed, those with events first, then by name."""
+    ledger, source = work.ledger, work.source.name
+    events = _events(ledger, source, captured, merged)
+    merges: dict[TableName, list[TableMerge]] = {}
+    for merge in merged.merged if merged is not None else ():
+        merges.setdefault(merge.table, []).append(merge)
+    tables = sorted({*merges, *events}, key=lambda table: (table not in events, table))
+    chosen, states = tables[:MOST_TABLES], ledger.table_states(source)
+    news = []
+    for table in chosen:
+        if table in states:
+            writes = merges.get(table, [])
+            changed = any(write.counts.total for write in writes)
+            news.append(TableNews(states[table], writes[-1] if writes else None, changed))
+    return RunNews(tuple(_described(work, news, events)), len(tables) - len(chosen))
+
+
+def comments_of(
+    work: Workplace, tables: Collection[TableName]
+) -> Mapping[TableName, Mapping[str, str]]:
+    """Return the source's comments on columns, none if it does not answer; and comments on the
+    columns that mirrors have besides."""
+    comments: Mapping[TableName, Mapping[str, str]] = {}
+    with suppress(LockstepError):
+        comments = work.server.comments(tables) if tables else {}
+    return {
+        table: {**own_comments(work.source.policies_of(table)), **comments.get(table, {})}
+        for table in tables
+    }
+
+
+def _described(
+    work: Workplace, news: Sequence[TableNews], events: Mapping[TableName, TableEvent]
+) -> Iterator[TableNews]:
+    """Yield the tables with their structures and comments, up to the limit of columns."""
+    comments = comments_of(work, [item.table for item in news])
+    remaining = MOST_COLUMNS
+    for item in news:
+        event = events.get(item.table)
+        number = item.merge.shows if item.merge is not None else event.version if event else None
+        schema: TableSchema | None = None
+        if remaining > 0 and number is not None:
+            schema = work.ledger.schema_version(work.source.name, item.table, number).shown
+        remaining -= len(schema.columns) if schema is not None else 0
+        yield replace(item, schema=schema, comments=comments.get(item.table, {}))
+
+
+def _events(
+    ledger: Ledger, source: str, captured: CaptureReport | None, merged: MergeReport | None
+) -> dict[TableName, TableEvent]:
+    """Return the last event of each table in the batches of the run."""
+    batches = set(merged.batches_merged) if merged is not None else set()
+    if captured is not None and captured.batch is not None:
+        batches.add(captured.batch)
+    if not batches:
+        return {}
+    contents = ledger.contents(source, min(batches), max(batches))
+    return {event.table: event for content in contents for event in content.events}

@@ -1,0 +1,244 @@
+"""Version sets: the versions of a source's mirrors that together show one place of its log, and the
+tables that have none. Only the ledger is read.
+
+A set shows the end of a batch. For a place, the newest set that shows nothing after it is chosen;
+for `gtid:<set>`, the first that has the whole set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar, Final
+
+from lockstep.pipeline.model.batch import Batch, BatchKind
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.run.known_batches import known_batches
+from lockstep.pipeline.values.division import divide_after
+from lockstep.pipeline.values.errors import NotYet, VersionSetUnknown
+from lockstep.pipeline.values.intent import Missing, MissingTable, VersionSetEntry
+from lockstep.pipeline.values.places import (
+    AfterGtids,
+    AtCoordinates,
+    AtMoment,
+    Earliest,
+    InFile,
+    Latest,
+    OfRun,
+    Place,
+    Snapshot,
+)
+from lockstep.pipeline.values.position import Coordinates, LogFile, Position
+from lockstep.pipeline.values.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class MissingVersion:
+    """A table that has no version for the batch: the reason, and what to do."""
+
+    json_keys: ClassVar = ("reason", "hint")
+
+    table: TableName
+    reason: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownVersions:
+    """The version set of a batch: the versions to read together, and the tables that are missing,
+    both by name. `position`: the place in the log that all `entries` show."""
+
+    source: str
+    batch: Batch
+    position: Position
+    entries: tuple[VersionSetEntry, ...]
+    missing: tuple[MissingVersion, ...]
+
+
+def version_set_at(ledger: Ledger, source: str, place: Place | None) -> ShownVersions:
+    """Return the set for a place, or the newest. Raise `VersionSetUnknown` if no batch shows it."""
+    newest = place is None or isinstance(place, Latest)
+    cursor = ledger.cursors(source).acknowledged if newest else None
+    batches = known_batches(ledger, source, 0 if cursor is None else cursor.batch)
+    return version_set_of(ledger, source, chosen_batch(source, batches, place))
+
+
+def newest_sets(ledger: Ledger, source: str, limit: int) -> list[ShownVersions]:
+    newest = reversed(known_batches(ledger, source)[-limit:])
+    return [version_set_of(ledger, source, batch) for batch in newest]
+
+
+def version_set_of(ledger: Ledger, source: str, batch: Batch) -> ShownVersions:
+    versions = ledger.version_set(source, batch.id)
+    ends = _ends_of(ledger, source, versions.missing)
+    return ShownVersions(
+        source,
+        batch,
+        _end(batch),
+        tuple(versions.shown),
+        tuple(_explained(table, ends) for table in versions.missing),
+    )
+
+
+def _ends_of(ledger: Ledger, source: str, missing: Sequence[MissingTable]) -> dict[int, Position]:
+    """Return the ends of the batches that the missing tables were merged together with."""
+    numbers = [table.together for table in missing if table.together is not None]
+    if not numbers:
+        return {}
+    batches = ledger.live_batches(source, min(numbers), max(numbers))
+    return {batch.id: _end(batch) for batch in batches if batch.id in numbers}
+
+
+def _end(batch: Batch) -> Position:
+    assert batch.end is not None, "an acknowledged batch has an end"
+    return batch.end
+
+
+# -- the batch ------------------------------------------------------------------------------
+
+
+def chosen_batch(source: str, batches: Sequence[Batch], place: Place | None) -> Batch:
+    """Return the batch whose end is shown for a place. `batches`: those that are acknowledged,
+    oldest first."""
+    if not batches:
+        raise VersionSetUnknown(
+            f"{source}: nothing was acknowledged yet", hint=f"`lockstep run --source {source}`"
+        )
+    batch = _chosen(batches, place)
+    if batch is None:
+        first, last = _end(batches[0]), _end(batches[-1])
+        raise VersionSetUnknown(
+            f"{source}: no versions show {place}; they begin at {_in_words(first)} and end at "
+            f"{_in_words(last)}",
+            hint=f"`lockstep versions --list --source {source}` lists the newest",
+        )
+    return batch
+
+
+def _in_words(position: Position) -> str:
+    moment = position.committed_at
+    return str(position) if moment is None else f"{position} ({moment.isoformat()})"
+
+
+def _chosen(batches: Sequence[Batch], place: Place | None) -> Batch | None:
+    match place:
+        case None | Latest():
+            return batches[-1]
+        case Earliest():
+            return batches[0]
+        case AtMoment(moment):
+            return _last(_ended_by(batches, moment))
+        case AtCoordinates(at):
+            return _at(batches, at)
+        case InFile(file, moment):
+            return _in_file(batches, file, moment)
+        case AfterGtids(gtids):
+            having = (batch for batch in batches if _end(batch).gtid_set.contains(gtids))
+            return next(having, None)
+        case OfRun(run):
+            return _last([batch for batch in batches if (batch.dagster_run or "").startswith(run)])
+        case Snapshot():
+            raise NotYet(
+                "'snapshot' is a way to start, not a place in time", hint="`lockstep versions`"
+            )
+
+
+def _ended_by(batches: Sequence[Batch], moment: datetime) -> Sequence[Batch]:
+    """Return the batches that end before the end of a moment."""
+    ends = [
+        (committed_at, batch)
+        for batch in batches
+        if (committed_at := _end(batch).committed_at) is not None
+    ]
+    count = divide_after([committed_at for committed_at, _ in ends], moment).place
+    return [batch for _, batch in ends[:count]]
+
+
+def _last(batches: Sequence[Batch]) -> Batch | None:
+    return batches[-1] if batches else None
+
+
+def _at(batches: Sequence[Batch], at: Coordinates) -> Batch | None:
+    """Return the last batch that shows nothing after coordinates. Log files of several servers may
+    have one name: the newest batch that captured the place decides which server is meant. None if
+    no batch captured it."""
+    covering = [batch for batch in batches if _covers(batch, at)]
+    if not covering:
+        return None
+    ending = [batch for batch in covering if _end(batch).at == at]
+    if ending:
+        same = _end(ending[-1])
+        return _last([batch for batch in batches if _end(batch) == same])
+    return _last([batch for batch in batches if batch.id < covering[-1].id])
+
+
+def _covers(batch: Batch, at: Coordinates) -> bool:
+    start, end = batch.start.at, _end(batch).at
+    same_base = start.file.base == at.file.base == end.file.base
+    return batch.kind is not BatchKind.CATCHING_UP and same_base and start <= at <= end
+
+
+def _in_file(batches: Sequence[Batch], file: LogFile, moment: datetime) -> Batch | None:
+    """Return the last batch that shows nothing after a moment in a log file, of the server from
+    which the file was last captured."""
+    through = [batch for batch in batches if _touches(batch, file)]
+    if not through:
+        return None
+    server = _end(through[-1]).server_uuid
+    of_server = [
+        batch
+        for batch in batches
+        if _end(batch).server_uuid == server and _end(batch).at.file.base == file.base
+    ]
+    before = [batch for batch in of_server if _end(batch).at.file.number < file.number]
+    within = [batch for batch in of_server if _end(batch).at.file == file]
+    return _last([*before, *_ended_by(within, moment)])
+
+
+def _touches(batch: Batch, file: LogFile) -> bool:
+    start, end = batch.start.at.file, _end(batch).at.file
+    return start.base == file.base == end.base and start.number <= file.number <= end.number
+
+
+# -- what is missing ------------------------------------------------------------------------
+
+
+def explained(ledger: Ledger, source: str, missing: MissingTable) -> MissingVersion:
+    """Return why a table has no version for a batch."""
+    return _explained(missing, _ends_of(ledger, source, [missing]))
+
+
+def _explained(missing: MissingTable, ends: dict[int, Position]) -> MissingVersion:
+    reason, hint = _WORDS[missing.why]
+    end = ends.get(missing.together or 0)
+    values = {"table": missing.table, "batch": missing.together, "place": end}
+    return MissingVersion(missing.table, reason.format(**values), hint.format(**values))
+
+
+_WORDS: Final = {
+    Missing.TOGETHER: (
+        "its changes were merged together with those of batch {batch}",
+        "`lockstep versions --at {place}` has it",
+    ),
+    Missing.LATER: (
+        "it was brought back with a later batch",
+        "`lockstep versions` shows its version, or says why there is none",
+    ),
+    Missing.READING: (
+        "it was being read from the source",
+        "it has a version once all its rows are read: `lockstep run` continues",
+    ),
+    Missing.STOPPED: (
+        "it was stopped",
+        "`lockstep status` says why, and what brings it back",
+    ),
+    Missing.BEHIND: (
+        "its mirror lacks batches that the others have",
+        "the next run merges them; `lockstep status` says why they were not merged",
+    ),
+    Missing.UNWRITTEN: (
+        "nothing of it was merged yet",
+        "it has a version once the first of its changes is merged",
+    ),
+}

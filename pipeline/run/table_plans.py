@@ -1,0 +1,698 @@
+"""The facts from which a run plans its tables: what is wanted of each table, what it has, and how
+far each supply (log, changelog, server) reaches.
+
+The rules are in `pipeline.supply.plan`; of all this, only orders are written. A run plans twice.
+Before it knows its start, it plans the tables that stopped, because a batch of their own reads what
+they lack of the log. With the start known, it adds the tables whose rows are read from the server.
+
+A table that a run cannot follow by the log alone is quarantined, and the next run reads it from the
+server before it fixes its end, so that the run covers the log up to the reading's high watermark.
+If the log after the low watermark and the rows that were read differ, the log wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final, assert_never
+
+from lockstep.pipeline.binlog.search.log_scan import log_between
+from lockstep.pipeline.mirror.layout import application_id, changelog_path, snapshot_path
+from lockstep.pipeline.mirror.lineage import ColumnsRead as ColumnsGiven
+from lockstep.pipeline.mirror.merging import SETTLES, ChangelogOrigin, ReloadOrigin, reload_origin
+from lockstep.pipeline.model.batch import Batch, Cursor, Prepared, TableContent, Xid
+from lockstep.pipeline.model.load import Load, why_void
+from lockstep.pipeline.model.table_state import (
+    OrderKind,
+    Stopped,
+    Supplier,
+    TableCondition,
+    TableOrder,
+    TableState,
+)
+from lockstep.pipeline.ports.ledger import contents_of
+from lockstep.pipeline.ports.source import ServerFacts
+from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
+from lockstep.pipeline.run.begin import RunStart, read_anchor_of
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.known_batches import stale_tables
+from lockstep.pipeline.run.mirror_places import (
+    collisions,
+    give_new_mirror,
+    pending_moves,
+    why_elsewhere,
+)
+from lockstep.pipeline.run.write.job import (
+    lineage_of_copy,
+    lineage_over,
+    require_copyable,
+    versions_between,
+)
+from lockstep.pipeline.run.write.origin import from_earlier_version
+from lockstep.pipeline.schema.history import Knowledge
+from lockstep.pipeline.start.question import AnchorReading, StartRule
+from lockstep.pipeline.supply.past import Past
+from lockstep.pipeline.supply.plan import (
+    ColumnsRead,
+    FromChangelog,
+    FromLog,
+    FromPast,
+    Have,
+    LogSpan,
+    NewColumns,
+    Plan,
+    Price,
+    RowsRead,
+    Standing,
+    Step,
+    Supply,
+    Want,
+    plan,
+)
+from lockstep.pipeline.values.decisions import Continuity, Lease
+from lockstep.pipeline.values.errors import Need, StoppedBy, TableError
+from lockstep.pipeline.values.table import TableName
+
+MOST_COLUMNS: Final = 2
+"""All of a table is read if it lacks more than one in this many of its columns."""
+
+PREPARED_GONE: Final = "the log with the rows of an XA transaction that it lacks was purged"
+
+
+# -- orders ----------------------------------------------------------------------------------
+
+
+def open_orders(work: Workplace, lease: Lease) -> list[TableOrder]:
+    """Return the open orders that a run carries out. First record the orders that follow by
+    themselves: for tables that the last run left, and mirrors that the settings place elsewhere. A
+    run whose end a person fixed leaves the latter to the next."""
+    if work.source.until is None:
+        for table, name in pending_moves(work).empty.items():
+            give_new_mirror(work, lease, table, why_elsewhere(name))
+    for order in foreseen_orders(work):
+        if not order.id:
+            work.ledger.order_table(
+                lease, order.table, order.kind, author=order.author, reason=order.reason
+            )
+    return _matching(work, work.ledger.open_orders(work.source.name))
+
+
+def foreseen_orders(work: Workplace) -> list[TableOrder]:
+    """Return the orders that `due` would return; those that are not recorded yet have number 0.
+    Writes nothing."""
+    source, now = work.source.name, work.clock()
+    orders = work.ledger.open_orders(source)
+    orders += [
+        TableOrder(0, state.table, OrderKind.RESUME, "lockstep", _reason(state), now, state.stopped)
+        for state in _left(work, orders)
+    ]
+    cursor = work.ledger.cursors(source).captured
+    if work.source.until is None and cursor is not None:
+        at_cursor = Stopped(cursor.batch, cursor.position.at)
+        orders += [
+            TableOrder(0, table, OrderKind.RELOAD, "lockstep", why_elsewhere(name), now, at_cursor)
+            for table, name in pending_moves(work).reloaded.items()
+        ]
+    return _matching(work, orders)
+
+
+def _left(work: Workplace, orders: Sequence[TableOrder]) -> list[TableState]:
+    """Return the tables that a run left for the next one to read and that have no order yet."""
+    ordered = {order.table for order in orders}
+    return [
+        state
+        for table, state in work.ledger.table_states(work.source.name).items()
+        if state.stopped_by is StoppedBy.RUN and table not in ordered
+    ]
+
+
+def _matching(work: Workplace, orders: Sequence[TableOrder]) -> list[TableOrder]:
+    """Return the orders that a run can carry out; the others wait for other settings."""
+    colliding = collisions(work, work.ledger.table_states(work.source.name)) if orders else {}
+    matches = work.source.patterns.matches
+    return [order for order in orders if matches(order.table) and order.table not in colliding]
+
+
+def _reason(state: TableState) -> str:
+    return state.reason or "the next run reads it from the source"
+
+
+# -- what a table has ------------------------------------------------------------------------
+
+
+def needs_of(state: TableState) -> frozenset[Need]:
+    """Return what a table lacks besides the changes that the log has of it."""
+    needs = set[Need]() if state.need is None else {state.need}
+    if state.mirror_version is None and state.mirror_generation > 1:
+        needs.add(Need.ROWS)  # its mirror was replaced, and the new one has no rows
+    if state.mirror_version is None and state.generation > 1:
+        needs.add(Need.MIRROR)
+    return frozenset(needs)
+
+
+def only_server_supplies(state: TableState) -> bool:
+    """Return whether a table lacks rows that neither the log nor its changelog can have."""
+    dropped = state.condition is TableCondition.DROPPED
+    return dropped or bool(needs_of(state) & {Need.ROWS, Need.CONSENT})
+
+
+def _stopped(state: TableState, stale: Collection[TableName]) -> Have:
+    """Return what a stopped table has. `stale`: tables whose mirrors show more than the
+    settings."""
+    needs = needs_of(state)
+    if state.table in stale:
+        needs |= {Need.SHAPE}
+    return Have(state.table, Standing.STOPPED, needs, _reason(state))
+
+
+def wanted_by(order: TableOrder) -> Want:
+    reload = order.kind is OrderKind.RELOAD
+    return Want(reload, order.supplier, order.schema is not None, order.author)
+
+
+# -- how far each supply reaches -------------------------------------------------------------
+
+
+@dataclass
+class StoppedReach:
+    """How far each supply of a stopped table reaches; computed on first use. `without_log`: why the
+    log after its place is not read; None if it may be read, empty if it was read and the table
+    stopped again."""
+
+    work: Workplace
+    state: TableState
+    order: TableOrder
+    cursor: Cursor | None
+    facts: ServerFacts
+    without_log: str | None = None
+
+    @property
+    def log(self) -> LogSpan | str | None:
+        """Not cached, because `without_log` may be set later."""
+        span = self._span
+        if self.without_log is None or not isinstance(span, LogSpan):
+            return span
+        return self.without_log or _reason(self.state)
+
+    @cached_property
+    def _span(self) -> LogSpan | str | None:
+        work, order, cursor, facts = self.work, self.order, self.cursor, self.facts
+        if order.stopped is None or cursor is None:
+            return "nothing says where in the log it stopped"
+        low, end = order.stopped.at, cursor.position
+        batch = None
+        if low.file.base == end.at.file.base:
+            batch = work.ledger.captured_batch(
+                work.source.name, server_uuid=end.server_uuid, at=low
+            )
+        since = order.stopped.batch if batch is None else min(batch.id, order.stopped.batch)
+        chain = work.ledger.live_batches(work.source.name, since + 1, cursor.batch)
+        if batch is None or _interrupted(chain):
+            return "the source was read from another server or another place since it stopped"
+        if low == end.at and order.schema is None:
+            return None
+        if facts.server_uuid != end.server_uuid:
+            return "another server answers than the one that was read when it stopped"
+        if batch.end is None or batch.anchor is None:
+            return "the batch that it stopped in has no end"
+        if low == batch.end.at:
+            span = LogSpan(batch, batch.end, batch.anchor, low)
+        else:
+            span = LogSpan(batch, batch.start, None, low)
+        if not facts.lists(span.start.at.file):
+            return f"the server purged the log after its place ({span.start.at.file})"
+        if any(
+            read_anchor_of(work, place, facts) is not AnchorReading.SAME
+            for place in (cursor, Cursor(batch.id, batch.end, batch.anchor))
+        ):
+            return "the server's log is not the one that was read when it stopped"
+        return span
+
+    @property
+    def past(self) -> str:
+        return "it is in the lake already"
+
+    @cached_property
+    def changelog(self) -> ReloadOrigin:
+        return origin_of(self.work, self.state)
+
+    @cached_property
+    def earlier_version(self) -> ReloadOrigin:
+        return earlier_version_of(self.work, self.state)
+
+    @cached_property
+    def goes_on(self) -> bool:
+        """Return whether the mirror was written and no event since replaces all its rows."""
+        work, state, source = self.work, self.state, self.work.source.name
+        app_id = application_id(source, state, "mirror")
+        settled = work.ledger.newest_writes(source, [app_id])[app_id].settled
+        if settled is None or self.cursor is None or state.mirror_version is None:
+            return False
+        return not any(
+            event.kind in SETTLES
+            for content in work.ledger.contents(
+                source, settled.intent.last_batch + 1, self.cursor.batch, [state.table]
+            )
+            for event in content.events
+        )
+
+    @cached_property
+    def columns(self) -> NewColumns | str:
+        work, state, cursor = self.work, self.state, self.cursor
+        reason = _reason(state)
+        if cursor is None or state.mirror_version is None or not self.goes_on:
+            return reason
+        at = cursor.position.at
+        newest = work.ledger.schema_at(work.source.name, state.table, batch=cursor.batch, place=at)
+        if newest is None or newest.schema is None:
+            return reason
+        structure = newest.shown_structure
+        if not structure.primary_key:
+            return reason
+        try:
+            versions = versions_between(work, state.table, state.mirror_version, newest.version)
+            line = lineage_over(work, versions, read=ColumnsGiven(newest.version))
+        except TableError:
+            return reason
+        others = len(structure.columns) - len(structure.primary_key)
+        if line.reread or not line.asked or line.key_of(line.versions) != structure.primary_key:
+            return reason
+        if MOST_COLUMNS * len(line.asked) > others:
+            return reason
+        return NewColumns(newest.version, line.asked)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingReach:
+    """The reach of a table that only the server can supply."""
+
+    log: None = None
+    changelog: str = ""
+    earlier_version: str = ""
+    goes_on: bool = False
+    columns: str = ""
+    past: Past | str = ""
+
+
+def origin_of(
+    work: Workplace,
+    state: TableState,
+    *,
+    files: bool = True,
+    contents: Sequence[TableContent] | None = None,
+) -> ReloadOrigin:
+    """Return the part of the changelog from which a mirror can be written again, which begins where
+    the table was empty, or a sentence that says why there is none. `files`: also read the files, to
+    find damage; `contents`: the table's content in all batches, if it was read already."""
+    source, table = work.source.name, state.table
+    forgotten = work.ledger.forgotten(source, table)
+    origin = reload_origin(
+        _contents(work, table) if contents is None else contents,
+        adopted=state.adopted is not None,
+        gaps=[gap.batch for gap in work.ledger.gaps(source)],
+        overlaps=[
+            batch.id for batch in work.ledger.live_batches(source, continuity=Continuity.OVERLAP)
+        ],
+        tried=state.behind,
+        forgotten=forgotten.through,
+        why="" if forgotten.newest is None else forgotten.newest.why,
+    )
+    return _usable(work, table, origin, files=files)
+
+
+def earlier_version_of(
+    work: Workplace,
+    state: TableState,
+    *,
+    files: bool = True,
+    contents: Sequence[TableContent] | None = None,
+) -> ReloadOrigin:
+    """Return the same for an earlier version of the mirror and the changelog after it."""
+    table = state.table
+    parts = _contents(work, table) if contents is None else contents
+    return _usable(work, table, from_earlier_version(work, table, parts), files=files)
+
+
+def _contents(work: Workplace, table: TableName) -> Sequence[TableContent]:
+    source = work.source.name
+    newest = work.ledger.cursors(source).captured
+    return [] if newest is None else contents_of(work.ledger, source, table, 1, newest.batch)
+
+
+def _usable(
+    work: Workplace, table: TableName, origin: ReloadOrigin, *, files: bool
+) -> ReloadOrigin:
+    """Return the origin, or a sentence that says why the mirror cannot be written from it."""
+    if isinstance(origin, str):
+        return origin
+    reason = _why_unfit(work, table, origin) or (_damage(work, table, origin) if files else None)
+    return origin if reason is None else reason
+
+
+def _why_unfit(work: Workplace, table: TableName, origin: ChangelogOrigin) -> str | None:
+    """Return why earlier rows cannot be shown in the present columns; None if they can."""
+    history = work.ledger.schema_versions(work.source.name, table)
+    if not history or history[-1].knowledge is not Knowledge.KNOWN:
+        return "its present structure is not known"
+    segments = [segment for part in origin.parts for segment in part.segments]
+    try:
+        versions = versions_between(work, table, origin.version, history[-1].version)
+        if origin.base is None:
+            line = lineage_over(work, versions)
+        else:
+            numbers = [part.batch for part in origin.parts]
+            require_copyable(work, table, f"it would begin with {origin.base}", numbers, segments)
+            line = lineage_of_copy(work, origin.base, versions)
+    except TableError as error:
+        return error.reason
+    written = {segment.schema_version for segment in segments}
+    if line.reread or line.asked:
+        return (*line.reread, f"values of {', '.join(line.asked)} are not in it")[0]
+    if line.key_of((written & line.versions.keys()) | {history[-1].version}) is None:
+        return "no key tells its rows apart in every version it had"
+    return None
+
+
+def _damage(work: Workplace, table: TableName, origin: ChangelogOrigin) -> str | None:
+    damages: list[str] = []
+    for part in origin.parts:
+        for segment in part.segments:
+            version = work.ledger.schema_version(work.source.name, table, segment.schema_version)
+            folder = changelog_path(work.source.name, table, version.generation)
+            damages += work.segments.damaged(folder, segment.files)
+    if not damages:
+        return None
+    more = f" (and {len(damages) - 1} more)" if len(damages) > 1 else ""
+    return f"its changelog is damaged: {damages[0]}{more}"
+
+
+# -- plans -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlans:
+    """The plans of the tables that a run does not simply continue by the log.
+
+    `orders`: those of persons, or of earlier runs, for tables that stopped. `cursor`: the end of
+    the newest batch, up to which these catch up. `first`: where the log is read from for all of
+    them; `prepared`: the XA transactions that were prepared there. `void`: loads that are no longer
+    valid, and why."""
+
+    plans: Mapping[TableName, Plan] = field(default_factory=dict)
+    wants: Mapping[TableName, Want] = field(default_factory=dict)
+    orders: tuple[TableOrder, ...] = ()
+    cursor: Cursor | None = None
+    facts: ServerFacts | None = None
+    first: LogSpan | None = None
+    prepared: Mapping[Xid, Prepared] = field(default_factory=dict)
+    void: tuple[tuple[Load, str], ...] = ()
+
+    def __bool__(self) -> bool:
+        return any(plan.waits is None for plan in self.plans.values())
+
+    @property
+    def spans(self) -> dict[TableName, LogSpan]:
+        """Return the part of the log that each table lacks that catches up."""
+        return {table: plan.span for table, plan in self.plans.items() if plan.span is not None}
+
+    @property
+    def resumed(self) -> list[TableOrder]:
+        """Return the orders of tables that an ordinary capture resumes, since the log after their
+        places was read before; those whose rows are read from the server come last."""
+        resumed = [o for o in self.orders if o.table in self.plans and o.table not in self.waits]
+        return sorted(resumed, key=lambda order: self.plans[order.table].asks_server)
+
+    @property
+    def caught_up(self) -> list[TableOrder]:
+        """Return the orders of tables that catch up through the log."""
+        return [order for order in self.orders if order.table in self.spans]
+
+    @property
+    def waits(self) -> dict[TableName, str]:
+        """Return the tables that this run does not change, and why they need rows of the server."""
+        return {t: plan.waits for t, plan in self.plans.items() if plan.waits is not None}
+
+    def waits_for(self, table: TableName) -> str:
+        """Return, in a sentence, what a table of `waits` waits for."""
+        if self.wants[table].supplier is not Supplier.CHANGELOG:
+            return f"a run without --until reads it from the source: {self.waits[table]}"
+        return (
+            f"its changelog is not enough to write its mirror again: {self.waits[table]}; "
+            f"`lockstep reload {table} --from source --reason …` reads it from MySQL"
+        )
+
+    def supplied(self, kind: type[Supply]) -> dict[TableName, str]:
+        """Return the tables that are supplied in that way besides the log, each with the reason."""
+        return {
+            table: plan.besides.reason
+            for table, plan in sorted(self.plans.items())
+            if plan.besides is not None and isinstance(plan.besides.supply, kind)
+        }
+
+    @property
+    def rewritten(self) -> dict[TableName, ChangelogOrigin]:
+        """Return the tables whose mirrors are written again from their changelogs, with the part
+        that is used."""
+        supplies = {t: plan.besides.supply for t, plan in self.plans.items() if plan.besides}
+        return {t: used.origin for t, used in supplies.items() if isinstance(used, FromChangelog)}
+
+    @property
+    def rows(self) -> int:
+        """About how many rows are read whole from the server."""
+        steps = (step for plan in self.plans.values() for step in plan.steps)
+        return sum(step.price.rows or 0 for step in steps if isinstance(step.supply, RowsRead))
+
+
+def plan_returns(
+    work: Workplace, orders: Sequence[TableOrder], *, without_log: str | None = None
+) -> TablePlans:
+    """Return how the tables of these orders come back; writes nothing. `without_log`: why none of
+    them catches up through the log; None if they may, empty if they did and stopped again.
+
+    Rows are read from the server before the end of the log is fixed, so a run whose end a person
+    fixed reads none: it leaves such a table to the next run without `--until`.
+    """
+    if not orders:
+        return TablePlans()
+    cursor, facts = work.ledger.cursors(work.source.name).captured, work.server.facts()
+    states = work.ledger.table_states(work.source.name)
+    stale = stale_tables(work.ledger, work.source.name)
+    haves = {order.table: _stopped(states[order.table], stale) for order in orders}
+    reaches = {
+        order.table: StoppedReach(work, states[order.table], order, cursor, facts, without_log)
+        for order in orders
+    }
+    wants = {order.table: wanted_by(order) for order in orders}
+
+    def planned(table: TableName) -> Plan:
+        best = plan(haves[table], wants[table], reaches[table])
+        return best if work.source.until is None else best.if_no_rows_are_read
+
+    plans = {table: planned(table) for table in haves}
+    first, prepared = None, dict[Xid, Prepared]()
+    spans = [own.span for own in plans.values() if own.span is not None]
+    if spans and cursor is not None:
+        with_prepared = _with_prepared(work, min(spans, key=lambda s: s.start.at), cursor)
+        if with_prepared is not None and facts.lists(with_prepared[0].start.at.file):
+            first, prepared = with_prepared
+        else:
+            for reach in reaches.values():
+                reach.without_log = PREPARED_GONE
+            plans = {table: planned(table) for table in haves}
+    return TablePlans(plans, wants, tuple(orders), cursor, facts, first, prepared)
+
+
+def with_prices(work: Workplace, plans: TablePlans) -> TablePlans:
+    """Return the same plans with the price of each step, in rows and bytes read from MySQL. The
+    log is read once for all tables that catch up, from `first` on."""
+    asking = [table for table, own in plans.plans.items() if own.asks_server]
+    estimates = estimates_of(work, asking)
+
+    def price(table: TableName, step: Step) -> Price:
+        match step.supply:
+            case FromLog():
+                first, cursor, facts = plans.first, plans.cursor, plans.facts
+                assert first is not None and cursor is not None and facts is not None, "a span"
+                end = cursor.position.at
+                return Price(log_bytes=log_between(first.start.at, end, facts.binlogs))
+            case RowsRead(Load() as load) if load.progress.estimated_rows is not None:
+                return Price(max(load.progress.estimated_rows - load.rows, 0), None)
+            case RowsRead():
+                return estimates[table]
+            case ColumnsRead():
+                return replace(estimates[table], bytes=None)
+            case FromChangelog():
+                return Price()
+            case FromPast():
+                return step.price
+        assert_never(step.supply)
+
+    def with_prices(table: TableName, own: Plan) -> Plan:
+        return replace(
+            own, steps=tuple(replace(step, price=price(table, step)) for step in own.steps)
+        )
+
+    return replace(
+        plans, plans={table: with_prices(table, own) for table, own in plans.plans.items()}
+    )
+
+
+def estimates_of(work: Workplace, tables: Collection[TableName]) -> dict[TableName, Price]:
+    """Return the server's estimate of what reading each of these tables takes."""
+    if not tables:
+        return {}
+    rows, sizes = work.server.estimated_rows(tables), work.server.estimated_bytes(tables)
+    return {table: Price(rows.get(table), sizes.get(table)) for table in tables}
+
+
+def _with_prepared(
+    work: Workplace, span: LogSpan, cursor: Cursor
+) -> tuple[LogSpan, dict[Xid, Prepared]] | None:
+    """Move the beginning of the reading back so that it includes the rows of every XA transaction
+    that ended after the span's place: their spooled rows were deleted when they ended. Return the
+    span, and the transactions that are prepared where it begins; None if the log in between was not
+    read without interruption."""
+    source = work.source.name
+    at_end = span.batch.end is not None and span.start.at == span.batch.end.at
+    begin = span.batch.id + at_end
+    ended = _ended_transactions(work, begin, cursor.batch)
+    earliest = min((transaction.batch for transaction in ended), default=begin)
+    if earliest >= begin:
+        return span, {}
+    before = work.ledger.live_batches(source, earliest, span.batch.id)
+    if _interrupted(before[1:]):
+        return None
+    first = LogSpan(before[0], before[0].start, None, span.low)
+    ended += _ended_transactions(work, earliest, begin - 1)
+    return first, {
+        transaction.xid: replace(transaction, file=None)
+        for transaction in ended
+        if transaction.batch < earliest
+    }
+
+
+def _ended_transactions(work: Workplace, begin: int, end: int) -> list[Prepared]:
+    contents = work.ledger.contents(work.source.name, begin, end)
+    return [transaction for content in contents for transaction in content.ended]
+
+
+def plan_readings(work: Workplace, run_start: RunStart, returns: TablePlans) -> TablePlans:
+    """Add to the plans of `returns` those of all other tables of which a run with this start reads
+    rows from the server: loads that continue or begin again, tables for which part of the log was
+    lost, and new tables. A stopped table is planned only if an order resumes it. Writes nothing."""
+    states = work.ledger.table_states(work.source.name)
+    kept, void = _open_loads(work, run_start, states)
+    lost = lost_tables(run_start, states, returns)
+    given_up = {load.table: load for load, _ in void}
+    tables = {*lost, *kept, *given_up, *_new_tables(work, states, kept.keys() | given_up.keys())}
+    tables |= {t for t, state in states.items() if state.loading}
+    plans, wants = dict(returns.plans), dict(returns.wants)
+    for table in sorted(filter(work.source.patterns.matches, tables)):
+        state, load = states.get(table), kept.get(table) or given_up.get(table)
+        if table in plans and (table not in lost or plans[table].reads_rows):
+            if work.source.until is None:
+                plans[table] = plans[table].continuing(kept.get(table))
+            continue
+        if table not in plans and state is not None and state.has_stopped:
+            continue  # it waits for an order
+        needs = {Need.LOG} if table in lost else set()
+        have = _have_of(state, table, kept.get(table), frozenset(needs))
+        if load is not None:
+            have = replace(have, reason=load.reason, needs=have.needs | {Need.ROWS})
+        wants.setdefault(table, Want() if load is None else Want(author=load.author))
+        best = plan(have, wants[table], ReadingReach())
+        plans[table] = best if work.source.until is None else best.if_no_rows_are_read
+    return replace(returns, plans=plans, wants=wants, void=tuple(void))
+
+
+def _have_of(
+    state: TableState | None,
+    table: TableName,
+    load: Load | None,
+    needs: frozenset[Need],
+) -> Have:
+    """Return what a table has whose rows are read from the server."""
+    if state is None:
+        return Have(table, Standing.NEW, load=load)
+    standing = Standing.LOADING if state.loading else Standing.FOLLOWING
+    reason = "what was read of it no longer counts"
+    return Have(table, standing, needs, reason, load)
+
+
+def _open_loads(
+    work: Workplace, run_start: RunStart, states: Mapping[TableName, TableState]
+) -> tuple[dict[TableName, Load], list[tuple[Load, str]]]:
+    """Return the open loads that are still valid, and the others, each with the reason."""
+    kept, void = dict[TableName, Load](), list[tuple[Load, str]]()
+    for load in work.ledger.open_loads(work.source.name):
+        gap = load.followed is not None and _gap_since(work, run_start, load.followed.batch)
+        uuid = run_start.facts.server_uuid
+        reason = why_void(load, states.get(load.table), uuid, run_start.start.at, gap=gap)
+        reason = reason or _changed_shape(work, load)
+        if reason is None and load.complete:
+            folder = snapshot_path(work.source.name, load.table)
+            reason = next(iter(work.segments.damaged(folder, load.files)), None)
+        if reason is None:
+            kept[load.table] = load
+        else:
+            void.append((load, reason))
+    return kept, void
+
+
+def _changed_shape(work: Workplace, load: Load) -> str | None:
+    """Return why a load that began under other settings is void; None if it is not."""
+    if load.reading is None:
+        return None
+    try:
+        now = work.shaping.fingerprint(load.reading.schema)
+    except TableError as error:
+        return error.reason
+    return None if now == load.reading.shape else "its settings show something else of it now"
+
+
+def _gap_since(work: Workplace, run_start: RunStart, batch: int) -> bool:
+    """Return whether part of the log after a batch was skipped or read twice."""
+    if run_start.decision.predecessor is None:
+        return True
+    return _interrupted(
+        work.ledger.live_batches(work.source.name, batch + 1, run_start.decision.predecessor)
+    )
+
+
+def _interrupted(batches: Iterable[Batch]) -> bool:
+    """Return whether one of the batches does not begin where the one before it ended."""
+    return any(batch.predecessor is None and not batch.catches_up for batch in batches)
+
+
+def lost_tables(
+    run_start: RunStart, states: Mapping[TableName, TableState], plans: TablePlans
+) -> set[TableName]:
+    """Return the tables that lack a part of the log which was purged unread: those that are
+    captured, and those that `plans` resume."""
+    if run_start.decision.rule is not StartRule.TABLES_READ_AGAIN:
+        return set()
+    resumed = {table for table, own in plans.plans.items() if own.waits is None}
+    return {t for t, state in states.items() if not state.has_stopped or t in resumed}
+
+
+def _new_tables(
+    work: Workplace, states: Mapping[TableName, TableState], reading: Iterable[TableName]
+) -> Iterator[TableName]:
+    """Yield tables that no run has captured and that existed before the log that is still to be
+    read, if their rows are wanted (`start = "snapshot"`)."""
+    if not work.source.loads_new_tables:
+        return
+    source, captured = work.source.name, states.keys() | reading
+    names = [table.name for table in work.server.tables()]
+    new = [name for name in names if work.source.patterns.matches(name) and name not in captured]
+    cursor = work.ledger.cursors(source).captured
+    if cursor is not None:
+        batch, place = cursor.batch, cursor.position.at
+        new = [
+            table
+            for table in new
+            if work.ledger.schema_at(source, table, batch=batch, place=place) is not None
+        ]
+    kept_out = foreign_mirrors(work, new).keys() | collisions(work, states, new).keys()
+    yield from (table for table in new if table not in kept_out)

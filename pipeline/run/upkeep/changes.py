@@ -1,0 +1,236 @@
+"""The deletion of changes whose retention has ended.
+
+1. The ledger records up to which batch changes are forgotten: no reader is given them any more.
+2. The changelogs stop listing them, in one commit each, `_transactions` first: a ledger that is
+   made from the lake continues after a batch that `_transactions` lists, and all changelogs must
+   then list what came after it.
+3. Once no version of that time is promised any more, the files are deleted.
+4. The ledger deletes the rows about these files and about what newer rows replace, then the
+   decisions of runs that captured nothing, then batches that nothing refers to, a limited number in
+   each transaction.
+
+An interrupted upkeep is continued by the next one. The source's lock is held only while the ledger
+records something; a run that publishes meanwhile commits before or after us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+import pyarrow as pa
+
+from lockstep.pipeline.mirror.layout import application_id, changelog_path
+from lockstep.pipeline.mirror.source_tables import source_table_id, source_table_path
+from lockstep.pipeline.run.agreement.changelog_files import correct_changelogs
+from lockstep.pipeline.run.commit_records import forgotten_metadata
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.upkeep.gather import last_lease, under_lock
+from lockstep.pipeline.upkeep.changes import (
+    ChangeFile,
+    ChangesPlan,
+    DeletedChanges,
+    ForgottenStep,
+    Prunable,
+    through_of,
+)
+from lockstep.pipeline.upkeep.decide import FileTotal, clock_doubt
+from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import LockstepError, SourceBusy, TableError
+from lockstep.pipeline.values.segment import SegmentFile, SourceTable
+from lockstep.pipeline.values.table import TableName
+
+_NOTHING: Final = pa.schema([])
+Where = tuple[TableName | SourceTable, int]
+_SLICE: Final = 1000
+"""Batches, or leases, whose rows are deleted in one transaction."""
+_LATER: Final = "a run has the source: the next upkeep does it"
+
+
+def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -> ChangesPlan:
+    """Plan the deletion; only the ledger is read, and nothing is written. `keep`: how long changes
+    are kept (None: for ever); `promised`: how long files stay after no changelog lists them."""
+    ledger, source = work.ledger, work.source.name
+    notes = ledger.forgotten(source).unfinished
+    if keep is None and not notes:
+        return ChangesPlan()
+    now = ledger.clock()
+    doubt = clock_doubt(work.clock(), now, None, last_lease(work), keep or promised)
+    unlist, delete, prune = _unlisted_later(notes), [], [note for note in notes if note.deleted]
+    if doubt is None:
+        delete = [
+            note
+            for note in notes
+            if not note.deleted and note.unlisted_at and note.unlisted_at < now - promised
+        ]
+    plan = ChangesPlan(
+        left=doubt,
+        unlisted=_pile(work, unlist),
+        deleted=_pile(work, delete),
+        unlist=unlist,
+        delete=delete,
+        prune=[*prune, *delete],
+    )
+    if doubt is None and keep is not None and not unlist:
+        return _further(work, plan, now - keep)
+    return plan
+
+
+def _unlisted_later(notes: Iterable[DeletedChanges]) -> list[DeletedChanges]:
+    """Return the notes whose files changelogs still list."""
+    return [note for note in notes if note.unlisted_at is None]
+
+
+def _further(work: Workplace, plan: ChangesPlan, before: datetime) -> ChangesPlan:
+    """Extend the plan by the changes that were acknowledged before a moment."""
+    ledger, source = work.ledger, work.source.name
+    forgettable, above = ledger.forgettable(source, before), ledger.forgotten(source).through
+    if forgettable.aged <= above:
+        return plan
+    through, held = through_of(forgettable, above)
+    files = [] if through is None else ledger.change_files(source, above, through)
+    pile = FileTotal.of([file.size for file in files])
+    return replace(plan, through=through, held=held, unlisted=pile)
+
+
+def _pile(work: Workplace, notes: Iterable[DeletedChanges]) -> FileTotal:
+    return FileTotal.of([file.size for note in notes for file in _files(work, note)])
+
+
+def _files(work: Workplace, note: DeletedChanges) -> list[ChangeFile]:
+    return work.ledger.change_files(work.source.name, note.above, note.through)
+
+
+def delete_changes(work: Workplace, plan: ChangesPlan, holder: str) -> ChangesPlan:
+    """Carry out the plan, and return what was done. Raise `LakeUnavailable` if the lake does not
+    answer."""
+    if plan.idle:
+        return plan
+    unlist = plan.unlist
+    if plan.through is not None:
+        noted = _noted(work, holder, forget=plan.through)
+        if noted is not None:
+            plan = replace(plan, through=None, left=noted, unlisted=FileTotal())
+        else:
+            unlist = _unlisted_later(work.ledger.forgotten(work.source.name).unfinished)
+    for note in unlist:
+        _unlisted(work, note)
+        work.progress.note(f"changelogs list only what was captured after {note.place}")
+    for note in plan.delete:
+        _deleted(work, note)
+        work.progress.note(f"files of changes up to {note.place} are deleted")
+    if unlist or plan.delete:
+        reason = _noted(work, holder, unlisted=unlist, deleted=plan.delete)
+        if reason is not None:
+            return replace(plan, left=reason)
+    return replace(plan, rows=sum(_pruned(work, holder, note) for note in plan.prune))
+
+
+def _pruned(work: Workplace, holder: str, note: DeletedChanges) -> int:
+    """Delete rows of the ledger, and return their number. If a run takes the source meanwhile, the
+    next upkeep does the rest."""
+    rows, ledger = 0, work.ledger
+    with suppress(SourceBusy):
+        for kind in Prunable:
+            above, ended = note.above if kind is Prunable.CONTENTS else 0, False
+            while not ended:
+                with ledger.lock(work.source.name, holder, None) as lease:
+                    done = ledger.prune(lease, kind, above, note.through, _SLICE)
+                rows, above, ended = rows + done.rows, done.reached, done.ended
+        with ledger.lock(work.source.name, holder, None) as lease:
+            ledger.note_forgotten(lease, ForgottenStep.PRUNED, note.through)
+    return rows
+
+
+def _noted(
+    work: Workplace,
+    holder: str,
+    *,
+    forget: int | None = None,
+    unlisted: Sequence[DeletedChanges] = (),
+    deleted: Sequence[DeletedChanges] = (),
+) -> str | None:
+    """Record steps in the ledger, and return None; or return why that is impossible. First the
+    changelogs must list the captured files: a foreign file with changes of several batches would
+    keep old changes listed."""
+    ledger = work.ledger
+    reasons: list[str] = []
+
+    def note(lease: Lease) -> None:
+        reasons.extend(
+            agreement.left
+            for agreement in correct_changelogs(work, lease)
+            if agreement.left is not None
+        )
+        if reasons:
+            return
+        if forget is not None:
+            ledger.forget(lease, forget)
+        for span in unlisted:
+            ledger.note_forgotten(lease, ForgottenStep.UNLISTED, span.through)
+        for span in deleted:
+            ledger.note_forgotten(lease, ForgottenStep.DELETED, span.through)
+
+    try:
+        noted = under_lock(work, holder, note)
+    except LockstepError as error:
+        # A consumer may need these changes since they were planned.
+        return error.message
+    if not noted:
+        return _LATER
+    return reasons[0] if reasons else None
+
+
+def _unlisted(work: Workplace, note: DeletedChanges) -> None:
+    """Stop listing the files of these batches, in one commit for each table of the lake."""
+    states = work.ledger.table_states(work.source.name)
+    for (table, generation), files in _by_folder(work, note):
+        if isinstance(table, SourceTable):
+            app_id = source_table_id(work.source.name, table)
+        else:
+            app_id = application_id(work.source.name, states[table], "changelog", generation)
+        folder = _folder(work, table, generation)
+        listed = work.changelog.listed(folder)
+        if not listed or not any(file.path in listed for file in files):
+            continue
+        try:
+            work.changelog.revise(
+                folder,
+                app_id=f"{app_id}/forgotten",
+                revision=note.through,
+                schema=_NOTHING,
+                gone=[file.path for file in files],
+                files=(),
+                words=forgotten_metadata(work, table, note.above, note.through),
+            )
+        except TableError as error:
+            work.progress.note(f"{folder} still lists old changes: {error.reason}")
+
+
+def _deleted(work: Workplace, note: DeletedChanges) -> None:
+    """Delete the files of these batches, except those that a changelog lists again, because it was
+    restored from a backup."""
+    for (table, generation), files in _by_folder(work, note):
+        folder = _folder(work, table, generation)
+        listed = work.changelog.listed(folder) or {}
+        unlisted = [
+            SegmentFile(file.path, 0, file.size, "") for file in files if file.path not in listed
+        ]
+        work.segments.remove(folder, unlisted)
+
+
+def _by_folder(work: Workplace, note: DeletedChanges) -> list[tuple[Where, list[ChangeFile]]]:
+    """Return the files by table and generation, `_transactions` first."""
+    folders: dict[Where, list[ChangeFile]] = {}
+    for file in _files(work, note):
+        folders.setdefault((file.table, file.generation), []).append(file)
+    return sorted(folders.items(), key=lambda item: item[0][0] is not SourceTable.TRANSACTIONS)
+
+
+def _folder(work: Workplace, table: TableName | SourceTable, generation: int) -> str:
+    if isinstance(table, SourceTable):
+        return source_table_path(work.source.name, table)
+    return changelog_path(work.source.name, table, generation)

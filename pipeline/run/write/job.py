@@ -1,0 +1,744 @@
+"""One table's write, prepared: everything that a merge needs to know, asked of the ledger before.
+
+A table that came back may lack batches that were acknowledged without it. Their images are in the
+changelog and are merged like others. Rows that such a batch read from the source are deleted by
+then, so that the table has to be read again.
+
+The structure of a table is followed also while the table has stopped. Its rows are read later, by a
+batch that goes over the same places of the log (`pipeline.run.catch_up`). Where that batch knows
+better, because a person gave a structure or because a statement is followed now that was not then,
+it records versions of its own from that place on. What earlier batches recorded for later places
+does not count then: no row was ever captured under those versions.
+
+An overlap is a part of the log that an earlier batch has read already. It does not end with the
+batch that began it: a budget may end that batch early, and the next one goes on within the overlap.
+
+A TRUNCATE and a re-read leave a row of their own in the changelog, which says when rows went; for
+DROP, CREATE and the old name of a RENAME the history has the statement. So these moments, and the
+stamps of rows that a re-read brought or that went, are the same however the batches are merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import pairwise
+from types import MappingProxyType
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lockstep.pipeline.mirror.evolution import steps
+from lockstep.pipeline.mirror.layout import DELETED_AT, changelog_path, snapshot_path
+from lockstep.pipeline.mirror.lineage import ColumnLineage, ColumnsRead, lineage
+from lockstep.pipeline.mirror.merging import (
+    SETTLES,
+    ChangelogOrigin,
+    MergePlan,
+    RowsLost,
+    parts_since_settled,
+    plan_merge,
+)
+from lockstep.pipeline.model.batch import Batch, BatchState, TableContent
+from lockstep.pipeline.model.lake_commit import WriteKind
+from lockstep.pipeline.model.table_state import SnapshotPart, TableEventKind, TableState
+from lockstep.pipeline.ports.ledger import contents_of
+from lockstep.pipeline.ports.mirror_writes import MirrorStep
+from lockstep.pipeline.run.commit_records import commit_metadata
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.stop_errors import read_by_next_run
+from lockstep.pipeline.run.write.copying import (
+    CopiedRows,
+    copied_rows,
+    own_columns,
+    require_readable,
+    spliced,
+)
+from lockstep.pipeline.run.write.origin import origin_of_write
+from lockstep.pipeline.schema.context import zone_of
+from lockstep.pipeline.schema.fills import StatementMoment
+from lockstep.pipeline.schema.history import (
+    Knowledge,
+    SchemaStatement,
+    SchemaVersion,
+    VersionOrigin,
+)
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.intent import Intent, MirrorVersion, NewestWrites
+from lockstep.pipeline.values.policies import Deletes, DroppedColumns, LakePolicies
+from lockstep.pipeline.values.position import Position
+from lockstep.pipeline.values.segment import RowCounts, Segment, batch_of
+from lockstep.pipeline.values.stamps import Stamp
+from lockstep.pipeline.values.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One table's write as far as the ledger alone says it. `batches`: those that have something of
+    the table, oldest first. `structure`: what the mirror shows after the write; None if it is not
+    known. `copied`: the rows of a mirror's version that it begins with."""
+
+    intent: Intent
+    state: TableState
+    batches: tuple[Batch, ...]
+    plan: MergePlan
+    metadata: str
+    structure: TableSchema | None
+    copied: CopiedRows | None = None
+
+    @property
+    def counts(self) -> RowCounts:
+        return sum((segment.counts for segment in self.plan.segments), RowCounts())
+
+    @property
+    def read(self) -> int:
+        """Number of rows that were read from the source for it."""
+        parts = (self.plan.snapshot, self.plan.completion)
+        return sum(file.images for part in parts if part is not None for file in part.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A task that is ready to be tried.
+
+    `after`: the Delta version that the last settled write of the table made; before the first, that
+    of the mirror that the ledger took over, or -1. `emptied`: the changes after which the table had
+    no row; none unless the mirror keeps rows that are gone. `segments`: those whose changes are
+    merged, each under the number that its version has in the lineage; changes count above `above`.
+    `read`: the change with which the rows of the plan's snapshot, or copied rows, came; None
+    without either. `again`: some of the changes may have been read and merged before. `all_new`: no
+    row that the log inserts can be in the mirror yet. `forgets`: rows that are gone and that the
+    mirror kept go as well, because they show more than the settings do.
+    """
+
+    task: Task
+    lineage: ColumnLineage
+    key: tuple[str, ...]
+    steps: tuple[MirrorStep, ...]
+    segments: tuple[Segment, ...]
+    folders: Mapping[int, str]
+    after: int
+    emptied: tuple[Stamp, ...]
+    read: Stamp | None
+    again: bool
+    all_new: bool
+    forgets: bool = False
+
+    @property
+    def ignores_deletes(self) -> bool:
+        return self.lineage.policies.deletes is Deletes.IGNORE
+
+    @property
+    def above(self) -> int:
+        copied = self.task.copied
+        return self.task.plan.above if copied is None else copied.above
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """Return the versions whose images are merged, ascending."""
+        return tuple(sorted({segment.schema_version for segment in self.segments}))
+
+
+@dataclass(frozen=True, slots=True)
+class TableRecords:
+    """What the ledger has of a table that waits for a merge: its parts of the batches that the
+    mirror lacks, all versions of its structure, the newest writes to the mirror, and the statements
+    that made the versions after the one that the mirror shows. `clear_through`: the batch up to
+    which the table is to be cleared of what the settings do not show any more; 0 for none.
+    `upkept`: the newest version of the mirror that upkeep, or a cut of its log, made; -1 for
+    none."""
+
+    parts: Sequence[TableContent]
+    history: Sequence[SchemaVersion]
+    newest: NewestWrites
+    statements: Mapping[int, SchemaStatement]
+    clear_through: int = 0
+    upkept: int = -1
+
+    @property
+    def versions(self) -> dict[int, SchemaVersion]:
+        return {version.version: version for version in self.history}
+
+    @property
+    def forgets(self) -> bool:
+        """Return whether nothing was written since the settings came to show less."""
+        settled, through = self.newest.settled, self.clear_through
+        return through > 0 and (settled is None or settled.intent.last_batch <= through)
+
+
+def table_records(
+    work: Workplace,
+    lacking: Mapping[TableName, Sequence[Batch]],
+    states: Mapping[TableName, TableState],
+    applications: Mapping[TableName, str],
+) -> dict[TableName, TableRecords]:
+    """Return what the ledger has of all these tables. The number of queries does not depend on the
+    number of tables, unless some were left behind. `applications`: those of their mirrors."""
+    if not lacking:
+        return {}
+    ledger, source = work.ledger, work.source.name
+    spans: dict[tuple[int, int], list[TableName]] = {}
+    for table, batches in lacking.items():
+        spans.setdefault((batches[0].id, batches[-1].id), []).append(table)
+    parts: dict[TableName, list[TableContent]] = {table: [] for table in lacking}
+    for span, tables in spans.items():
+        # Whole, publishing has asked for the content of a batch already.
+        own = None if span[0] == span[1] else tables
+        for content in ledger.contents(source, *span, own):
+            own_parts = content.by_table()
+            for table in content.changed.intersection(tables):
+                parts[table].append(own_parts[table])
+    history: dict[TableName, list[SchemaVersion]] = {table: [] for table in lacking}
+    made_by = set[int]()
+    for version in ledger.schema_versions(source, *lacking):
+        history[version.table].append(version)
+        shown = states[version.table].mirror_version or 0
+        if version.statement is not None and version.version > shown:
+            made_by.add(version.statement)
+    statements = ledger.statements(source, made_by)
+    newest = ledger.newest_writes(source, applications.values())
+    upkept = ledger.upkept(source)
+    notes = [note.tightening for note in ledger.in_clear(source) if note.kept_because is None]
+    clear = {note.table: note.through for note in sorted(notes, key=lambda note: note.through)}
+    return {
+        table: TableRecords(
+            parts[table],
+            history[table],
+            newest[applications[table]],
+            statements,
+            clear.get(table, 0),
+            upkept.get(states[table].mirror, -1),
+        )
+        for table in lacking
+    }
+
+
+def task_of(
+    work: Workplace,
+    books: TableRecords,
+    intent: Intent,
+    state: TableState,
+    batches: Sequence[Batch],
+) -> Task:
+    """Return what a write comes to. `batches`: those that the table's mirror lacks, oldest first;
+    an open intent covers some of them. `TableError` if nothing is left of what it covered."""
+    covered = [batch for batch in batches if intent.first_batch <= batch.id <= intent.last_batch]
+    if not covered:
+        raise read_by_next_run("a write of it was begun, and its changes are gone")
+    parts, origin = _parts(work, books, covered, intent)
+    plan = plan_merge(parts)
+    if plan.dropped and plan.copied is not None:
+        # The table was dropped before anybody could see its rows.
+        plan = replace(plan, segments=(), copied=None)
+    commit = None
+    if intent.id and (plan.copied is not None or origin is not None):
+        commit = work.mirrors.recorded(state.mirror, intent.app_id, intent.txn_version)
+    # If the commit was made, it has the rows, whatever became since of what they were copied from.
+    copied = copied_rows(work, intent, plan, parts) if commit is None else None
+    if origin is not None:
+        plan = replace(plan, replaces=True, first=origin.version)
+        numbers = tuple(part.batch for part in parts)
+        copied = CopiedRows(intent.table, origin.base, 0, 0, (), (), numbers)
+    if copied is not None and copied.pinned is not None:
+        intent = replace(intent, copies=copied.pinned.write)
+    if plan.dropped:
+        plan = _without_lost(work, books, intent.table, plan)
+    if not plan.final:
+        plan = replace(plan, final=state.mirror_version or _last_known(books))
+    segments = [*(() if copied is None else copied.segments), *plan.segments]
+    files = [file for segment in segments for file in segment.files]
+    read = [part for part in (plan.snapshot, plan.completion) if part is not None]
+    files += [file for part in read for file in part.files]
+    kind = WriteKind.REWRITE if plan.replaces else WriteKind.MERGE
+    final = books.versions.get(plan.final)
+    if final is None:  # its batch was abandoned
+        final = work.ledger.schema_version(work.source.name, intent.table, plan.final)
+    metadata = commit_metadata(
+        work, kind, intent.table, covered, files if commit is None else None, version=final
+    )
+    return Task(intent, state, tuple(covered), plan, metadata, final.schema, copied)
+
+
+def _without_lost(
+    work: Workplace, books: TableRecords, table: TableName, plan: MergePlan
+) -> MergePlan:
+    """Return the plan of a table that was dropped, without its changes if files of them are lost:
+    the table cannot be read from the source again, so its mirror ends as it is."""
+    folders = folders_of(work, plan.versions, books.versions)
+    for segment in plan.segments:
+        # The files that are left may have changes of rows that the mirror never had.
+        if lost := work.segments.damaged(folders[segment.schema_version], segment.files):
+            work.progress.note(
+                f"{table} was dropped at the source, and captured changes of it are lost: its "
+                f"mirror ends without them ({lost[0]})"
+            )
+            return replace(plan, segments=(), completion=None, emptied=(), gone=())
+    return plan
+
+
+def _parts(
+    work: Workplace, books: TableRecords, covered: Sequence[Batch], intent: Intent
+) -> tuple[Sequence[TableContent], ChangelogOrigin | None]:
+    """Return what the batches have of the table. Where its mirror is written again in them, that is
+    all there is since it was empty; or since an earlier version of the mirror, which the second
+    value has."""
+    numbers = {batch.id for batch in covered}
+    parts = [part for part in books.parts if part.batch in numbers]
+    events = [event for part in parts for event in part.events]
+    rebuilt = [event for event in events if event.kind is TableEventKind.REBUILT]
+    if not rebuilt or any(event.kind in SETTLES for event in events):
+        return parts, None
+    first = covered[0].id
+    before = contents_of(work.ledger, work.source.name, intent.table, 1, first - 1)
+    everything = [*before, *parts]
+    if rebuilt[-1].origin is None:
+        return parts_since_settled(everything), None
+    origin = origin_of_write(work, intent, everything, first)
+    return origin.parts, origin
+
+
+def _last_known(books: TableRecords) -> int:
+    """Return the last known version of a table that was dropped before anything of it was merged:
+    it gets an empty mirror."""
+    known = [v.version for v in books.history if v.knowledge is Knowledge.KNOWN]
+    if not known:
+        raise read_by_next_run("it is gone, and its structure was never known")
+    return known[-1]
+
+
+def prepare_job(work: Workplace, books: TableRecords, task: Task) -> Job:
+    """Return the task, ready to be tried. `TableError` if the mirror cannot follow."""
+    plan, state, settled = task.plan, task.state, books.newest.settled
+    _require_snapshot(books, task)
+    begun = -1 if state.adopted is None else state.adopted
+    after = begun if settled is None else settled.delta_version
+    versions, segments = _versions(work, books, plan, state, after), plan.segments
+    if task.copied is not None:
+        versions, segments = _with_former(work, task.copied, versions, segments)
+    line = _lineage(work, books, task, versions, after)
+    completion = plan.completion if line.asked else None
+    numbers = {segment.schema_version for segment in segments}
+    key = line.key_of(numbers if completion is None else numbers | {completion.version})
+    if key is None:
+        raise read_by_next_run("no key tells its rows apart in every version it had")
+    if completion is not None:
+        _require_complete(plan, line, key)
+    known = {version.version: version for version in versions}
+    folders = folders_of(work, numbers, known)
+    _require_files(work, task, segments, folders)
+    again = reads_again(work, task.batches)
+    if task.copied is not None:
+        require_copyable(
+            work,
+            state.table,
+            task.copied.told,
+            sorted({*task.copied.batches, *(batch.id for batch in task.batches)}),
+            segments,
+        )
+    # After a gap the log may insert a row whose deletion nobody read, and in an overlap a row that
+    # is in the mirror already.
+    return Job(
+        task=task,
+        lineage=line,
+        key=key,
+        steps=() if plan.replaces else steps(line),
+        segments=segments,
+        folders=folders,
+        after=after,
+        emptied=emptied_stamps(work, task.state.table, plan, task.batches),
+        read=read_stamp(work, task.state.table, plan, task.batches, stamped=bool(line.stamps)),
+        again=again,
+        all_new=not again and not work.ledger.gaps(work.source.name),
+        forgets=books.forgets,
+    )
+
+
+def _require_complete(plan: MergePlan, line: ColumnLineage, key: tuple[str, ...]) -> None:
+    """Raise `TableError` unless columns that were read by one key can be filled in by the
+    lake's."""
+    assert plan.completion is not None, "columns were read"
+    primary = next(iter(line.keys[plan.completion.version]), ())
+    if not key or frozenset(key) != frozenset(primary):
+        raise read_by_next_run("its columns were read by another key than the lake's")
+    if any(file.partial for segment in plan.segments for file in segment.files):
+        raise read_by_next_run(
+            "row images leave columns out while new ones are read from the source"
+        )
+
+
+def _require_snapshot(books: TableRecords, task: Task) -> None:
+    """Raise `TableError` if the plan needs rows that a batch read from the source and that were
+    deleted when it was acknowledged."""
+    needed = {task.plan.snapshot, task.plan.completion} - {None}
+    gone = {batch.id for batch in task.batches if batch.state is BatchState.ACKNOWLEDGED}
+    if any(part.batch in gone and part.snapshot in needed for part in books.parts):
+        raise read_by_next_run("what was read of it was not merged in time")
+
+
+def _require_files(
+    work: Workplace, task: Task, segments: Sequence[Segment], folders: Mapping[int, str]
+) -> None:
+    """Raise `TableError` if a file with changes is missing or damaged. Files of batches that wait
+    for their merge were looked at by `repair`, those of batches that were merged without the table
+    were not."""
+    waiting = {batch.id for batch in task.batches if batch.state is BatchState.CAPTURED}
+    for segment in segments:
+        files = [file for file in segment.files if batch_of(file.path) not in waiting]
+        for why in work.segments.damaged(folders[segment.schema_version], files):
+            raise read_by_next_run(f"captured changes of it are lost: {why}")
+
+
+def _lineage(
+    work: Workplace,
+    books: TableRecords,
+    task: Task,
+    versions: Sequence[SchemaVersion],
+    after: int,
+) -> ColumnLineage:
+    """Return how the columns of these versions, and of the mirror, become those of the write."""
+    if task.copied is not None:
+        require_readable(work, task.copied)
+        return lineage_of_copy(work, task.copied.pinned, versions)
+    mirror = None
+    if after >= 0 and not task.plan.replaces:
+        mirror = work.mirrors.schema(task.state.mirror, _readable(work, books, task, after))
+    read, part = None, task.plan.completion
+    if part is not None and not task.plan.replaces:
+        read = ColumnsRead(part.version, part.columns)
+    line = lineage_over(work, versions, mirror=mirror, read=read, known=books.statements)
+    if line.reread:
+        raise read_by_next_run(line.reread[0])
+    return line
+
+
+def lineage_of_copy(
+    work: Workplace, pinned: MirrorVersion | None, versions: Sequence[SchemaVersion]
+) -> ColumnLineage:
+    """Return the lineage from a version that rows are copied from, which can be read; columns that
+    only that mirror has stay behind."""
+    mirror, policies = None, work.source.policies_of(versions[-1].table)
+    if pinned is not None:
+        columns = work.mirrors.schema(pinned.mirror, pinned.delta_version)
+        mirror = own_columns(columns, versions[0])
+        more = {*columns.names} - {*mirror.names}
+        if DELETED_AT.name in more and policies.deletes is not Deletes.SOFT:
+            # It may be a column that the table had: nothing says which rows it marks.
+            raise read_by_next_run(
+                f"{pinned.mirror} has {DELETED_AT.name}, and `deletes` is not soft"
+            )
+    behind = replace(policies, dropped_columns=DroppedColumns.DROP)
+    line = replace(lineage_over(work, versions, behind, mirror=mirror), policies=policies)
+    if line.reread:
+        raise read_by_next_run(line.reread[0])
+    return line
+
+
+def _with_former(
+    work: Workplace,
+    copied: CopiedRows,
+    versions: Sequence[SchemaVersion],
+    segments: Sequence[Segment],
+) -> tuple[Sequence[SchemaVersion], tuple[Segment, ...]]:
+    """Return the table's versions and segments after those of its former names."""
+    links = [versions_between(work, *link) for link in copied.links]
+    history, numbers = spliced(links, versions)
+    former = []
+    for segment in copied.segments:
+        number = numbers.get((segment.table, segment.schema_version))
+        if number is None:
+            raise read_by_next_run(
+                f"its structure as {segment.table} is not known for all of its changes"
+            )
+        former.append(replace(segment, schema_version=number))
+    return history, (*former, *segments)
+
+
+def require_copyable(
+    work: Workplace,
+    table: TableName,
+    told: str,
+    numbers: Sequence[int],
+    segments: Iterable[Segment],
+) -> None:
+    """TableError where changes cannot be put on rows that are copied from a mirror. `told`: what is
+    copied, a sentence; `numbers`: the batches that the changes are from, ascending."""
+    live = work.ledger.live_batches(work.source.name, numbers[0], numbers[-1]) if numbers else []
+    batches = [batch for batch in live if batch.id in numbers]
+    if batches and reads_again(work, batches):
+        raise read_by_next_run(f"{told}, and part of the log was read twice")
+    soft = work.source.policies_of(table).deletes is Deletes.SOFT
+    if soft and any(file.partial for segment in segments for file in segment.files):
+        raise read_by_next_run(f"{told}, and row images leave columns out")
+
+
+def _readable(work: Workplace, books: TableRecords, task: Task, after: int) -> int:
+    """Return the version to read in place of `after`, with the same rows and columns: if upkeep cut
+    the mirror's log, that begins with a later version."""
+    if books.upkept > after:
+        commit = work.mirrors.look(task.state.mirror, books.upkept).base
+        if commit is not None and commit.repeats == after:
+            return books.upkept
+    return after
+
+
+def _versions(
+    work: Workplace, books: TableRecords, plan: MergePlan, state: TableState, after: int
+) -> Sequence[SchemaVersion]:
+    """Return the versions from the one that the mirror shows, or the first that counts, to the
+    last."""
+    numbers = [version.version for version in books.history]
+    first = plan.first
+    if first is None and after >= 0:
+        # If no version is recorded for the mirror, no statement changed the first one.
+        first = state.mirror_version or numbers[0]
+    elif first is None:
+        first = min(plan.versions, default=plan.final)
+    return _known(work, books.history, first, plan.final)
+
+
+def versions_between(
+    work: Workplace, table: TableName, first: int, final: int
+) -> Sequence[SchemaVersion]:
+    """Return the versions from one to another. `TableError` if one between is not known."""
+    return _known(work, work.ledger.schema_versions(work.source.name, table), first, final)
+
+
+def _known(
+    work: Workplace, history: Sequence[SchemaVersion], first: int, final: int
+) -> Sequence[SchemaVersion]:
+    numbers = [version.version for version in history]
+    between = history[numbers.index(first) : numbers.index(final) + 1]
+    between = counting_versions(between, _catching_up(work, between))
+    known = [version for version in between if version.knowledge is Knowledge.KNOWN]
+    if not known or len(known) < len(between):
+        raise read_by_next_run(f"its structure was not known between version {first} and {final}")
+    return known
+
+
+def _catching_up(work: Workplace, versions: Sequence[SchemaVersion]) -> set[int]:
+    """Return the batches that caught tables up, if some versions are recorded out of order."""
+    if not out_of_order(versions):
+        return set()
+    first, last = versions[0].batch, versions[-1].batch
+    batches = work.ledger.live_batches(work.source.name, first, last)
+    return {batch.id for batch in batches if batch.catches_up}
+
+
+def folders_of(
+    work: Workplace, numbers: Iterable[int], known: Mapping[int, SchemaVersion]
+) -> dict[int, str]:
+    """Return the changelog's folder for each of these versions."""
+    return {
+        number: changelog_path(work.source.name, known[number].table, known[number].generation)
+        for number in numbers
+    }
+
+
+def lineage_over(
+    work: Workplace,
+    versions: Sequence[SchemaVersion],
+    policies: LakePolicies | None = None,
+    *,
+    mirror: pa.Schema | None = None,
+    read: ColumnsRead | None = None,
+    known: Mapping[int, SchemaStatement] = MappingProxyType({}),
+) -> ColumnLineage:
+    """Return the `lineage` of consecutive versions, with the moments of their statements; the
+    ledger is asked for the statements that are not `known`."""
+    moments = _moments_of(work, versions, known)
+    policies = policies or work.source.policies_of(versions[-1].table)
+    return lineage(versions, policies, mirror=mirror, moments=moments, read=read)
+
+
+def _moments_of(
+    work: Workplace, versions: Sequence[SchemaVersion], known: Mapping[int, SchemaStatement]
+) -> dict[int, StatementMoment]:
+    """Return when the statements ran that made the versions after the first one."""
+    numbers = {v.version: v.statement for v in versions[1:] if v.statement is not None}
+    others = set(numbers.values()) - known.keys()
+    statements = {**known, **work.ledger.statements(work.source.name, others)}
+    moments = {}
+    for version, number in numbers.items():
+        context = statements[number].context
+        executed_at = context.get("executed_at")
+        if executed_at is not None:
+            zone = zone_of(str(context.get("time_zone") or ""))
+            moments[version] = StatementMoment(datetime.fromisoformat(executed_at), zone)
+    return moments
+
+
+def snapshot_paths(work: Workplace, part: SnapshotPart) -> tuple[str, ...]:
+    """Return the absolute paths of the files with rows that were read from the source."""
+    folder = snapshot_path(work.source.name, part.table)
+    return tuple(work.mirrors.path(f"{folder}/{file.path}") for file in part.files)
+
+
+def out_of_order(versions: Sequence[SchemaVersion]) -> bool:
+    """Return whether a version is recorded after one that holds from a later place on."""
+    return any(not _is_before(version, other) for version, other in pairwise(versions))
+
+
+def counting_versions(
+    versions: Sequence[SchemaVersion], catching_up: Collection[int]
+) -> list[SchemaVersion]:
+    """Return the `versions` of one table that count, in their order, without those that a batch of
+    `catch_up` overruled. The first, which the mirror shows, stays."""
+    counting = list(versions)
+    for batch in sorted(catching_up):
+        own = next((version for version in counting if version.batch == batch), None)
+        if own is not None and own is not counting[0]:
+            counting = [
+                version
+                for version in counting
+                if version is counting[0] or version.batch >= batch or _holds_before(version, own)
+            ]
+    return counting
+
+
+def _holds_before(version: SchemaVersion, own: SchemaVersion) -> bool:
+    """Return whether a version counts although `own`, of a batch that catches up, overrules later
+    ones: it holds before that, or a person gave `own` at its very place, as what it becomes."""
+    goes_on = (
+        own.origin is VersionOrigin.PERSON
+        and version.schema is not None
+        and version.since == own.since
+    )
+    return goes_on or _is_before(version, own)
+
+
+def _is_before(version: SchemaVersion, other: SchemaVersion) -> bool:
+    same = version.since.file.base == other.since.file.base
+    return not same or version.since < other.since
+
+
+def reads_again(work: Workplace, batches: Sequence[Batch]) -> bool:
+    """Return whether some of these batches may have changes that an earlier one read."""
+    first, last = batches[0], batches[-1]
+    if any(batch.continuity is Continuity.OVERLAP for batch in batches):
+        return True
+    source = work.source.name
+    for begun in work.ledger.live_batches(source, continuity=Continuity.OVERLAP):
+        if begun.follows is None or begun.id > last.id:
+            continue
+        for followed in work.ledger.live_batches(source, begun.follows, begun.follows):
+            if followed.end is None or last.end is None:
+                continue
+            # One commit time may be wrong, so both ends have to say so.
+            if not all(is_past(place, followed.end) for place in (first.start, last.end)):
+                return True
+    return False
+
+
+def is_past(start: Position, end: Position) -> bool:
+    """Return whether a batch that starts there lies after one that ended there. Places of two
+    servers cannot be compared; the moments of their commits can."""
+    if start.server_uuid == end.server_uuid and start.at.file.base == end.at.file.base:
+        return end.at <= start.at
+    moments = start.committed_at, end.committed_at
+    return moments[0] is not None and moments[1] is not None and moments[1] < moments[0]
+
+
+_MARKED = (TableEventKind.TRUNCATED, TableEventKind.REREAD)
+"""Events that leave a row in the changelog."""
+
+
+def read_stamp(
+    work: Workplace,
+    table: TableName,
+    plan: MergePlan,
+    batches: Sequence[Batch],
+    *,
+    stamped: bool,
+) -> Stamp | None:
+    """Return the change with which the rows of the plan's snapshot, or those of another name, came:
+    it is the row that a re-read or a RENAME leaves in the changelog, which has its moment. The
+    changelog is asked for that only if rows are `stamped`."""
+    if plan.copied is not None:
+        # It is the first of its own changes: no file has changes of before as well.
+        number = min((segment.first_sequence for segment in plan.segments), default=plan.above)
+    elif plan.snapshot is not None:
+        number = plan.snapshot.low_sequence
+    else:
+        return None
+    marks = _marks(work, plan, _versions_of(work, table), {number}) if stamped else {}
+    return marks.get(number) or Stamp(number, _end_of(work, batches))
+
+
+def emptied_stamps(
+    work: Workplace, table: TableName, plan: MergePlan, batches: Sequence[Batch]
+) -> tuple[Stamp, ...]:
+    """Return the changes after which the table had no row; none unless rows that are gone are kept.
+    If nothing says when that was, it is the end of the batches."""
+    if not work.source.policies_of(table).keeps_rows or not plan.emptied:
+        return ()
+    versions = _versions_of(work, table)
+    emptied = (*_dropped_before(work, table, plan, batches), *plan.emptied)
+    marks = _marks(work, plan, versions, {moment.sequence for moment in emptied})
+    stamps = []
+    for moment in emptied:
+        number, version = moment.sequence, versions[moment.event.version]
+        marked = moment.event.kind in _MARKED
+        stamp = marks.get(number) if marked else _statement_stamp(work, version, moment)
+        stamps.append(stamp or Stamp(number, _end_of(work, batches)))
+    return tuple(stamps)
+
+
+def _versions_of(work: Workplace, table: TableName) -> dict[int, SchemaVersion]:
+    history = work.ledger.schema_versions(work.source.name, table)
+    return {version.version: version for version in history}
+
+
+def _end_of(work: Workplace, batches: Sequence[Batch]) -> datetime:
+    ends = [batch.end.committed_at for batch in batches if batch.end is not None]
+    return next((end for end in reversed(ends) if end is not None), None) or work.clock()
+
+
+def _dropped_before(
+    work: Workplace, table: TableName, plan: MergePlan, batches: Sequence[Batch]
+) -> Sequence[RowsLost]:
+    """Return the DROP of an earlier batch if the table comes back in these: its rows went then."""
+    first = plan.emptied[0].event
+    if first.kind is TableEventKind.DROPPED or not batches:
+        return ()
+    before = contents_of(work.ledger, work.source.name, table, 1, batches[0].id - 1)
+    events = [event for part in before for event in part.events]
+    if not events or events[-1].kind is not TableEventKind.DROPPED:
+        return ()
+    return (RowsLost(events[-1].sequence, events[-1]),)
+
+
+def _statement_stamp(work: Workplace, version: SchemaVersion, emptied: RowsLost) -> Stamp | None:
+    """Return the statement that made the version, as a change; None if no statement did, or if it
+    does not say when it was committed."""
+    ends = version.knowledge is Knowledge.DROPPED
+    if version.statement is None or ends is not (emptied.event.kind is TableEventKind.DROPPED):
+        return None
+    number = version.statement
+    statement = work.ledger.statements(work.source.name, [number])[number]
+    if statement.committed_at is None:
+        return None
+    return Stamp(emptied.sequence, statement.committed_at, statement.gtid or None)
+
+
+def _marks(
+    work: Workplace,
+    plan: MergePlan,
+    versions: Mapping[int, SchemaVersion],
+    numbers: set[int],
+) -> dict[int, Stamp]:
+    """Return the changes of these numbers that are in the segments and say when they were."""
+    stamps: dict[int, Stamp] = {}
+    for segment in dict.fromkeys((*plan.gone, *plan.segments)):
+        if not any(segment.first_sequence <= n <= segment.last_sequence for n in numbers):
+            continue
+        version = versions[segment.schema_version]
+        folder = changelog_path(work.source.name, version.table, version.generation)
+        wanted = pa.array(sorted(numbers), pa.int64())
+        columns = ["_sequence", "_committed_at", "_gtid"]
+        for piece in work.segments.pieces(folder, segment.files, columns):
+            rows = piece.filter(pc.is_in(piece.column("_sequence"), wanted))
+            marks = zip(*(rows[name].to_pylist() for name in columns), strict=True)
+            stamps.update((number, Stamp(number, at, gtid)) for number, at, gtid in marks if at)
+    return stamps

@@ -1,0 +1,533 @@
+"""One table's commit: the mirror's columns first, then all changes in one write.
+
+Changes that do not fit into memory wait in a scratch file, by buckets of keys. That file, and
+staged files, are gone with this process, however it ends: the next run folds the changes again, and
+finds the commit if it was made.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Final, Protocol, assert_never
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lockstep.pipeline.mirror import coalescing
+from lockstep.pipeline.mirror.clustering import clustered_by
+from lockstep.pipeline.mirror.fold import (
+    Bounds,
+    Fold,
+    KeyChains,
+    bounds_literals,
+    joined_bounds,
+    key_bounds,
+)
+from lockstep.pipeline.mirror.layout import (
+    MARKS,
+    changelog_names,
+    changelog_path,
+    changelog_schema,
+    origin_names,
+)
+from lockstep.pipeline.mirror.mapping import images_within, row_images
+from lockstep.pipeline.mirror.strategy import (
+    MOST_IMAGES,
+    Facts,
+    Strategy,
+    Way,
+    buckets_for,
+    choose,
+    only_inserts,
+)
+from lockstep.pipeline.mirror.widening import TypeChange, type_change
+from lockstep.pipeline.model.claim import HINT
+from lockstep.pipeline.model.lake_commit import same_write
+from lockstep.pipeline.ports.held import RequireHeld
+from lockstep.pipeline.ports.mirror_writes import (
+    Append,
+    CountedMerge,
+    CountedReplace,
+    FoldedChanges,
+    Merge,
+    MirrorRows,
+    MirrorTarget,
+    MirrorWrite,
+    PartColumn,
+    Replace,
+    Snapshot,
+    StagedFiles,
+)
+from lockstep.pipeline.ports.mirrors import MirrorCommit, Mirrors
+from lockstep.pipeline.ports.segments import SegmentStore
+from lockstep.pipeline.ports.spool import EventFile, Spool
+from lockstep.pipeline.run.commit_records import keep_structures
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.write.job import Job, Task, snapshot_paths
+from lockstep.pipeline.schema.column_names import folded
+from lockstep.pipeline.schema.history import SchemaVersion
+from lockstep.pipeline.values.errors import ForeignCommit, TableError
+from lockstep.pipeline.values.policies import Deletes
+from lockstep.pipeline.values.segment import SegmentFile
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPart:
+    """Files of one schema version in their folder, and how a mirror takes them (`part`); `names`:
+    the table's own columns in that version."""
+
+    folder: str
+    files: tuple[SegmentFile, ...]
+    names: tuple[str, ...]
+    part: StagedFiles
+
+    def pieces(self, store: SegmentStore, marks: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the images that count, some at a time, with these marks."""
+        present = [] if self.part.present is None else [self.part.present]
+        return self._read(store, [*marks, *changelog_names(list(self.names)), *present])
+
+    def keys(self, store: SegmentStore, fold: Fold) -> Iterator[pa.Table]:
+        """Yield the same with the key as their only columns."""
+        places = map(fold.schema.get_field_index, fold.key)
+        sources = [self.part.columns[at].source for at in places]
+        return self._read(store, [source for source in sources if source is not None])
+
+    def _read(self, store: SegmentStore, columns: Sequence[str]) -> Iterator[pa.Table]:
+        sources = {column.source for column in self.part.columns}
+        stamps = [name for name in MARKS.names if name in sources]
+        wanted = [*dict.fromkeys(["_change_type", "_sequence", *stamps, *columns])]
+        for piece in store.pieces(self.folder, self.files, wanted):
+            yield row_images(images_within(piece, self.part))
+
+
+def segment_parts(work: Workplace, job: Job) -> tuple[SegmentPart, ...]:
+    """Return the segments' files by the version they were written under; files whose images leave
+    columns out are parts of their own."""
+    return tuple(
+        SegmentPart(
+            job.folders[version],
+            files,
+            job.lineage.names[version],
+            job.lineage.part(
+                version,
+                tuple(work.mirrors.path(f"{job.folders[version]}/{file.path}") for file in files),
+                # Changes of a former name came with the RENAME, so they have its stamp.
+                stamp=None if version > 0 else job.read,
+                above=job.above,
+                through=job.task.plan.through,
+                partial=partial,
+            ),
+        )
+        for version, partial, files in _by_kind(job)
+    )
+
+
+def _by_kind(job: Job) -> Iterator[tuple[int, bool, tuple[SegmentFile, ...]]]:
+    """Yield the files of each version, and whether their images leave columns out."""
+    for version in job.versions:
+        segments = (segment for segment in job.segments if segment.schema_version == version)
+        files = [file for segment in segments for file in segment.files]
+        for partial in (False, True):
+            alike = tuple(file for file in files if file.partial is partial)
+            if alike:
+                yield version, partial, alike
+
+
+FOUND: Final = "an earlier try had made the commit"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A job's commit, and the reason for the way in which it was made."""
+
+    commit: MirrorCommit
+    reason: str
+
+
+def commit_made(work: Workplace, task: Task) -> MirrorCommit | None:
+    """Return the task's commit if it is in the lake. `ForeignCommit` if a commit has the same
+    transaction and says something else: another history made it, of a ledger that was restored from
+    a backup, or that was new beside an old lake."""
+    intent = task.intent
+    commit = work.mirrors.recorded(task.state.mirror, intent.app_id, intent.txn_version)
+    if commit is not None and not same_write(commit.user_metadata, task.metadata):
+        raise ForeignCommit(
+            f"version {commit.delta_version} of {task.state.mirror} carries write "
+            f"{intent.txn_version} of {intent.app_id}, but for another range of the log",
+            hint=HINT.format(source=work.source.name),
+        )
+    return commit
+
+
+def write_once(work: Workplace, job: Job, held: RequireHeld) -> Written:
+    """Make the job's commit, or find it. `CommitConflict` if somebody else was first, and whatever
+    `held` raises, such as `LeaseLost`: each commit is based on the mirror's newest version before
+    `held` is called, so that a run that lost its lease since cannot commit."""
+    commit = commit_made(work, job.task)
+    if commit is not None:
+        return Written(commit, FOUND)
+    if job.task.structure is not None:
+        keep_structures(work, [job.task.structure])
+    if job.steps:
+        work.mirrors.evolve(
+            job.task.state.mirror,
+            job.steps,
+            app_id=job.task.intent.app_id,
+            txn_version=job.task.intent.txn_version,
+            after=job.after,
+            told=job.task.metadata,
+            held=held,
+        )
+    parts = segment_parts(work, job)
+    strategy = choose(_facts(work, job, parts))
+    with _write(work, job, parts, strategy) as write:
+        commit = work.mirrors.write(write, held)
+    return Written(commit, f"{strategy.reason}; {commit.scale or FOUND}")
+
+
+def _facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> Facts:
+    policies = job.lineage.policies
+    return Facts(
+        keyed=bool(job.key),
+        keeps=policies.keeps_rows,
+        replaces=job.task.plan.replaces,
+        copied="" if job.task.copied is None else job.task.copied.told,
+        partial=any(part.part.present is not None for part in parts),
+        images=sum(file.images for part in parts for file in part.files),
+        unpacked=sum(work.segments.unpacked(part.folder, part.files) for part in parts),
+        inserts_only=only_inserts(segment.counts for segment in job.task.plan.segments),
+        all_new=job.all_new,
+        kept=job.lineage.marked or policies.ignores_truncates,
+        completes=bool(job.lineage.asked),
+        stamped=bool(job.lineage.stamps),
+    )
+
+
+@contextmanager
+def _write(
+    work: Workplace, job: Job, parts: Sequence[SegmentPart], strategy: Strategy
+) -> Iterator[MirrorWrite]:
+    """Yield the write; its staged files last as long as the context."""
+    target, images = _target(job), tuple(part.part for part in parts)
+    match strategy.way:
+        case Way.APPEND:
+            yield Append(target, images)
+        case Way.COUNT:
+            yield CountedMerge(target, images)
+        case Way.RECOUNT:
+            yield CountedReplace(target, images, _snapshot(work, job))
+        case Way.MERGE:
+            with folded_changes(work, job, parts, strategy.buckets) as folded:
+                # A completion fills in rows of any key.
+                bounds = () if job.lineage.asked else folded.bounds
+                yield Merge(target, job.key, folded.changes, bounds, _completion(work, job))
+        case Way.REPLACE:
+            emptied = job.emptied[0] if job.emptied else None
+            with (
+                folded_changes(work, job, parts, strategy.buckets) as folded,
+                gone_rows(work, job) as gone,
+            ):
+                snapshot = _snapshot(work, job)
+                if job.forgets:
+                    yield Replace(target, job.key, snapshot, folded.changes, forgets=True)
+                else:
+                    yield Replace(target, job.key, snapshot, folded.changes, emptied, gone)
+        case _:
+            assert_never(strategy.way)
+
+
+def _target(job: Job) -> MirrorTarget:
+    policies = job.lineage.policies
+    return MirrorTarget(
+        mirror=job.task.state.mirror,
+        schema=job.lineage.schema,
+        app_id=job.task.intent.app_id,
+        txn_version=job.task.intent.txn_version,
+        user_metadata=job.task.metadata,
+        deletes=policies.deletes,
+        readers=policies.readers,
+        truncates=policies.truncates,
+        stamps=job.lineage.stamps,
+        cluster=clustered_by(policies.cluster_by, job.lineage.schema),
+    )
+
+
+def _snapshot(work: Workplace, job: Job) -> Snapshot:
+    part, copied = job.task.plan.snapshot, job.task.copied
+    if copied is not None and copied.pinned is not None:
+        path, version = work.mirrors.path(copied.pinned.mirror), copied.pinned.delta_version
+        columns = job.lineage.mirror
+        if job.read is not None:
+            columns = job.lineage.stamped(columns, job.read)
+        return (MirrorRows(path, version, columns),)
+    if part is None:
+        return ()
+    return (job.lineage.part(part.version, snapshot_paths(work, part), read=job.read),)
+
+
+def _completion(work: Workplace, job: Job) -> StagedFiles | None:
+    part = job.task.plan.completion
+    if part is None or not job.lineage.asked:
+        return None
+    return job.lineage.completion(part.version, snapshot_paths(work, part), part.low_sequence)
+
+
+@contextmanager
+def gone_rows(work: Workplace, job: Job) -> Iterator[FoldedChanges]:
+    """Yield the rows that a job's images are about and that went when the table was emptied, as
+    deletes or as rows that stay (`Fold.emptied`), in files that last as long as the context.
+    Nothing if some images leave columns out: then these rows stay as the mirror has them."""
+    parts = _emptied_parts(work, job) if job.emptied else []
+    if not parts:
+        yield FoldedChanges()
+        return
+    fold = Fold(
+        schema=job.lineage.schema,
+        key=job.key,
+        parts=tuple(part.part for part in parts),
+        marks=_marks(job),
+        emptied=job.emptied,
+        ignored=job.ignores_deletes,
+        stamps=job.lineage.stamps,
+    )
+    images = sum(file.images for part in parts for file in part.files)
+    unpacked = sum(work.segments.unpacked(part.folder, part.files) for part in parts)
+    name = f"{work.source.name}-{job.task.intent.txn_version}"
+    with staged_fold(work, name, fold, parts, buckets_for(images, unpacked)) as staged:
+        yield staged.changes
+
+
+def _marks(job: Job) -> tuple[str, ...]:
+    """Return the marks that a fold keeps of an image that marks its row as deleted."""
+    return ("_committed_at",) if job.lineage.policies.deletes is Deletes.SOFT else ()
+
+
+def _emptied_parts(work: Workplace, job: Job) -> Sequence[SegmentPart]:
+    """Return the files with images of rows that went when the table was emptied."""
+    plan, table = job.task.plan, job.task.state.table
+    if any(file.partial for segment in plan.gone for file in segment.files):
+        return ()
+    versions = work.ledger.schema_versions(work.source.name, table)
+    numbers = {segment.schema_version for segment in plan.gone}
+    parts = []
+    for version in (version for version in versions if version.version in numbers):
+        segments = [gone for gone in plan.gone if gone.schema_version == version.version]
+        files = tuple(file for segment in segments for file in segment.files)
+        if files and (part := _emptied_part(job, version)) is not None:
+            folder = changelog_path(work.source.name, table, version.generation)
+            names = tuple(column.name for column in version.shown_structure.columns)
+            parts.append(SegmentPart(folder, files, names, part))
+    return parts
+
+
+def _emptied_part(job: Job, version: SchemaVersion) -> StagedFiles | None:
+    """Return how a mirror takes the images of a version; None if they lack its key. A version whose
+    columns do not go on in the lineage, because the table was created again since, is matched by
+    the names of columns, as the mirror's own rows are."""
+    line, above = job.lineage, job.task.plan.above
+    if version.version in line.versions:
+        return line.part(version.version, through=above)
+    own = changelog_schema(version.shown_structure)
+    spelled = dict(
+        zip(
+            (folded(column.name) for column in version.shown_structure.columns),
+            changelog_names([column.name for column in version.shown_structure.columns]),
+            strict=True,
+        )
+    )
+    columns = []
+    for column in line.schema:
+        if column.name in line.stamps:
+            columns.append(PartColumn(column.name, column.type))
+            continue
+        source = spelled.get(folded(column.name))
+        kind = None if source is None else own.field(source).type
+        fits = kind is not None and type_change(kind, column.type) is not TypeChange.REREAD
+        columns.append(PartColumn(source, kind) if fits else PartColumn())
+    pairs = zip(line.schema, columns, strict=True)
+    absent = {field.name for field, column in pairs if column.absent}
+    if not absent.isdisjoint(job.key):
+        return None
+    return StagedFiles((), tuple(columns), through=above)
+
+
+_FOLDING = Lock()
+"""Held while a table is folded: the memory that folding takes is bounded per table, not per run."""
+
+TOGETHER = (
+    "more of its row images belong together than can be folded in memory: changes of one row, or "
+    "of rows whose keys changed into each other"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Folded changes in files, and the bounds of the mirror's keys that they are about."""
+
+    changes: FoldedChanges
+    bounds: tuple[tuple[str, str, str], ...]
+
+
+class Stores(Protocol):
+    """The stores from which images are read, in which they wait, and in which they are staged."""
+
+    @property
+    def segments(self) -> SegmentStore: ...
+    @property
+    def spool(self) -> Spool: ...
+    @property
+    def mirrors(self) -> Mirrors: ...
+
+
+def folded_changes(
+    work: Workplace, job: Job, parts: Sequence[SegmentPart], buckets: int
+) -> AbstractContextManager[Staged]:
+    """Return the context of a job's changes, folded to one per key."""
+    fold = Fold(
+        schema=job.lineage.schema,
+        key=job.key,
+        parts=tuple(part.part for part in parts),
+        marks=_marks(job),
+        numbered=bool(job.lineage.asked),
+        doubtful=sys.maxsize if job.again else job.task.plan.read_until,
+        ignored=job.ignores_deletes,
+        unmarked=0 if job.task.copied is None else job.task.copied.through,
+    )
+    name = f"{work.source.name}-{job.task.intent.txn_version}"
+    return staged_fold(work, name, fold, parts, buckets)
+
+
+@contextmanager
+def staged_fold(
+    stores: Stores, name: str, fold: Fold, parts: Sequence[SegmentPart], buckets: int
+) -> Iterator[Staged]:
+    """Yield what `fold` leaves of the parts' images, in files that last as long as the context."""
+    files = _Files(stores.mirrors, name, fold)
+    try:
+        with _FOLDING:
+            if buckets == 1:
+                pieces = (part.pieces(stores.segments, fold.marks) for part in parts)
+                files.add(fold, [pa.concat_tables(piece) for piece in pieces])
+            elif buckets:
+                _fold_buckets(stores, parts, fold, buckets, files)
+        yield files.staged()
+    finally:
+        for path in files.paths:
+            stores.mirrors.unstage(path)
+
+
+def _fold_buckets(
+    stores: Stores, parts: Sequence[SegmentPart], fold: Fold, buckets: int, files: _Files
+) -> None:
+    """Sort the images into buckets of keys in a scratch file, then fold one bucket at a time."""
+    chains, steps = _chains(stores.segments, parts, fold), fold.in_steps
+    with closing(stores.spool.scratch()) as file:
+        waiting = _Buckets(file, buckets)
+        for number, part in enumerate(parts):
+            for piece in part.pieces(stores.segments, fold.marks):
+                into, images = fold.step(number, piece)
+                keys = chains.roots(steps.hashes(into, images))
+                waiting.put(into, images, (keys % np.uint64(buckets)).astype(np.int64))
+        waiting.require_foldable()
+        for images in waiting.taken():
+            files.add(steps, [images[number] for number in range(len(steps.parts))])
+
+
+def _chains(store: SegmentStore, parts: Sequence[SegmentPart], fold: Fold) -> KeyChains:
+    """Return which keys have to be folded together. Unless images leave columns out, each key is
+    folded for itself."""
+    chains = KeyChains()
+    for number, part in enumerate(parts if fold.partial else ()):
+        for piece in part.keys(store, fold):
+            chains.add(piece, fold.hashes(number, piece))
+    return chains
+
+
+@dataclass(slots=True)
+class _Buckets:
+    """Row images of several parts that wait in a file, by their buckets."""
+
+    file: EventFile
+    count: int
+    size: int = 0
+    schemas: dict[int, pa.Schema] = field(default_factory=dict)
+    places: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
+    images: npt.NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.images = np.zeros(self.count, np.int64)
+
+    def put(self, part: int, images: pa.Table, buckets: npt.NDArray[np.int64]) -> None:
+        """Append images to the file. `buckets`: the bucket of each image."""
+        self.schemas[part] = images.schema
+        order = np.argsort(buckets, kind="stable")
+        ordered = images.take(pa.array(order)).combine_chunks()
+        counts = np.bincount(buckets, minlength=self.count)
+        self.images += counts
+        ends = np.cumsum(counts)
+        for bucket in np.flatnonzero(counts):
+            own = ordered.slice(ends[bucket] - counts[bucket], counts[bucket])
+            for batch in own.to_batches():
+                self._write(int(bucket), part, batch.serialize())
+
+    def _write(self, bucket: int, part: int, content: pa.Buffer) -> None:
+        self.file.write(memoryview(content))
+        self.places.setdefault(bucket, []).append((part, self.size, content.size))
+        self.size += content.size
+
+    def require_foldable(self) -> None:
+        if self.images.max(initial=0) > MOST_IMAGES:
+            raise TableError(TOGETHER, hint=coalescing.HINT)
+
+    def taken(self) -> Iterator[Mapping[int, pa.Table]]:
+        """Yield the images of each bucket that has any, by their parts; each part is there."""
+        for bucket in sorted(self.places):
+            batches: dict[int, list[pa.RecordBatch]] = {part: [] for part in self.schemas}
+            for part, at, size in self.places[bucket]:
+                content = pa.py_buffer(self.file.read(at, size))
+                batches[part].append(pa.ipc.read_record_batch(content, self.schemas[part]))
+            yield {
+                part: pa.Table.from_batches(own, self.schemas[part])
+                for part, own in batches.items()
+            }
+
+
+@dataclass(slots=True)
+class _Files:
+    """The folded images that were staged so far."""
+
+    mirrors: Mirrors
+    name: str
+    fold: Fold
+    paths: list[str] = field(default_factory=list)
+    bounds: Bounds = field(default_factory=dict)
+    lacking: set[str] = field(default_factory=set)
+
+    def add(self, fold: Fold, images: Sequence[pa.Table]) -> None:
+        """Fold images, and stage what is left of them."""
+        changes, lacking = fold.table(images)
+        self.lacking.update(lacking)
+        self.bounds = joined_bounds(self.bounds, self._bounds(changes, bool(lacking)))
+        self.paths.append(self.mirrors.stage(self.name, changes))
+
+    def _bounds(self, changes: pa.Table, looked_up: bool) -> Bounds:
+        names = self.fold.schema.names
+        spelled = dict(zip(names, changelog_names(names), strict=True))
+        bounds = key_bounds(changes, {spelled[name]: name for name in self.fold.key})
+        if not looked_up:
+            return bounds
+        origins = origin_names(names)
+        return joined_bounds(
+            bounds, key_bounds(changes, {origins[name]: name for name in self.fold.key})
+        )
+
+    def staged(self) -> Staged:
+        fold = self.fold
+        lacking = tuple(name for name in fold.schema.names if name in self.lacking)
+        changes = FoldedChanges(tuple(self.paths), fold.kept, lacking)
+        return Staged(changes, bounds_literals(self.bounds, fold.schema))

@@ -1,0 +1,113 @@
+"""What a mirror is written from without asking MySQL: an earlier version of it, and its changelog
+since.
+
+The earliest version that can be read is chosen, so that as little as possible is taken from
+mirrors: what was wrong in a later version is then made again from the changes. A table of the past
+begins with the newest version before its place instead, because that is the least to read
+(`pipeline.run.rebuild.origin`). Which versions there are is in the ledger. It names none before
+which somebody else had committed to the mirror.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import groupby
+
+from lockstep.pipeline.mirror.merging import ChangelogOrigin, ReloadOrigin, plan_merge, whole_since
+from lockstep.pipeline.model.batch import TableContent
+from lockstep.pipeline.ports.ledger import LAST_BATCH
+from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.stop_errors import read_by_next_run, read_once_resumed
+from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.intent import Intent, MirrorVersion
+from lockstep.pipeline.values.table import TableName
+
+
+def from_earlier_version(
+    work: Workplace, table: TableName, parts: Sequence[TableContent], *, before: int = LAST_BATCH
+) -> ReloadOrigin:
+    """Return the earliest version of a table's mirror after which its changelog has all changes,
+    with these changes; a sentence if there is none. `parts`: all that batches have of the table,
+    oldest first; `before`: the batch from which on the mirror lacks them."""
+    since = max(whole_since(parts, before), _kept_since(work, table))
+    versions = work.ledger.mirror_versions(work.source.name, table, before - 1)
+    bases = [base for base in versions if base.last_batch >= since and base.write is not None]
+    base = earliest_readable(work, bases)
+    if base is None:
+        return f"no version of its mirror can be read that shows batch {since} or a later one"
+    later = tuple(part for part in parts if part.batch > base.last_batch)
+    if not later and work.mirrors.version(base.mirror) == base.delta_version:
+        return f"{base}, its newest, is the earliest that can be read"
+    try:
+        return ChangelogOrigin(later, shown_by(base, parts), base)
+    except TableError as error:
+        return error.reason
+
+
+def origin_of_write(
+    work: Workplace, intent: Intent, parts: Sequence[TableContent], before: int
+) -> ChangelogOrigin:
+    """Return what a write begins with that is to begin with an earlier version of the mirror: with
+    the version that its intent has recorded, so that a second try writes the same rows; else with
+    the one that is to be recorded. TableError if there is none. `parts`, `before`: as
+    `from_earlier_version` takes them."""
+    if not intent.id:
+        origin = from_earlier_version(work, intent.table, parts, before=before)
+        if isinstance(origin, str):
+            raise read_once_resumed(intent.table, origin)
+        return origin
+    pinned = intent.copies and work.ledger.pinned(work.source.name, write=intent.copies)
+    if not pinned:
+        reason = "the version of its mirror that its write was begun with is not known"
+        raise read_once_resumed(intent.table, reason)
+    later = tuple(part for part in parts if part.batch > pinned.last_batch)
+    return ChangelogOrigin(later, shown_by(pinned, parts), pinned)
+
+
+def _kept_since(work: Workplace, table: TableName) -> int:
+    """Return the batch after which the lake has all changes of a table: none was deleted or is to
+    be cleared, no part of the log was skipped, and none was read twice."""
+    ledger, source = work.ledger, work.source.name
+    overlaps = ledger.live_batches(source, continuity=Continuity.OVERLAP)
+    return max(
+        ledger.forgotten(source, table).through,
+        *(note.tightening.through for note in ledger.in_clear(source) if note.table == table),
+        *(gap.batch for gap in ledger.gaps(source)),
+        *(batch.id for batch in overlaps),
+        0,
+    )
+
+
+def earliest_readable(work: Workplace, versions: Sequence[MirrorVersion]) -> MirrorVersion | None:
+    """Return the earliest of these versions, which are ordered from the newest one on, whose log
+    and files are all there."""
+    for _, group in groupby(reversed(versions), lambda version: version.mirror):
+        folder = [*group]
+        # Where a version of a folder is gone, so are those before it.
+        first = bisect_left(folder, True, key=lambda version: is_readable(work, version))
+        if first < len(folder):
+            return folder[first]
+    return None
+
+
+def is_readable(work: Workplace, version: MirrorVersion) -> bool:
+    """Return whether a version can still be read, and is the one that was written."""
+    why = work.mirrors.lacking(
+        version.mirror,
+        version.delta_version,
+        table_id=version.table_id,
+        batch=version.last_batch,
+    )
+    return why is None
+
+
+def shown_by(version: MirrorVersion, parts: Sequence[TableContent]) -> int:
+    """Return the schema version that a version of a mirror shows: the last that batches up to it
+    recorded anything under."""
+    earlier = [part for part in parts if part.batch <= version.last_batch]
+    shown = plan_merge(earlier).final if earlier else 0
+    if not shown:
+        raise read_by_next_run(f"it is not known which structure {version} has")
+    return shown

@@ -1,4 +1,0 @@
-"""The state of a source and of its tables, judged from facts: what is wrong, in one sentence.
-
-Pure: `pipeline.runs.inspecting.status` asks the ledger and the server, `lockstep` prints.
-"""

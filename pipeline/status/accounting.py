@@ -1,0 +1,93 @@
+"""Accounts of row images, read, written and merged, by batch: they show that nothing got lost.
+
+Pure. `lockstep verify` proves that the rows themselves are right.
+
+    read     images that got a number when they were read
+    written  images in the batch's files: one of each insert, delete and mark, two of each update
+    merged   rows of the files that a settled write has, by operation
+
+A table that stopped, or whose rows are still being read, may have rows that are not merged yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lockstep.pipeline.model.batch import Batch, CapturedRows
+from lockstep.pipeline.model.table_state import TableEvent, TableEventKind
+from lockstep.pipeline.values.intent import REPLAY, SettledWrite
+from lockstep.pipeline.values.segment import RowCounts
+from lockstep.pipeline.values.table import TableName
+
+_MARKED: Final = (
+    TableEventKind.TRUNCATED,
+    TableEventKind.COPIED,
+    TableEventKind.REREAD,
+)
+"""Events that leave a mark in a changelog."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The account of one batch. `read` and `images` count row images, of which `marks` stand for no
+    row; `unmerged`: tables that follow the source and have rows here that no write has."""
+
+    batch: int
+    read: int
+    images: int
+    marks: int
+    written: RowCounts
+    merged: RowCounts
+    stopped: RowCounts
+    unmerged: tuple[TableName, ...]
+
+    @property
+    def whole(self) -> bool:
+        rows = self.written.inserted + 2 * self.written.updated + self.written.deleted
+        return self.read == self.images and 0 <= self.images - rows <= self.marks
+
+    @property
+    def arrived(self) -> bool:
+        return not self.unmerged and self.merged + self.stopped == self.written
+
+
+def accounts(
+    batches: Iterable[Batch],
+    rows: Sequence[CapturedRows],
+    events: Sequence[TableEvent],
+    writes: Sequence[SettledWrite],
+    following: Collection[TableName],
+) -> tuple[Account, ...]:
+    """Return the account of each batch, oldest first. `rows`, `events` and `writes` may be of other
+    batches, too; `following`: tables that are captured and merged now."""
+    intents = [write.intent for write in writes if write.intent.step != REPLAY]
+    found = []
+    for batch in batches:
+        own = [row for row in rows if row.batch == batch.id]
+        merged = {i.table for i in intents if i.first_batch <= batch.id <= i.last_batch}
+        lacks = [row for row in own if row.table not in merged and row.images]
+        found.append(
+            Account(
+                batch=batch.id,
+                read=batch.changes,
+                images=sum(row.images for row in own),
+                marks=_marks(batch, events),
+                written=_sum(own),
+                merged=_sum(row for row in own if row.table in merged),
+                stopped=_sum(row for row in lacks if row.table not in following),
+                unmerged=tuple(row.table for row in lacks if row.table in following),
+            )
+        )
+    return tuple(found)
+
+
+def _marks(batch: Batch, events: Sequence[TableEvent]) -> int:
+    """Count them by the batch's sequence numbers: an event has that of the change before it."""
+    last = batch.base + batch.changes
+    return sum(event.kind in _MARKED and batch.base <= event.sequence <= last for event in events)
+
+
+def _sum(rows: Iterable[CapturedRows]) -> RowCounts:
+    return sum((row.counts for row in rows), RowCounts())

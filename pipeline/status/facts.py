@@ -1,0 +1,248 @@
+"""The facts about a source that `status` shows, and measures of them: its lag, how long its log is
+kept, whether it can be followed to another server by GTIDs.
+
+Purging: MySQL manual, `binlog_expire_logs_seconds`: a file is purged once it was not written to for
+that time, at the next rotation or start; MariaDB knowledge base, `expire_logs_days`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from lockstep.pipeline.binlog.search.log_scan import log_between
+from lockstep.pipeline.model.batch import Batch, Cursor
+from lockstep.pipeline.model.gaps import Gap
+from lockstep.pipeline.model.table_state import Extent, StoppedTable
+from lockstep.pipeline.ports.source import ServerFacts
+from lockstep.pipeline.proof.proven import TableProof
+from lockstep.pipeline.snapshot.log_room import kept_for
+from lockstep.pipeline.snapshot.progress import LoadProgress
+from lockstep.pipeline.start.question import Refusal, Start
+from lockstep.pipeline.upkeep.clearing import UnclearedValues
+from lockstep.pipeline.values.decisions import (
+    Attempt,
+    AttemptOutcome,
+    Continuity,
+    LeaseView,
+    Override,
+    Unproven,
+)
+from lockstep.pipeline.values.errors import LockstepError
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Position, ServerPeriod
+from lockstep.pipeline.values.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How far the lake is behind the server; None for what is unknown."""
+
+    seconds: float | None = None
+    log_bytes: int | None = None
+    transactions: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Headroom:
+    """How long the server still keeps the log after the cursor. `remaining` is None if nothing
+    is purged by time; `gone`: the server no longer lists the cursor's file."""
+
+    gone: bool
+    kept: timedelta | None
+    remaining: timedelta | None
+    bytes_per_day: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingBatch:
+    """An unfinished batch, and the tables for whose merge it waits."""
+
+    batch: Batch
+    tables: tuple[TableName, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """`count` attempts failed since the last success; `first` is when the oldest known one of them
+    failed."""
+
+    count: int
+    first: datetime
+    last: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """A batch that read the end of batch `after` again: rows with `_batch` equal to `batch` and
+    committed up to `until` may be in the changelogs twice."""
+
+    batch: int
+    after: int
+    begin: str
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Everything a person may want to know of a source. `facts` is None if the server did not
+    answer, and then `trouble` says why. `start`: what the next run would decide; None if that was
+    not looked into, and always while `override` is open. `quarantined`: the stopped tables;
+    `ordered_back`: those that an order starts again. `partial`: tables of which the lake can have
+    only a part. `lake`: why ledger and lake do not belong together; `astray`: tables that the next
+    run quarantines for what somebody did to their mirrors or changelogs, `moved`: those whose
+    changelogs list the same rows in files of somebody else's; `loading`: those whose rows are being
+    read from the source. `proofs`: what comparisons with the source found, and when. `unproven`:
+    tables whose structures are still to be compared with the server's; `in_clear`: tables of which
+    less is shown than before, and what stands in clear of them; `former`: folders that mirrors had
+    before."""
+
+    source: str
+    captured: Cursor | None = None
+    acknowledged: Cursor | None = None
+    lineage: tuple[ServerPeriod, ...] = ()
+    facts: ServerFacts | None = None
+    trouble: LockstepError | None = None
+    start: Start | Refusal | None = None
+    lag: Lag = field(default_factory=Lag)
+    headroom: Headroom | None = None
+    waiting: tuple[WaitingBatch, ...] = ()
+    failures: Failures | None = None
+    lease: LeaseView | None = None
+    override: Override | None = None
+    gaps: tuple[Gap, ...] = ()
+    overlaps: tuple[Overlap, ...] = ()
+    quarantined: tuple[StoppedTable, ...] = ()
+    ordered_back: frozenset[TableName] = frozenset()
+    partial: tuple[Extent, ...] = ()
+    batches: tuple[Batch, ...] = ()
+    lake: LockstepError | None = None
+    astray: tuple[StoppedTable, ...] = ()
+    moved: tuple[StoppedTable, ...] = ()
+    loading: tuple[LoadProgress, ...] = ()
+    proofs: tuple[TableProof, ...] = ()
+    unproven: Unproven | None = None
+    in_clear: tuple[UnclearedValues, ...] = ()
+    former: tuple[str, ...] = ()
+
+    @property
+    def stopped(self) -> frozenset[TableName]:
+        """The tables that do not follow the source, or will not from the next run on."""
+        return frozenset(stop.table for stop in (*self.quarantined, *self.astray))
+
+    @property
+    def other_server(self) -> bool:
+        return (
+            self.facts is not None
+            and self.captured is not None
+            and self.facts.server_uuid != self.captured.position.server_uuid
+        )
+
+
+def looked(attempts: Sequence[Attempt], position: Position | None) -> datetime | None:
+    """Return when a run last found that the log ended at the position; `attempts` newest first."""
+    for attempt in attempts:
+        if position is not None and attempt.head == position.at:
+            return attempt.ended_at
+    return None
+
+
+def lag(
+    facts: ServerFacts | None,
+    position: Position | None,
+    now: datetime,
+    since: datetime | None = None,
+) -> Lag:
+    """Return the lag. It is 0 if the log has nothing after the position; else no unread change is
+    older than the last commit that was read, or than `since`, when the log had nothing more."""
+    if position is None:
+        return Lag()
+    behind = log_distance(facts, position) if facts else None
+    missing = _transactions(facts, position) if facts else None
+    seconds = None
+    if behind == 0 or (missing == 0 and facts is not None and facts.gtid_mode == "ON"):
+        seconds = 0.0
+    elif moments := [moment for moment in (position.committed_at, since) if moment is not None]:
+        seconds = max((now - max(moments)).total_seconds(), 0.0)
+    return Lag(seconds, behind, missing)
+
+
+def log_distance(facts: ServerFacts, position: Position) -> int | None:
+    """Return the bytes of log between a position and the server's head; None if they are unknown
+    (another server, a purged file)."""
+    if facts.server_uuid != position.server_uuid or not facts.lists(position.at.file):
+        return None
+    return log_between(position.at, facts.head, facts.binlogs)
+
+
+def _transactions(facts: ServerFacts, position: Position) -> int | None:
+    executed, read = GtidSet.parse(facts.gtid_executed), position.gtid_set
+    if not executed or not read or executed.flavour != read.flavour:
+        return None
+    missing = executed.difference(read)
+    if executed.flavour == "mariadb" and not set(missing.sources) <= set(read.sources):
+        return None  # a domain's numbers continue across servers: its first one is not 1
+    return sum(last - first + 1 for spans in missing.intervals.values() for first, last in spans)
+
+
+def headroom(
+    facts: ServerFacts, position: Position, *, ended: datetime | None, oldest: datetime | None
+) -> Headroom | None:
+    """Return how long the log after the position is kept; None for another server. `ended`: when
+    the file after the position's was created; None if there is none, or it is unknown. `oldest`:
+    when the oldest listed file was created."""
+    if facts.server_uuid != position.server_uuid:
+        return None
+    kept = kept_for(facts.settings)
+    rate = None
+    if oldest is not None and facts.read_at > oldest:
+        size = sum(log.size for log in facts.binlogs)
+        rate = size / (facts.read_at - oldest).total_seconds() * 86_400
+    if not facts.lists(position.at.file):
+        return Headroom(True, kept, timedelta(), rate)
+    remaining = kept
+    if kept is not None and ended is not None:
+        remaining = max(ended + kept - facts.read_at, timedelta())
+    return Headroom(False, kept, remaining, rate)
+
+
+def why_not_by_gtid(cursor: Cursor, facts: ServerFacts | None) -> str | None:
+    """Return why the source cannot be followed to another server by its GTIDs; None if it can."""
+    if not cursor.position.gtid_set:
+        return "nothing that was read had a GTID"
+    if cursor.lapsed:
+        return "transactions without a GTID were read or possible since GTIDs were first seen"
+    if not cursor.by_gtid:
+        return "transactions without a GTID were read, or gtid_mode was not ON"
+    if facts is not None and facts.gtid_mode != "ON":
+        return f"gtid_mode is {facts.gtid_mode}"
+    return None
+
+
+def failures(
+    attempts: Sequence[Attempt], batches: Sequence[Batch], *, waiting: bool
+) -> Failures | None:
+    """Return the failures since the last run that succeeded; both lists newest first. An idle run
+    succeeded unless batches are `waiting` for a merge that failed later."""
+    done = next((batch.acknowledged_at for batch in batches if batch.acknowledged_at), None)
+    failed: list[Attempt] = []
+    for attempt in attempts:
+        idle = attempt.outcome is AttemptOutcome.IDLE
+        if (idle and not waiting) or (done is not None and attempt.ended_at <= done):
+            break
+        if not idle:
+            failed.append(attempt)
+    return Failures(len(failed), failed[-1].ended_at, failed[0]) if failed else None
+
+
+def overlaps(batches: Sequence[Batch]) -> tuple[Overlap, ...]:
+    """Return the overlaps of live batches, newest first."""
+    return tuple(
+        Overlap(batch.id, batch.follows, str(batch.start), batch.start.committed_at)
+        for batch in batches
+        if batch.continuity is Continuity.OVERLAP
+        and batch.follows is not None
+        and batch.end is not None
+        and batch.state.value != "abandoned"
+    )

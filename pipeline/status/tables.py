@@ -1,0 +1,154 @@
+"""The health of one table, in a word, a sentence and a cure; `verdict` judges the whole source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lockstep.pipeline.model.gaps import Gap
+from lockstep.pipeline.model.table_state import Extent, TableState
+from lockstep.pipeline.proof.proven import TableProof, open_differences
+from lockstep.pipeline.snapshot.progress import LoadProgress
+from lockstep.pipeline.upkeep.clearing import UnclearedValues
+from lockstep.pipeline.values.table import TableName
+
+
+class TableHealth(StrEnum):
+    """What matters most about a table; the first member that applies counts."""
+
+    STOPPED_BY_SYSTEM = "stopped by Lockstep"
+    DIFFERS = "differs"
+    STOPPED_BY_PERSON = "stopped by a person"
+    STOPPED_BY_RUN = "stopped by the last run"
+    DROPPED = "dropped"
+    READING = "following, reading rows"
+    GAP = "gap"
+    PARTIAL = "partial"
+    IN_CLEAR = "in clear"
+    """Its settings hide more than before, and values that were captured before are not cleared."""
+    UNSEEN = "unseen"
+    """Nothing of it was captured yet."""
+    FOLLOWING = "following"
+
+    @property
+    def serious(self) -> bool:
+        """Whether a person has to act; anything else is a warning."""
+        return self in (TableHealth.STOPPED_BY_SYSTEM, TableHealth.DIFFERS)
+
+
+@dataclass(frozen=True, slots=True)
+class TableStanding:
+    """A table's health. `sentence` and `hint` stay the same as long as nothing happens to the
+    table; `progress` changes. `hint` is "" if there is nothing to do; `position` is a place of the
+    log, or ""."""
+
+    table: TableName
+    health: TableHealth
+    sentence: str
+    hint: str = ""
+    position: str = ""
+    progress: str = ""
+
+    @property
+    def follows(self) -> bool:
+        """Whether the mirror, once it exists, follows the source and is complete."""
+        return self.health in (TableHealth.FOLLOWING, TableHealth.UNSEEN)
+
+
+def table_standings(
+    states: Mapping[TableName, TableState],
+    *,
+    partial: Iterable[Extent] = (),
+    loading: Iterable[LoadProgress] = (),
+    gaps: Iterable[Gap] = (),
+    proofs: Sequence[TableProof] = (),
+    in_clear: Iterable[UnclearedValues] = (),
+) -> dict[TableName, TableStanding]:
+    """Return the standing of each table that has a state or is partial."""
+    extents = {extent.table: extent for extent in partial}
+    clear = {note.table: note for note in in_clear}
+    reading = {progress.table: progress for progress in loading}
+    differing = open_differences(proofs)
+    oldest_first = sorted((gap for gap in gaps if gap.is_open), key=lambda gap: gap.batch)
+    open_gaps = {table: gap for gap in oldest_first for table in gap.open_tables}
+    return {
+        table: _standing(
+            table,
+            states.get(table),
+            differing.get(table),
+            reading.get(table),
+            open_gaps.get(str(table)),
+            extents.get(table),
+            clear.get(table),
+        )
+        for table in states.keys() | extents.keys()
+    }
+
+
+def unseen(table: TableName) -> TableStanding:
+    """Return the standing of a table that the ledger does not know."""
+    return TableStanding(table, TableHealth.UNSEEN, "nothing of it was captured yet")
+
+
+def _standing(
+    table: TableName,
+    state: TableState | None,
+    differing: TableProof | None,
+    loading: LoadProgress | None,
+    gap: Gap | None,
+    partial: Extent | None,
+    clear: UnclearedValues | None,
+) -> TableStanding:
+    stopped = None if state is None else _stopped(state, loading)
+    if stopped is not None and stopped.health is TableHealth.STOPPED_BY_SYSTEM:
+        return stopped
+    if differing is not None:
+        return TableStanding(
+            table,
+            TableHealth.DIFFERS,
+            f"{differing.differing} rows differed from MySQL when last compared",
+            f"`lockstep verify {table}` shows which; with `--repair` the next run mends them",
+        )
+    if stopped is not None:
+        return stopped
+    if gap is not None:
+        return TableStanding(
+            table,
+            TableHealth.GAP,
+            f"changes from {gap.begin} to {gap.end} were never read: {gap.reason}",
+            f"`lockstep verify {table}` closes the gap if it is equal; `lockstep reload {table} "
+            "--reason …` re-reads it from MySQL",
+            gap.begin,
+        )
+    if partial is not None:
+        begins = str(partial.begins)
+        return TableStanding(table, TableHealth.PARTIAL, partial.sentence, partial.hint, begins)
+    if clear is not None:
+        return TableStanding(table, TableHealth.IN_CLEAR, clear.sentence, clear.until)
+    return TableStanding(table, TableHealth.FOLLOWING, "it follows the source")
+
+
+def _stopped(state: TableState, loading: LoadProgress | None) -> TableStanding | None:
+    """Return what its state says; None if the mirror follows the source and is complete."""
+    table, place = state.table, state.place
+    if state.complete:
+        return None
+    if state.loading:
+        return TableStanding(
+            table,
+            TableHealth.READING,
+            "its rows are being read from the source; the mirror does not have all of them yet",
+            "the next runs continue reading",
+            progress=loading.sentence() if loading is not None else "",
+        )
+    if state.stopped_by is not None:
+        health = TableHealth(state.in_words)
+        return TableStanding(table, health, state.reason or "", state.hint or "", place)
+    return TableStanding(
+        table,
+        TableHealth.DROPPED,
+        "it was dropped at the source; the mirror keeps what it had",
+        'dropped_tables = "drop" removes the mirrors of dropped tables',
+        place,
+    )

@@ -1,0 +1,104 @@
+"""Named consumers of a source's changelog, and the size of a delivery.
+
+A consumer reads the changes of acknowledged batches, in order and in whole batches, hence
+in whole transactions. Each portion is a delivery. Deliveries are acknowledged oldest first,
+or rolled back newest first, after which their batches are delivered again under new ids.
+
+    get ──▶ out ──ack──▶ acknowledged
+             └──rollback──▶ rolled back
+
+The cursor is the end of the newest acknowledged delivery, or where the consumer began if
+there is none; it is computed, never stored. Does not belong here: reading changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal
+
+from lockstep.pipeline.values.errors import ConfigurationError
+from lockstep.pipeline.values.position import Position
+from lockstep.pipeline.values.table import TableName
+
+MOST_BATCHES: Final = 1000
+"""Number of batches in a delivery at most, whatever is asked for."""
+
+ConsumerStart = Literal["earliest", "latest"] | int
+"""Where a new consumer begins: before the first batch, after the newest acknowledged one, or after
+the batch with that id, which must be acknowledged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """A consumer's state. `cursor`: the newest batch that it acknowledged, or None. `behind`:
+    number of acknowledged batches of the source after that; `changes`: number of their row images.
+    `out`: number of its deliveries that are neither acknowledged nor rolled back."""
+
+    source: str
+    name: str
+    cursor: int | None
+    behind: int
+    changes: int
+    out: int
+    made_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A range (`start`, `end`] of batches that a consumer was given. `changes`: number of their row
+    images. `tables`: the tables with changes in them, sorted."""
+
+    id: int
+    source: str
+    consumer: str
+    batches: tuple[int, ...]
+    start: Position
+    end: Position
+    changes: int
+    tables: tuple[TableName, ...]
+
+    @property
+    def first_batch(self) -> int:
+        return self.batches[0]
+
+    @property
+    def last_batch(self) -> int:
+        return self.batches[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryBounds:
+    """Limits of a delivery, which has at least one batch in any case. None: no limit."""
+
+    max_batches: int | None = None
+    max_changes: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("max_batches", self.max_batches), ("max_changes", self.max_changes)):
+            if value is not None and value < 1:
+                raise ConfigurationError(
+                    f"{name} is {value}, and a delivery holds at least one batch.",
+                    hint=f"give {name} a number of 1 or more, or None for no limit",
+                )
+
+    @property
+    def batches(self) -> int:
+        return min(self.max_batches or MOST_BATCHES, MOST_BATCHES)
+
+
+def chosen_batches(
+    waiting: Iterable[tuple[int, int]], bounds: DeliveryBounds
+) -> tuple[tuple[int, int], ...]:
+    """Return the batches of the next delivery. `waiting` has (id, number of row images) per batch,
+    oldest first. The result is empty only if no batch waits."""
+    chosen: list[tuple[int, int]] = []
+    changes = 0
+    for batch, more in waiting:
+        full = bounds.max_changes is not None and changes + more > bounds.max_changes
+        if chosen and (full or len(chosen) >= bounds.batches):
+            break
+        chosen.append((batch, more))
+        changes += more
+    return tuple(chosen)

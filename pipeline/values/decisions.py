@@ -1,0 +1,153 @@
+"""Decisions, overrides and leases: what the ledger keeps besides batches.
+
+Not here: the rules of a start (`pipeline.start`), what failed attempts mean for a source
+(`pipeline.status`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, ClassVar, Final
+
+from lockstep.pipeline.values.errors import Recovery
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.table import TableName
+
+
+class Continuity(StrEnum):
+    """The relation of a start to the end of the batch before it: no change lies between them, some
+    changes are read a second time, or some are never read."""
+
+    CONTIGUOUS = "contiguous"
+    OVERLAP = "overlap"
+    GAP = "gap"
+
+
+STRUCTURES: Final = "structures"
+"""The kind of a decision that says which structures could not be compared with the server's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A start, a refusal, an idle run or a failed step: the name of the rule that decided it, the
+    reason in one sentence, and the facts that it follows from (JSON).
+
+    `continuity`: for a start after the batch `follows` but not at its end, what lies between them;
+    `gap_tables`: the tables that may lack changes. `override`: the operator's choice that it
+    carries out. `recovery` and `hint`: for a refusal or failure, who has to act, and what to type.
+    `head`: for an idle run, the end of the log. `structures`: for a decision of the kind
+    `STRUCTURES`, the tables whose structures are still to be compared.
+    """
+
+    kind: str
+    rule: str
+    reason: str
+    facts: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    author: str = "lockstep"
+    follows: int | None = None
+    continuity: Continuity | None = None
+    gap_tables: tuple[str, ...] = ()
+    override: int | None = None
+    recovery: Recovery | None = None
+    hint: str = ""
+    head: Coordinates | None = None
+    structures: tuple[TableName, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedDecision:
+    id: int
+    decided_at: datetime
+    decision: Decision
+
+
+class AttemptOutcome(StrEnum):
+    """The end of an attempt that acknowledged no batch. The value is the kind of its decision."""
+
+    IDLE = "idle"
+    REFUSED = "refusal"
+    """The start was refused."""
+    FAILED = "failure"
+    """A step before or after the start failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The end of an attempt to run. `reason` is a sentence for people; programs use the other
+    values, which `Decision` explains. `recovery` is None for an idle run."""
+
+    outcome: AttemptOutcome
+    ended_at: datetime
+    reason: str
+    recovery: Recovery | None = None
+    hint: str = ""
+    head: Coordinates | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unproven:
+    """Tables whose rows were recorded although their structures could not be compared with the
+    server's. The next run that reads the log compares them. `reason`: why the run at `since` could
+    not."""
+
+    tables: frozenset[TableName]
+    since: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """An operator's choice of one start. `place` is a text that `pipeline.values.places` reads. It
+    stays open until a batch that is not abandoned began there."""
+
+    id: int
+    place: str
+    reason: str
+    author: str
+    chosen_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to write for one source. Each holder gets a higher `token`; the ledger refuses a
+    commit with an older token than its newest (`LeaseLost`)."""
+
+    source: str
+    token: int
+    holder: str
+    dagster_run: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseView:
+    """A lease as other processes see it. `live`: its lock is held now. `beat_at`: the holder's last
+    sign of life. `in_dagster`: the holder is a run of Dagster. `ended`: it was given back. A lease
+    that is neither live nor ended belonged to a process that was killed, or that hung and was
+    taken over."""
+
+    json_keys: ClassVar = ("holder", "dagster_run", "taken_at", "beat_at")
+
+    token: int
+    holder: str
+    dagster_run: str | None
+    taken_at: datetime
+    live: bool
+    beat_at: datetime | None = None
+    in_dagster: bool = False
+    ended: bool = False
+
+    def death(self) -> Decision:
+        """Return the decision that the next run records for the run of this lease, which could not
+        record its own end."""
+        return Decision(
+            AttemptOutcome.FAILED.value,
+            "run-died",
+            f"the run of {self.holder}, since {self.taken_at:%Y-%m-%d %H:%M:%S} UTC, never gave "
+            "the source back: it was killed, or it hung and was taken over",
+            {"run": self.dagster_run},
+            recovery=Recovery.RETRY,
+        )

@@ -1,0 +1,111 @@
+"""The names of mirrors: the names of their tables, or what the setting `into` makes of them.
+
+Belongs here: parsing the setting, filling in its placeholders, and finding tables whose mirrors
+would have the same name. Does not: the path of a name in the lake (`pipeline.mirror.layout`), the
+names that a catalog accepts.
+
+Placeholders stand for parts of the source table's name, which may hold any character and is
+escaped wherever it becomes a path. The text around them is restricted to plain characters, so
+that it never needs escaping.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.tables import TablePatterns
+
+_PLACEHOLDER: Final = re.compile(r"\{(source|database|table)\}")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_-]*")
+_LONGEST: Final = 128
+"""Length of the longest name that a Hive metastore takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Into:
+    """A mirror's database and table, with `{source}`, `{database}` and `{table}` in them."""
+
+    database: str
+    table: str
+
+    @classmethod
+    def parse(cls, text: str) -> Into:
+        """Return the name that the setting describes. Raise ValueError if it is none."""
+        database, dot, table = text.partition(".")
+        for part in (database, table):
+            words = _PLACEHOLDER.sub("", part)
+            if not dot or not part:
+                raise ValueError(
+                    f"{text!r} is not the name of a mirror such as crm.customers (database.table)"
+                )
+            if _PLAIN.fullmatch(words) is None:
+                raise ValueError(
+                    f"{text!r}: a mirror's name has letters, digits, _ and - beside {{source}}, "
+                    "{database} and {table}"
+                )
+            if part.startswith("_"):
+                raise ValueError(f"{text!r}: names that begin with _ are the lake's own")
+            if len(words) > _LONGEST:
+                raise ValueError(f"{text!r}: a mirror's name has {_LONGEST} characters at most")
+        return cls(database, table)
+
+    def filled(self, source: str, table: TableName) -> TableName:
+        values = {"source": source, "database": table.database, "table": table.name}
+
+        def filled(template: str) -> str:
+            return _PLACEHOLDER.sub(lambda placeholder: values[placeholder[1]], template)
+
+        return TableName(filled(self.database), filled(self.table))
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorNames:
+    """The mirror names of one source. `rules`: of those that match a table, the last one
+    applies."""
+
+    source: str
+    rules: tuple[tuple[TablePatterns, Into], ...] = ()
+
+    def of(self, table: TableName) -> TableName:
+        into = self._into(table)
+        return table if into is None else into.filled(self.source, table)
+
+    def given(self, table: TableName) -> bool:
+        """Return whether the settings name the table's mirror."""
+        return self._into(table) is not None
+
+    def folded(self, table: TableName) -> TableName:
+        """Return the mirror's name in lower case, as a case-insensitive file system compares it."""
+        name = self.of(table)
+        return TableName(name.database.lower(), name.name.lower())
+
+    def meet(self, one: TableName, other: TableName) -> bool:
+        """Return whether the mirrors of two tables cannot both exist. Mirrors whose names differ
+        only in case can, if these are the names at the source and no setting names either of
+        them."""
+        if self.folded(one) != self.folded(other):
+            return False
+        return self.of(one) == self.of(other) or self.given(one) or self.given(other)
+
+    def collisions(self, tables: Iterable[TableName]) -> dict[TableName, TableName]:
+        """Return the tables whose mirror would have the name of an earlier one's, each with that
+        one."""
+        first: dict[TableName, TableName] = {}
+        clashes = {}
+        for table in tables if self.rules else ():
+            other = first.setdefault(self.folded(table), table)
+            if other != table and self.meet(table, other):
+                clashes[table] = other
+        return clashes
+
+    def called(self, name: TableName, tables: Iterable[TableName]) -> list[TableName]:
+        """Return the tables whose own name, or whose mirror's name, is `name`."""
+        return [table for table in tables if name in (table, self.of(table))]
+
+    def _into(self, table: TableName) -> Into | None:
+        matching = (into for match, into in reversed(self.rules) if match.matches(table))
+        return next(matching, None)

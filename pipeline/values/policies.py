@@ -1,0 +1,164 @@
+"""The policies of a source in lockstep.toml: where its runs start, and how its lake follows.
+
+Belongs here: the words of each policy, their meaning, and the default, which never loses
+data. Does not: the consequences of a policy (`pipeline.schema.consequences`,
+`pipeline.start.rules`, `pipeline.mirror`), reading the file (`resources.config`), settings for
+files and versions (`pipeline.upkeep.decide`, `pipeline.values.keeping`) and for proofs
+(`pipeline.source_plan`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from enum import StrEnum
+from typing import Final
+
+
+class Policy(StrEnum):
+    """The words that one key of a source may have. A policy's docstring is its sentence in the
+    documentation."""
+
+
+# -- where a run starts ---------------------------------------------------------------------
+
+
+class OnPositionLost(Policy):
+    """The log was purged before it was read: refuse; or re-read the tables."""
+
+    REFUSE = "refuse"
+    RESNAPSHOT = "resnapshot"
+
+
+class OnSourceChanged(Policy):
+    """Another server answers, and no GTIDs say where to go on: refuse, or search by commit time."""
+
+    REFUSE = "refuse"
+    TIMESTAMP = "timestamp"
+
+
+@dataclass(frozen=True, slots=True)
+class StartPolicies:
+    """Where a source's runs start. `fallback_interval`: how long before the wanted commit time a
+    search by commit time begins."""
+
+    on_position_lost: OnPositionLost = OnPositionLost.REFUSE
+    on_source_changed: OnSourceChanged = OnSourceChanged.REFUSE
+    fallback_interval: timedelta = timedelta(seconds=60)
+
+
+# -- how the lake follows -------------------------------------------------------------------
+
+
+class OnRewrite(Policy):
+    """Stored values may have changed without row events: quarantine the table, or re-read it from
+    MySQL."""
+
+    QUARANTINE = "quarantine"
+    RESNAPSHOT = "resnapshot"
+
+
+class DroppedColumns(Policy):
+    """A dropped column stays in the mirror with its old values and is no longer filled; or it is
+    removed. A later column of that name replaces the kept one."""
+
+    KEEP = "keep"
+    DROP = "drop"
+
+
+class DroppedTables(Policy):
+    """The mirror of a table that was dropped or renamed away stays, marked dropped; or its folder
+    is removed, with all its versions, once that batch is acknowledged. The changelog stays either
+    way. A later table of that name starts with a new mirror."""
+
+    KEEP = "keep"
+    DROP = "drop"
+
+
+class Deletes(Policy):
+    """A deleted row is removed from the mirror; or it stays, with the moment in `_deleted_at`; or
+    it stays as if nothing had happened. With `soft` and `ignore`, a table without a key is
+    quarantined, and when a table is re-read from MySQL, rows that are gone there get NULL where a
+    value does not fit a column's new type."""
+
+    REMOVE = "remove"
+    SOFT = "soft"
+    IGNORE = "ignore"
+
+
+class Truncates(Policy):
+    """A TRUNCATE deletes all rows, and `deletes` says what becomes of them; or the rows stay, and
+    the changelog has no truncate row either. This counts for statements that are read from then on.
+    With `ignore`, a table without a key is quarantined, and rows that are gone when a table is
+    re-read stay, since they may have been truncated."""
+
+    DELETE = "delete"
+    IGNORE = "ignore"
+
+
+class Readers(Policy):
+    """Mirrors may use deletion vectors, column mapping and type widening; or none of them, so
+    that every Delta reader can open them, and renames and widenings rewrite the table."""
+
+    SPARK = "spark"
+    ANY = "any"
+
+
+class ForeignKeys(Policy):
+    """Rows that a foreign key changes where the server does not log it (MariaDB; MySQL with
+    `innodb_native_foreign_keys=ON`, and before it logged them): quarantine the tables that lost
+    them, or re-read them from MySQL."""
+
+    QUARANTINE = "quarantine"
+    RESNAPSHOT = "resnapshot"
+
+
+MOST_CLUSTERING_COLUMNS: Final = 4
+"""Number of columns by which Delta can cluster a table at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class LakePolicies:
+    """How a source's lake follows. `updated_columns`: a changelog lists the columns that an update
+    changed. `stamps`: columns of `pipeline.values.stamps` that a mirror has in addition to the
+    table's. `cluster_by`: the columns by which upkeep clusters a mirror's files."""
+
+    on_rewrite: OnRewrite = OnRewrite.QUARANTINE
+    dropped_columns: DroppedColumns = DroppedColumns.KEEP
+    dropped_tables: DroppedTables = DroppedTables.KEEP
+    deletes: Deletes = Deletes.REMOVE
+    truncates: Truncates = Truncates.DELETE
+    readers: Readers = Readers.SPARK
+    foreign_keys: ForeignKeys = ForeignKeys.QUARANTINE
+    updated_columns: bool = False
+    stamps: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The policies that differ from the default, as lockstep.toml has them."""
+        policies = ((field, getattr(self, field.name)) for field in fields(self))
+        return written({field.name: value for field, value in policies if value != field.default})
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Return whether rows that were deleted at the source stay in the mirror."""
+        return keeps_rows(self.deletes, self.truncates)
+
+    @property
+    def ignores_truncates(self) -> bool:
+        """Return whether rows stay, unmarked, when their table is truncated. Then the mirror does
+        not show which of its rows the source still has."""
+        return self.deletes is Deletes.IGNORE or self.truncates is Truncates.IGNORE
+
+
+def written(policies: Mapping[str, object]) -> str:
+    """Return the policies as lockstep.toml has them."""
+    return ", ".join(f"{name} = {json.dumps(value)}" for name, value in policies.items())
+
+
+def keeps_rows(deletes: Deletes, truncates: Truncates) -> bool:
+    """Return whether rows that were deleted at the source stay in a mirror."""
+    return deletes is not Deletes.REMOVE or truncates is Truncates.IGNORE

@@ -1,0 +1,47 @@
+"""Collects batches of a table's rows until there are enough for a row group.
+
+Not here: reading them (`SourceServer.snapshot`, `Mirrors.rows`), writing them (`ports.segments`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from lockstep.pipeline.values.segment import GROUP_BYTES, GROUP_ROWS
+
+
+@dataclass(slots=True)
+class RowBuffer:
+    """Rows in memory, in the order in which they were added."""
+
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    rows: int = 0
+    bytes: int = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self.batches.append(batch)
+        self.rows += batch.num_rows
+        self.bytes += batch.nbytes
+
+    @property
+    def is_full(self) -> bool:
+        """True if they fill a row group, by number of rows or by bytes."""
+        return self.rows >= GROUP_ROWS or self.bytes >= GROUP_BYTES
+
+    def clear(self) -> None:
+        self.batches, self.rows, self.bytes = [], 0, 0
+
+
+def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield the same rows in the same order, in tables that fill a row group, except the last."""
+    held = RowBuffer()
+    for batch in batches:
+        held.add(batch)
+        if held.is_full:
+            yield pa.Table.from_batches(held.batches)
+            held.clear()
+    if held.batches:
+        yield pa.Table.from_batches(held.batches)

@@ -1,0 +1,121 @@
+"""Decoded row images, which a decoder of row events returns.
+
+Not here: decoding (`pipeline.binlog`), numbering (`pipeline.mirror.marks`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lockstep.pipeline.values.segment import ChangeType
+
+CHANGE_TYPES = (
+    ChangeType.INSERT,
+    ChangeType.UPDATE_PREIMAGE,
+    ChangeType.UPDATE_POSTIMAGE,
+    ChangeType.DELETE,
+)
+"""The values of `RowImages.change_type` are indices into this."""
+
+
+@cache
+def change_types() -> pa.Array:
+    """Return `CHANGE_TYPES` as an array. It is not made at import because Arrow imports pandas with
+    its first array, and a run without rows does not need that."""
+    return pa.array([kind.value for kind in CHANGE_TYPES], pa.string())
+
+
+@dataclass(frozen=True, slots=True)
+class RowImages:
+    """Decoded row images of one table, in order of event and row.
+
+    `columns`: the table's columns (`schema.types.arrow_schema`), one row per image.
+    `event`: int32, index of the image's event among the decoded events.
+    `row`: int32, the row's index within its event; the two images of an update share it.
+    `change_type`: int8, index into `CHANGE_TYPES`.
+    `softened`: per column, the number of values that a policy replaced by NULL.
+    `unknown`: per column, the number of texts with a code that has no character; they have U+FFFD.
+    `present`: binary, per image one bit for each column, the lowest for the first: whether its
+    value is known. A column without its bit is NULL. The bits are NULL for an image with every
+    column, and `present` is None if all images are such.
+    `logged`: the same for columns that the server logged; `present` also counts defaults that are
+    known for inserted rows.
+    `updated`: the same for columns that an update changed, in its image after the change; NULL for
+    other images, None if the caller did not ask for it.
+    """
+
+    columns: pa.RecordBatch
+    event: pa.Int32Array
+    row: pa.Int32Array
+    change_type: pa.Int8Array
+    nulled: Mapping[str, int]
+    present: pa.BinaryArray | None = None
+    unknown: Mapping[str, int] = field(default_factory=dict)
+    logged: pa.BinaryArray | None = None
+    updated: pa.BinaryArray | None = None
+
+
+def merge_images(apart: Sequence[tuple[RowImages, npt.NDArray[np.int64]]]) -> RowImages:
+    """Put together images that were decoded apart, in the order of their events. With each come
+    indices: `indices[event]` is the index of its event in the result."""
+    parts = [images for images, _ in apart]
+    event = np.concatenate([indices[images.event.to_numpy()] for images, indices in apart])
+    order = pa.array(np.argsort(event, kind="stable"))
+    softened, unknown = Counter[str](), Counter[str]()
+    for images in parts:
+        softened.update(images.nulled)
+        unknown.update(images.unknown)
+    return RowImages(
+        columns=pa.concat_batches([images.columns for images in parts]).take(order),
+        event=pa.array(event.astype(np.int32)).take(order),
+        row=pa.concat_arrays([images.row for images in parts]).take(order),
+        change_type=pa.concat_arrays([images.change_type for images in parts]).take(order),
+        nulled=softened,
+        unknown=unknown,
+        present=_bits_together([(images.present, images) for images in parts], order),
+        logged=_bits_together([(images.logged, images) for images in parts], order),
+        updated=_bits_together([(images.updated, images) for images in parts], order),
+    )
+
+
+def _bits_together(
+    parts: Sequence[tuple[pa.Array | None, RowImages]], order: pa.Array
+) -> pa.Array | None:
+    if all(bits is None for bits, _ in parts):
+        return None
+    none = pa.binary()
+    arrays = [pa.nulls(len(images.event), none) if bits is None else bits for bits, images in parts]
+    return pa.concat_arrays(arrays).take(order)
+
+
+def pack_bits(present: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> pa.Array:
+    """Return `present` (images x columns) in the format of `RowImages.present`, and NULL for images
+    that are `whole`."""
+    bits = np.packbits(present, axis=1, bitorder="little")
+    width = bits.shape[1]
+    offsets = np.concatenate([[0], np.cumsum(np.where(whole, 0, width))]).astype(np.int32)
+    validity = np.packbits(~whole, bitorder="little")
+    buffers = [pa.py_buffer(part.tobytes()) for part in (validity, offsets, bits[~whole])]
+    return pa.Array.from_buffers(pa.binary(), len(present), buffers)
+
+
+def unpack_bits(bits: pa.Array) -> npt.NDArray[np.bool_]:
+    """Return the inverse of `packed` (images x columns). Rows that are NULL are true; up to seven
+    columns of false follow the table's. If all rows are NULL, there are no columns."""
+    valid = bits.drop_null()
+    if not len(valid):
+        return np.ones((len(bits), 0), np.bool_)
+    _, offsets, data = valid.buffers()
+    ends = np.frombuffer(offsets, np.int32)[valid.offset :][: len(valid) + 1]
+    packed_bits = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].reshape(len(valid), -1)
+    present = np.ones((len(bits), packed_bits.shape[1] * 8), np.bool_)
+    rows = bits.is_valid().to_numpy(zero_copy_only=False)
+    present[rows] = np.unpackbits(packed_bits, axis=1, bitorder="little").astype(np.bool_)
+    return present

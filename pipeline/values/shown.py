@@ -1,0 +1,91 @@
+"""How names and statements that come from users are shown in sentences and pages.
+
+MySQL allows any character but NUL in a name, line breaks and terminal escape sequences
+included. Literals of a statement are never shown. Not here: names as paths
+(`pipeline.mirror.layout`), HTML (its template escapes every value).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Final
+
+_CONTROLS: Final = ("Cc", "Cf", "Zl", "Zp", "Cs")
+"""Unicode categories of control characters, invisible formatting characters, line separators and
+surrogates."""
+
+NAMED: Final = 5
+"""Number of names that a sentence lists at most."""
+
+_MARKDOWN: Final = frozenset("\\`*_[]<>|#~&!{}")
+
+
+def shown(text: str, keep: str = "") -> str:
+    """Return the text with control characters escaped as in a Python literal (`\\n`, `\\x1b`),
+    except those in `keep`."""
+    if text.isprintable():
+        return text
+    return "".join(
+        ascii(character)[1:-1]
+        if unicodedata.category(character) in _CONTROLS and character not in keep
+        else character
+        for character in text
+    )
+
+
+def in_markdown(text: str) -> str:
+    """Return Markdown that displays the text literally."""
+    return "".join(
+        f"\\{character}" if character in _MARKDOWN else character for character in shown(text)
+    )
+
+
+def listed(names: Sequence[object]) -> str:
+    """Return the first names and the number of the others: `a, b, c, d, e and 2 more`."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(map(str, names[:NAMED])) + more
+
+
+_TOKEN: Final = re.compile(
+    r"""
+      (?P<space>\s+)
+    | (?P<comment>/\*(?!M?!).*?\*/|--(?=\s|$)[^\n]*|\#[^\n]*)
+    | (?P<opening>/\*M?!\d{0,6})
+    | (?P<closing>\*/)
+    | `(?P<name>(?:[^`]|``)*)`
+    | "(?P<either>(?:[^"\\]|\\.|"")*)"
+    | '(?P<string>(?:[^'\\]|\\.|'')*)'
+    | (?P<word>[\w$@]+)
+    | (?P<symbol>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def first_words(statement: str, count: int = 12) -> str:
+    """Return the first `count` words and symbols of a statement on one line, followed by `…` if
+    there are more. Literals, and tokens that may be literals, are replaced by `?`."""
+    matches = list(_TOKEN.finditer(statement))
+    if any(match["symbol"] in ("'", '"') for match in matches):
+        count = min(count, 2)  # an unpaired quote: anything after it may be a literal
+    words = [word for match in matches if (word := _shown(match)) is not None]
+    text = " ".join(words[:count])
+    for loose, tight in ((" . ", "."), (" ,", ","), (" (", "("), ("( ", "("), (" )", ")")):
+        text = text.replace(loose, tight)
+    return text + (" …" if len(words) > count else "")
+
+
+def _shown(match: re.Match[str]) -> str | None:
+    """Return a token as it may be shown, or None for white space and comments."""
+    text = match[0]
+    match match.lastgroup:
+        case "space" | "comment" | "opening" | "closing":
+            return None
+        case "string" | "either":
+            return "?"
+        case "word" if text[0].isdigit():
+            return "?"
+        case _:
+            return text

@@ -1,0 +1,408 @@
+"""Changelogs: append-only Delta tables whose files are the segments themselves.
+
+Only delta-rs writes them, and only metadata: a commit takes milliseconds and moves no data. It
+commits even a repeated or lower application transaction, so the recorded version is read first. The
+commit is created as the version directly after the one that was read; if another writer created
+that version first, everything is read again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from time import time
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+
+from lockstep.pipeline.model.lake_commit import (
+    LogAbove,
+    WriteKind,
+    metadata_for_kind,
+    same_files,
+    same_write,
+)
+from lockstep.pipeline.ports.changelog import Published, Restated, is_revised
+from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.schema.column_names import folded
+from lockstep.pipeline.values.errors import (
+    CommitConflict,
+    ForeignCommit,
+    LakeUnavailable,
+    TableError,
+)
+from lockstep.pipeline.values.retries import PUBLISH
+from lockstep.pipeline.values.segment import SegmentFile
+from lockstep.resources.lake.changelog.segments import damaged_files, refuse_damaged
+from lockstep.resources.lake.delta.columns import refuse_other_columns
+from lockstep.resources.lake.delta.delta_log import commits_back, ends_at, look, newest_version
+from lockstep.resources.lake.store.answers import TAKEN
+from lockstep.resources.lake.store.paths import LakePath
+from lockstep.resources.lake.store.storage import (
+    delta_options,
+    first_line,
+    lake_errors,
+    opened_table,
+)
+
+
+class DeltaChangelog:
+    """`pipeline.ports.Changelog` through delta-rs."""
+
+    def __init__(self, lake: LakePath) -> None:
+        self._lake = lake
+
+    def recorded(self, folder: str, app_id: str) -> int | None:
+        path = self._lake / folder
+        with lake_errors(path):
+            table = opened_table(path)
+            newest: int | None = None if table is None else table.transaction_version(app_id)
+        return newest
+
+    def publish(
+        self,
+        folder: str,
+        *,
+        app_id: str,
+        batch: int,
+        schema: pa.Schema,
+        files: Sequence[SegmentFile],
+        user_metadata: str,
+        held: RequireHeld = no_check,
+    ) -> Published:
+        path = self._lake / folder
+
+        def earlier(table: DeltaTable | None) -> int | None:
+            if table is None:
+                return None
+            newest = table.transaction_version(app_id)
+            if newest is None:
+                # A table that was captured again has another application id, although the
+                # changelog has its batches already.
+                listed = _listed_files(table)
+                published = files and all(file.path in listed for file in files)
+                return table.version() if published else None
+            if newest < batch:
+                return None
+            return _published_before(path, table, app_id, batch, files, user_metadata)
+
+        commit = _commit_words(app_id, batch, user_metadata)
+
+        def add(table: DeltaTable | None) -> int | None:
+            refuse_damaged(path, files)
+            with lake_errors(path):
+                return commit_files(path, table, schema, {}, files, commit)
+
+        return self._committed_once(folder, earlier, add, held)
+
+    def _committed_once(
+        self,
+        folder: str,
+        earlier: Callable[[DeltaTable | None], int | None],
+        commit: Callable[[DeltaTable | None], int | None],
+        held: RequireHeld,
+    ) -> Published:
+        """Make a commit once, after the newest one. `earlier` returns the version of an earlier
+        try, None without one; `commit` makes the commit and returns its version, None if another
+        commit came first."""
+        path = self._lake / folder
+        for _ in PUBLISH.tries():
+            with lake_errors(path):
+                table = opened_table(path)
+                done = earlier(table)
+            if done is not None:
+                return Published(done, skipped=True)
+            held()
+            version = commit(table)
+            if version is not None:
+                return Published(version, skipped=False)
+        raise _conflict(path, folder, table)
+
+    def ends_at(self, folder: str, version: int) -> bool:
+        return ends_at(self._lake / folder, version)
+
+    def listed(self, folder: str) -> dict[str, int] | None:
+        path = self._lake / folder
+        with lake_errors(path):
+            table = opened_table(path)
+            return None if table is None else _listed_files(table)
+
+    def look(self, folder: str, above: int) -> LogAbove:
+        return look(self._lake / folder, above)
+
+    def revise(
+        self,
+        folder: str,
+        *,
+        app_id: str,
+        revision: int,
+        schema: pa.Schema,
+        gone: Sequence[str],
+        files: Sequence[SegmentFile],
+        words: str,
+        held: RequireHeld = no_check,
+    ) -> Published:
+        path = self._lake / folder
+        commit = _commit_words(app_id, revision, words)
+
+        def revised(table: DeltaTable | None) -> int | None:
+            if table is None:
+                raise _no_table(path)
+            return table.version() if is_revised(_listed_files(table), gone, files) else None
+
+        def revise(table: DeltaTable | None) -> int | None:
+            refuse_damaged(path, files)
+            names = {file.path for file in files}
+            with lake_errors(path):
+                listed = {} if table is None else _listed_files(table)
+                going = [name for name in gone if name in listed and name not in names]
+                removed = {name: listed[name] for name in going}
+                added = [file for file in files if file.path not in listed]
+                return commit_files(path, table, schema, removed, added, commit)
+
+        return self._committed_once(folder, revised, revise, held)
+
+    def restore(
+        self,
+        folder: str,
+        version: int,
+        *,
+        app_id: str,
+        number: int,
+        words: str,
+        held: RequireHeld = no_check,
+    ) -> int:
+        path = self._lake / folder
+        commit = _commit_words(app_id, number, words)
+
+        def restore(table: DeltaTable | None) -> int | None:
+            if table is None:
+                raise _no_table(path)
+            try:
+                table.restore(version, protocol_downgrade_allowed=True, commit_properties=commit)
+            except CommitFailedError:
+                return None
+            except DeltaError as error:
+                raise TableError(
+                    f"{folder} cannot be set back to version {version}: {first_line(str(error))}",
+                    hint="let only Lockstep write changelogs",
+                ) from error
+            return table.version()
+
+        return self._committed_once(folder, lambda _: None, restore, held).delta_version
+
+    def restate(
+        self,
+        folder: str,
+        *,
+        app_id: str,
+        batch: int,
+        files: Sequence[SegmentFile],
+        words: str,
+        held: RequireHeld = no_check,
+    ) -> Restated:
+        path = self._lake / folder
+        with lake_errors(path):
+            table = opened_table(path)
+        if table is None:
+            return Restated(None, lost=tuple(file.path for file in files))
+        with lake_errors(path):
+            listed = _listed_files(table)
+        lacking = [file for file in files if file.path not in listed]
+        lost = {file.path for file in lacking if damaged_files(path, [file])}
+        back = [file for file in lacking if file.path not in lost]
+        wanted = {file.path for file in files}
+        gone = {name: size for name, size in listed.items() if name not in wanted}
+        with lake_errors(path):
+            recorded = table.transaction_version(app_id)
+        if not back and not gone and recorded == batch:
+            return Restated(table.version(), lost=tuple(sorted(lost)))
+        held()
+        commit = _commit_words(app_id, batch, words)
+        with lake_errors(path):
+            actions: list[AddAction | RemoveAction] = [_add_action(path, file) for file in back]
+            actions += _remove_actions(gone)
+            try:
+                version = _commit(table, table.schema(), actions, commit)
+            except CommitFailedError as error:
+                raise _conflict(path, folder, table) from error
+        return Restated(version, len(gone), len(back), tuple(sorted(lost)))
+
+
+def _conflict(
+    path: LakePath, folder: str, table: DeltaTable | None
+) -> CommitConflict | LakeUnavailable:
+    """Return the error of a commit that failed at every try. It is a conflict if another commit is
+    newer than the version that ours was planned on; otherwise the storage refuses commits."""
+    with lake_errors(path):
+        newest = newest_version(path)
+    if newest == (None if table is None else table.version()):
+        state, cure = TAKEN
+        return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
+    return CommitConflict(
+        f"Another writer kept committing to the changelog {folder}",
+        hint="stop the other writer, since only Lockstep may write changelogs; then run again",
+    )
+
+
+def _no_table(path: LakePath) -> LakeUnavailable:
+    return LakeUnavailable(
+        f"The changelog at {path} is missing, although the ledger has recorded it",
+        hint="mount or restore the lake's folder, then repeat the command",
+    )
+
+
+def _published_before(
+    path: LakePath,
+    table: DeltaTable,
+    app_id: str,
+    batch: int,
+    files: Sequence[SegmentFile],
+    user_metadata: str,
+) -> int:
+    """Return the version at which these files were published; `ForeignCommit` if a batch of that
+    number has other files."""
+    names = {file.path for file in files}
+    for commit in commits_back(path):
+        number = commit.transactions.get(app_id)
+        if number is None or number > batch:
+            continue
+        if number < batch:
+            break
+        listed = {file.path for file in commit.adds}
+        if same_write(commit.user_metadata, user_metadata) and same_files(
+            commit.user_metadata, listed, names
+        ):
+            return commit.delta_version
+        raise _another_batch(path, batch, commit.delta_version)
+    # The commit's file was cleaned up: the table must list all files of the batch.
+    version: int = table.version()
+    if names <= _listed_files(table).keys():
+        return version
+    raise _another_batch(path, batch, version)
+
+
+def _another_batch(path: LakePath, batch: int, version: int) -> ForeignCommit:
+    return ForeignCommit(
+        f"version {version} of {path} has batch {batch}, or later ones, with other files than "
+        "the ledger's: the ledger is behind its lake",
+        hint="restore ledger and lake from the same moment; `lockstep recover` goes on "
+        "with this ledger; without `--yes` it only shows what it would do",
+    )
+
+
+_CONFIGURATION: dict[str, str | None] = {
+    "delta.logRetentionDuration": "interval 30 days",
+    "delta.deletedFileRetentionDuration": "interval 30 days",
+}
+_REFUSED = "Invalid table version"
+"""Message of delta-rs if the store refuses the first commit as existing although there is none."""
+
+_IN_STORES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
+"""In a store, opening a table takes a request for each commit since the last checkpoint; delta-rs
+makes one every hundred commits by default."""
+
+
+def _commit_words(app_id: str, batch: int, words: str) -> CommitProperties:
+    return CommitProperties(
+        app_transactions=[Transaction(app_id, batch)],
+        custom_metadata={"userMetadata": words},
+        max_commit_retries=0,
+    )
+
+
+def _listed_files(table: DeltaTable) -> dict[str, int]:
+    """Return the paths of the table's files, as in the log → their sizes."""
+    files = pa.table(table.get_add_actions(flatten=True))
+    if not files.num_rows:
+        return {}
+    return dict(zip(files["path"].to_pylist(), files["size_bytes"].to_pylist(), strict=True))
+
+
+def commit_files(
+    path: LakePath,
+    table: DeltaTable | None,
+    schema: pa.Schema,
+    removed: Mapping[str, int],
+    files: Sequence[SegmentFile],
+    commit: CommitProperties,
+) -> int | None:
+    """Add `files` and remove those `removed` (with their sizes) in one commit; create the table if
+    there is none, and add the columns of `schema` that it lacks.
+
+    Return the version; None if another commit came first. The caller makes sure that removed files
+    are in the table's snapshot and added ones are not: delta-rs checks neither.
+    """
+    adds = [_add_action(path, file) for file in files]
+    try:
+        if table is None:
+            create_table_with_add_actions(
+                str(path),
+                Schema.from_arrow(schema),
+                adds,
+                mode="error",
+                storage_options=delta_options(path),
+                configuration=_CONFIGURATION | (_IN_STORES if delta_options(path) else {}),
+                commit_properties=commit,
+            )
+            return 0
+        _add_columns(table, schema, commit.custom_metadata or {})
+        refuse_other_columns(table, schema, all_of_them=False)
+        actions: list[AddAction | RemoveAction] = [*_remove_actions(removed), *adds]
+        return _commit(table, Schema.from_arrow(schema), actions, commit)
+    except CommitFailedError:
+        return None
+    except DeltaError as error:
+        # Two processes created the table at once: ours was second.
+        if table is None and (newest_version(path) is not None or _REFUSED in str(error)):
+            return None
+        raise
+
+
+def _commit(
+    table: DeltaTable,
+    schema: Schema,
+    actions: list[AddAction | RemoveAction],
+    commit: CommitProperties,
+) -> int:
+    """Make a commit and return its version. delta-rs makes no second try, so that is the version
+    after the snapshot's; the newest one can be another writer's by now."""
+    planned_on: int = table.version()
+    table.create_write_transaction(actions, "append", schema, commit_properties=commit)
+    return planned_on + 1
+
+
+def _add_columns(table: DeltaTable, schema: pa.Schema, metadata: Mapping[str, str]) -> None:
+    """Add columns in a commit of its own, since delta-rs cannot do so in a commit with files. A run
+    that ends between the two leaves columns that are NULL, which the next one finds."""
+    present = {folded(field.name) for field in table.schema().fields}
+    lacking = [field for field in schema if folded(field.name) not in present]
+    if lacking:
+        said = metadata.get("userMetadata") or ""
+        table.alter.add_columns(
+            Schema.from_arrow(pa.schema(lacking)).fields,
+            commit_properties=CommitProperties(
+                custom_metadata={"userMetadata": metadata_for_kind(said, WriteKind.ALTER)},
+                max_commit_retries=0,
+            ),
+        )
+
+
+def _add_action(path: LakePath, file: SegmentFile) -> AddAction:
+    modified = int((path / file.path).stat().st_mtime * 1000)
+    return AddAction(
+        path=file.path,
+        size=file.size,
+        partition_values={},
+        modification_time=modified,
+        data_change=True,
+        # The rows of a file that no ledger recorded were never counted.
+        stats=json.dumps({"numRecords": file.images} if file.sha256 else {}),
+    )
+
+
+def _remove_actions(sizes: Mapping[str, int]) -> list[RemoveAction]:
+    moment = int(time() * 1000)
+    return [RemoveAction(path, True, moment, size, {}) for path, size in sizes.items()]

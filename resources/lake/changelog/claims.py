@@ -1,0 +1,129 @@
+"""Small files in a source's folder: the claim, which names the ledger that the folder belongs to;
+and table structures that commits refer to, in files named by a hash of their content.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from itertools import islice
+from typing import Final
+
+from lockstep.pipeline.model.claim import BatchSpan, Claim, Unclaimed
+from lockstep.pipeline.model.lake_commit import structures_key, structures_of, structures_text
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.values.errors import ForeignCommit
+from lockstep.resources.lake.delta.delta_log import commits_back
+from lockstep.resources.lake.store.paths import LakePath
+from lockstep.resources.lake.store.storage import (
+    delta_tables,
+    lake_errors,
+    make_durable_folder,
+    move_folder,
+    write_durably,
+)
+
+NAME: Final = "_lockstep.json"
+"""Name of the claim's file; no database's folder begins with `_`."""
+
+_COMMITS: Final = 50
+"""Number of a table's newest commits among which one of ours is looked for."""
+
+STRUCTURES: Final = "_structures"
+"""Folder of the structures."""
+
+
+class FileClaims:
+    """`pipeline.ports.Claims` in the lake."""
+
+    def __init__(self, lake: LakePath) -> None:
+        self._lake = lake
+
+    def read(self, source: str) -> Claim | Unclaimed:
+        folder = self._lake / source
+        with lake_errors(folder):
+            try:
+                text = (folder / NAME).read_text(encoding="utf-8")
+            except FileNotFoundError:
+                ours = any(
+                    commit.ours
+                    for table in delta_tables(folder)
+                    for commit in islice(commits_back(table), _COMMITS)
+                )
+                return Unclaimed(empty=not ours)
+        try:
+            content = json.loads(text)
+            captured = content["captured_at"]
+            return Claim(
+                source=source,
+                ledger=str(content["ledger"]),
+                claimed_at=datetime.fromisoformat(content["claimed_at"]),
+                batch=content["batch"],
+                position=content["position"],
+                captured_at=None if captured is None else datetime.fromisoformat(captured),
+                void=tuple(BatchSpan(*map(int, span)) for span in content["void"]),
+                complete=bool(content["void_complete"]),
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise ForeignCommit(
+                f"{folder / NAME} does not say which ledger the folder belongs to",
+                hint="restore the file from a backup; or delete it, then `lockstep recover "
+                f"--source {source}`",
+            ) from error
+
+    def write(self, claim: Claim) -> None:
+        folder = self._lake / claim.source
+        captured = claim.captured_at
+        content = {
+            "source": claim.source,
+            "ledger": claim.ledger,
+            "claimed_at": claim.claimed_at.isoformat(),
+            "batch": claim.batch,
+            "position": claim.position,
+            "captured_at": None if captured is None else captured.isoformat(),
+            "void": [[span.after, span.through] for span in claim.void],
+            "void_complete": claim.complete,
+        }
+        with lake_errors(folder):
+            make_durable_folder(folder)
+            write_durably(folder / NAME, (json.dumps(content, indent=2) + "\n").encode())
+
+    def tables(self, source: str) -> list[str]:
+        folder = self._lake / source
+        with lake_errors(folder):
+            tables = map(str, delta_tables(folder))
+            return [table.removeprefix(f"{self._lake}/") for table in tables]
+
+    def keep_structures(self, source: str, structures: Sequence[TableSchema]) -> str:
+        text = structures_text(structures)
+        key = structures_key(text)
+        file = self._lake / source / STRUCTURES / f"{key}.json"
+        with lake_errors(file):
+            if not file.is_file():
+                make_durable_folder(file.parent)
+                write_durably(file, text.encode())
+        return key
+
+    def structures(self, source: str, key: str) -> list[TableSchema] | None:
+        file = self._lake / source / STRUCTURES / f"{key}.json"
+        with lake_errors(file), suppress(FileNotFoundError):
+            return structures_of(key, file.read_text(encoding="utf-8"))
+        return None
+
+    def clear_structures(self, source: str, cleared: Callable[[TableSchema], TableSchema]) -> None:
+        folder = self._lake / source / STRUCTURES
+        with lake_errors(folder):
+            for file in [*folder.glob("*.json")]:
+                before = structures_of(file.name[:-5], file.read_text(encoding="utf-8")) or []
+                after = [cleared(structure) for structure in before]
+                if after != before:
+                    write_durably(file, structures_text(after, cleared=True).encode())
+
+    def move_away(self, folder: str, name: str) -> str:
+        path, kept = self._lake / folder, f"_before/{name}/{folder}"
+        with lake_errors(path):
+            if path.exists():
+                move_folder(path, self._lake / kept)
+        return kept

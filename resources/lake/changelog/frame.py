@@ -1,0 +1,150 @@
+"""A changelog as one relation: the files of a delivery by Spark, its generations by delta-rs or
+Spark.
+
+For a delivery, Spark gets the files and their columns. So it lists and infers nothing, takes no
+folder for a partition, and needs no Delta extension. `pipeline.mirror.delivered` says which files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lockstep.pipeline.mirror.delivered import DeliveredPart, DeliveredTable
+from lockstep.pipeline.mirror.generations import SharedColumn, in_order, one_table
+from lockstep.pipeline.mirror.layout import changelog_path
+from lockstep.pipeline.values.table import TableName
+from lockstep.resources.lake.delta.columns import mirror_schema
+from lockstep.resources.lake.delta.delta_log import newest_version
+from lockstep.resources.lake.delta.statement import quoted
+from lockstep.resources.lake.store.paths import LakePath
+from lockstep.resources.lake.store.storage import delta_table, lake_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+
+def changes_frame(session: SparkSession, lake: LakePath, table: DeliveredTable) -> DataFrame:
+    """Return the row images of a delivery in no particular order, NULL in columns that a file
+    lacks.
+
+    Files whose columns have the table's names and types are read together.
+    """
+    plain: list[DeliveredPart] = []
+    frames: list[DataFrame] = []
+    for number, part in enumerate(table.parts):
+        if _fits(table, number):
+            plain.append(part)
+        else:
+            rows = _read(session, lake, [part], part.schema)
+            frames.append(shared(rows, table.columns, number))
+    if plain or not frames:
+        frames.insert(0, _read(session, lake, plain, table.schema))
+    return together(frames)
+
+
+def together(frames: Sequence[DataFrame]) -> DataFrame:
+    """Return the rows of frames with the same columns; there is at least one frame."""
+    return reduce(lambda rows, more: rows.unionByName(more), frames)
+
+
+def _fits(table: DeliveredTable, number: int) -> bool:
+    """Return whether all columns of a part have the table's names and types."""
+    schema = table.parts[number].schema
+    return all(
+        source is None or (source == column.name and schema.field(source).type == column.type)
+        for column in table.columns
+        for source in [column.sources[number]]
+    )
+
+
+def shared(rows: DataFrame, columns: Sequence[SharedColumn], number: int) -> DataFrame:
+    """Return the rows of source `number` under the shared columns, NULL in those that it lacks."""
+    from pyspark.sql import functions as f
+
+    chosen = []
+    for column in columns:
+        source = column.sources[number]
+        value = f.lit(None) if source is None else f.col(quoted(source))
+        chosen.append(value.cast(spark_type(column.type)).alias(column.name))
+    return rows.select(*chosen)
+
+
+def _read(
+    session: SparkSession, lake: LakePath, parts: list[DeliveredPart], schema: pa.Schema
+) -> DataFrame:
+    kind = spark_schema(schema)
+    paths = [str(lake / part.folder / file.path) for part in parts for file in part.files]
+    if not paths:
+        return session.createDataFrame([], kind)
+    return session.read.schema(kind).option("recursiveFileLookup", "true").parquet(*paths)
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType([StructField(field.name, spark_type(field.type)) for field in schema])
+
+
+def spark_type(kind: pa.DataType) -> DataType:
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    return from_arrow_type(kind, prefer_timestamp_ntz=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedGeneration:
+    """A generation that has a Delta table: its number, absolute folder, columns and version."""
+
+    number: int
+    path: LakePath
+    schema: pa.Schema
+    delta_version: int
+
+
+def published_generations(
+    lake: LakePath, source: str, table: TableName, newest: int
+) -> tuple[PublishedGeneration, ...]:
+    """Return the generations up to `newest` that have rows, oldest first."""
+    generations = []
+    for number in range(1, newest + 1):
+        path = lake / changelog_path(source, table, number)
+        version = newest_version(path)
+        if version is not None:
+            schema = mirror_schema(path, version)
+            generations.append(PublishedGeneration(number, path, schema, version))
+    return tuple(generations)
+
+
+def read_generations(
+    generations: Sequence[PublishedGeneration], columns: Sequence[SharedColumn]
+) -> pa.Table:
+    """Return all changes in the order of `_sequence`, under `columns`, which have a source for each
+    of `generations`."""
+    if not generations:
+        return pa.schema([(column.name, column.type) for column in columns]).empty_table()
+    return in_order(one_table([_published_rows(generation) for generation in generations], columns))
+
+
+def _published_rows(generation: PublishedGeneration) -> pa.Table:
+    with lake_errors(generation.path):
+        table = delta_table(generation.path, generation.delta_version)
+        return table.to_pyarrow_table(columns=generation.schema.names).cast(generation.schema)
+
+
+def generations_frame(
+    session: SparkSession,
+    generations: Sequence[PublishedGeneration],
+    columns: Sequence[SharedColumn],
+) -> DataFrame:
+    """Return all changes as a DataFrame of a session with Delta, in no particular order."""
+    frames: list[DataFrame] = []
+    for number, generation in enumerate(generations):
+        reader = session.read.format("delta").option("versionAsOf", generation.delta_version)
+        frames.append(shared(reader.load(str(generation.path)), columns, number))
+    return together(frames)

@@ -1,0 +1,455 @@
+"""Segments: Parquet files of row images, which are durable before the ledger records them.
+
+pyarrow writes them, without Java: microsecond timestamps, no INT96, no unsigned integers, zstd,
+which Spark, delta-rs and DuckDB read alike. `damaged_files` compares them with what the ledger
+recorded. `pipeline.run.dump.segment_builder` decides which changes go into a segment;
+`changelog` adds the files to a Delta table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.values.errors import SegmentsLost
+from lockstep.pipeline.values.segment import (
+    ENDINGS,
+    GROUP_ROWS,
+    UPDATED,
+    SegmentFile,
+    SourceTable,
+    batch_of,
+    unrevised_name,
+)
+from lockstep.resources.lake.spark.java_classes import hadoop_path
+from lockstep.resources.lake.spark.spark import Spark
+from lockstep.resources.lake.store.paths import LakePath, ObjectPath
+from lockstep.resources.lake.store.storage import (
+    lake_errors,
+    make_durable,
+    make_durable_folder,
+    new_file,
+    parquet_content,
+    remove_folder,
+    sha256_of,
+    sync_folder,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+FILE_BYTES = 512 * 1024**2
+"""A file of this size is closed, and the next one begun."""
+AHEAD = 2
+"""Most writes that wait for the writing thread."""
+PIECE_ROWS = 4 * GROUP_ROWS
+PIECE_BYTES = 32 << 20
+"""Most rows and uncompressed bytes that are read at once, unless a single row group has more."""
+_NAME = re.compile(r"batch-(\d{12,})-v\d+-\d{5}(-updated)?(-logged|-partial)?\.parquet")
+
+
+class ParquetSegments:
+    """`pipeline.ports.SegmentStore` in the lake; `spark` gives up unfinished uploads."""
+
+    def __init__(
+        self,
+        lake: LakePath,
+        *,
+        file_bytes: int = FILE_BYTES,
+        spark: Spark | None = None,
+    ) -> None:
+        self._lake = lake
+        self._spark = spark
+        self._file_bytes = file_bytes
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="lockstep-segments")
+
+    def open(
+        self,
+        folder: str,
+        *,
+        batch: int,
+        schema_version: int,
+        schema: pa.Schema,
+        updated: bool = False,
+    ) -> ParquetSegmentWriter:
+        stem = f"batch-{batch:012d}-v{schema_version}"
+        return self._writer(folder, stem, UPDATED if updated else "", schema)
+
+    def open_chunk(
+        self, folder: str, *, load: int, chunk: int, schema: pa.Schema
+    ) -> ParquetSegmentWriter:
+        stem = f"load-{load:012d}-{chunk:06d}"
+        self._unlink(folder, f"{stem}-*.parquet")
+        return self._writer(folder, stem, "", schema)
+
+    def _writer(self, folder: str, stem: str, mark: str, schema: pa.Schema) -> ParquetSegmentWriter:
+        path = self._lake / folder
+        return ParquetSegmentWriter(path, stem, mark, schema, self._file_bytes, self._pool)
+
+    def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
+        return damaged_files(self._lake / folder, files)
+
+    def pieces(
+        self, folder: str, files: Iterable[SegmentFile], columns: Sequence[str] | None = None
+    ) -> Iterator[pa.Table]:
+        wanted = None if columns is None else list(columns)
+        for file in files:
+            path = self._lake / folder / file.path
+            # Not as a dataset, which would take `=XX` in the names of folders for partitions.
+            with lake_errors(path), pq.ParquetFile(parquet_content(path)) as content:
+                for groups in _together(content.metadata):
+                    yield content.read_row_groups(groups, columns=wanted)
+
+    def unpacked(self, folder: str, files: Iterable[SegmentFile]) -> int:
+        return sum(_unpacked(self._lake / folder / file.path) for file in files)
+
+    def discard(self, source: str, batch: int) -> int:
+        removed = 0
+        below = self._lake / source
+        with lake_errors(below):
+            for folder in ("_changes/*/*", *SourceTable):
+                for path in below.glob(f"{folder}/batch-{batch:012d}-v*-*.parquet"):
+                    if _NAME.fullmatch(path.name):
+                        path.unlink()
+                        removed += 1
+        return removed
+
+    def give_up_uploads(self, source: str) -> None:
+        if isinstance(self._lake, ObjectPath) and self._spark is not None and self._spark.java:
+            _give_up_uploads(self._spark.session(), self._lake / source)
+
+    def discard_load(self, folder: str, load: int) -> int:
+        return self._unlink(folder, f"load-{load:012d}-*.parquet")
+
+    def _unlink(self, folder: str, pattern: str) -> int:
+        below = self._lake / folder
+        with lake_errors(below):
+            paths: list[LakePath] = [*below.glob(pattern)]
+            for path in paths:
+                path.unlink()
+        return len(paths)
+
+    def bring(self, origin: str, folder: str, files: Iterable[SegmentFile]) -> None:
+        below, into = self._lake / origin, self._lake / folder
+        with lake_errors(into):
+            make_durable_folder(into)
+            for file in files:
+                with suppress(FileNotFoundError):
+                    path: Any = below / unrevised_name(file.path)
+                    path.replace(into / file.path)
+            sync_folder(into)
+
+    def clear(self, folder: str) -> None:
+        path = self._lake / folder
+        with lake_errors(path):
+            remove_folder(path)
+
+    def purge(
+        self, folder: str, through: int, kept: Collection[str] = (), held: RequireHeld = no_check
+    ) -> int:
+        below = self._lake / folder
+        with lake_errors(below):
+            gone = [
+                path
+                for path in below.glob("*.parquet")
+                if (batch := batch_of(path.name)) is not None
+                and batch <= through
+                and path.name not in kept
+            ]
+            held()
+            for path in gone:
+                path.unlink(missing_ok=True)
+        return len(gone)
+
+    def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
+        for file in files:
+            path = self._lake / folder / file.path
+            with lake_errors(path):
+                path.unlink(missing_ok=True)
+
+
+def _together(file: pq.FileMetaData) -> Iterator[list[int]]:
+    """Yield the row groups of a file that are read at once."""
+    groups: list[int] = []
+    rows = size = 0
+    for number in range(file.num_row_groups):
+        group = file.row_group(number)
+        if groups and (
+            rows + group.num_rows > PIECE_ROWS or size + group.total_byte_size > PIECE_BYTES
+        ):
+            yield groups
+            groups, rows, size = [], 0, 0
+        groups.append(number)
+        rows, size = rows + group.num_rows, size + group.total_byte_size
+    if groups:
+        yield groups
+
+
+def _unpacked(path: LakePath) -> int:
+    with lake_errors(path), pq.ParquetFile(parquet_content(path)) as file:
+        groups = range(file.metadata.num_row_groups)
+        return sum(file.metadata.row_group(group).total_byte_size for group in groups)
+
+
+def _give_up_uploads(session: SparkSession, below: ObjectPath) -> None:
+    """Abort all unfinished multipart uploads of objects below a prefix, to which nobody may be
+    writing.
+
+    A process that was killed during such an upload leaves its parts, which no listing shows and
+    every bill contains. Hadoop's client can abort uploads, obstore cannot. They stay in a store
+    that refuses to list them, and in one that only the Spark of another machine could ask.
+    """
+    from py4j.protocol import Py4JJavaError
+
+    with suppress(Py4JJavaError):
+        path, store = hadoop_path(session, f"{below}/")
+        uploader = store.createMultipartUploader(path).build()
+        uploader.abortUploadsUnderPath(path).get()
+
+
+def damaged_files(folder: LakePath, files: Iterable[SegmentFile]) -> list[str]:
+    """Return a sentence for each damaged or missing file of those that should be in `folder`. If a
+    file's checksum was never recorded, only its size is compared."""
+    damages = []
+    for file in files:
+        path = folder / file.path
+        with lake_errors(path):
+            damage = _damage(path, file)
+        if damage is not None:
+            damages.append(f"{path} {damage}")
+    return damages
+
+
+def refuse_damaged(folder: LakePath, files: Iterable[SegmentFile]) -> None:
+    """Raise `SegmentsLost` if a file is missing or is not what the ledger recorded."""
+    damages = damaged_files(folder, files)
+    if damages:
+        raise SegmentsLost(
+            damages[0],
+            hint="restore the file from a copy of the lake, or run again: a batch of which nothing "
+            "is merged is captured again",
+        )
+
+
+def _damage(path: LakePath, file: SegmentFile) -> str | None:
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        return "is missing"
+    if size != file.size:
+        return f"has {size} bytes instead of {file.size}"
+    if file.sha256 and sha256_of(path) != file.sha256:
+        return "has another checksum than when it was written"
+    return None
+
+
+class ParquetSegmentWriter:
+    """`pipeline.ports.SegmentWriter`: files of limited size, written by another thread. Their names
+    are a `stem`, a number, and a `mark` of the columns that they have.
+
+    Encoding takes as long as decoding and releases Python's global lock, so the two run in
+    parallel. At most `AHEAD` writes wait; an error of the thread is raised by the next call.
+    """
+
+    def __init__(
+        self,
+        folder: LakePath,
+        stem: str,
+        mark: str,
+        schema: pa.Schema,
+        file_bytes: int,
+        pool: ThreadPoolExecutor,
+    ) -> None:
+        self._folder = folder
+        self._stem, self._mark = stem, mark
+        self._schema = schema
+        self._file_bytes = file_bytes
+        self._pool = pool
+        self._waiting: deque[Future[None]] = deque()
+        self._current: _OpenFile | None = None
+        self._finished: list[SegmentFile] = []
+
+    def write(self, changes: pa.Table) -> None:
+        if not changes.num_rows:
+            return
+        self._wait(AHEAD)
+        self._waiting.append(self._pool.submit(self._write, changes))
+
+    def cut(self) -> int:
+        self._wait(0)
+        if self._current is not None:
+            self._finish(self._current)
+        return len(self._finished)
+
+    def drop(self, files: int) -> None:
+        # Errors of these writes are ignored, since the files are dropped.
+        wait(self._waiting)
+        self._waiting.clear()
+        gone, self._finished = self._finished[files:], self._finished[:files]
+        with lake_errors(self._folder):
+            if self._current is not None:
+                self._current.abandon()
+                self._current = None
+            for file in gone:
+                (self._folder / file.path).unlink()
+
+    def close(self) -> tuple[SegmentFile, ...]:
+        if self.cut():
+            with lake_errors(self._folder):
+                sync_folder(self._folder)
+        return tuple(self._finished)
+
+    def _wait(self, most: int) -> None:
+        """Wait until at most so many writes are unfinished."""
+        while len(self._waiting) > most:
+            self._waiting.popleft().result()
+
+    def _write(self, table: pa.Table) -> None:
+        with lake_errors(self._folder):
+            if self._current is not None and self._current.width != len(table.schema):
+                self._finish(self._current)
+            current = self._current or self._begin(table)
+            self._current = current
+            current.write(table)
+        if current.size >= self._file_bytes:
+            self._finish(current)
+
+    def _begin(self, first: pa.Table) -> _OpenFile:
+        make_durable_folder(self._folder)
+        more = len(first.schema) - len(self._schema)
+        name = f"{self._stem}-{len(self._finished):05d}{self._mark}{ENDINGS[more]}"
+        schema = first.schema if more else self._schema
+        return _OpenFile(self._folder / name, schema, *_encodings(first))
+
+    def _finish(self, current: _OpenFile) -> None:
+        with lake_errors(current.path):
+            self._finished.append(current.finish())
+        self._current = None
+
+
+class _OpenFile:
+    """One Parquet file being written, hashed on its way to disk."""
+
+    def __init__(
+        self, path: LakePath, schema: pa.Schema, dictionary: list[str], delta: list[str]
+    ) -> None:
+        self.path = path
+        self.width = len(schema)
+        self._images = 0
+        self._sink = _HashingSink(path)
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            schema,
+            compression="zstd",
+            coerce_timestamps="us",
+            store_decimal_as_integer=True,
+            use_dictionary=dictionary,
+            column_encoding=dict.fromkeys(delta, "DELTA_BINARY_PACKED"),
+        )
+
+    @property
+    def size(self) -> int:
+        return self._sink.size
+
+    def write(self, table: pa.Table) -> None:
+        self._writer.write_table(table, row_group_size=GROUP_ROWS)
+        self._images += table.num_rows
+
+    def abandon(self) -> None:
+        """Close and delete the file, without writing its footer, for which a full disk has no
+        room."""
+        self._sink.forget()
+        with suppress(OSError, pa.ArrowException):
+            self._writer.close()
+        self.path.unlink()
+
+    def finish(self) -> SegmentFile:
+        self._writer.close()
+        size, sha256 = self._sink.seal()
+        return SegmentFile(self.path.name, self._images, size, sha256)
+
+
+class _HashingSink:
+    """A file that computes its size and SHA-256 while it is written."""
+
+    def __init__(self, path: LakePath) -> None:
+        self._path = path
+        self._file = new_file(path)
+        self._closed = False
+        self._hash = hashlib.sha256()
+        self._forgotten = False
+        self.size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: bytes | bytearray | memoryview) -> int:
+        view = memoryview(data).cast("B")
+        self._hash.update(view)
+        done = len(view) if self._forgotten else 0
+        while done < len(view):
+            done += self._file.write(view[done:]) or 0
+        self.size += len(view)
+        return len(view)
+
+    def tell(self) -> int:
+        return self.size
+
+    def flush(self) -> None:
+        """Do nothing: every write went to the operating system."""
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        self._closed = True
+        self._file.close()
+
+    def forget(self) -> None:
+        """Close the file and ignore everything written from now on."""
+        self._forgotten = True
+        self._file.close()
+
+    def seal(self) -> tuple[int, str]:
+        """Make the content durable and close the file; return its size and SHA-256 in hex."""
+        self._closed = True
+        make_durable(self._path, self._file, self.size)
+        return self.size, self._hash.hexdigest()
+
+
+_SAMPLE_ROWS = 8192
+_FEW = 16
+"""Average number of rows with the same value from which on a dictionary pays."""
+
+
+def _encodings(rows: pa.Table) -> tuple[list[str], list[str]]:
+    """Return the columns with a dictionary, and those written as differences, of a file that begins
+    with these rows.
+
+    A dictionary makes a column of few values small and fast. For many values it is built, outgrown
+    and discarded, which takes three times the seconds and bytes for a table of numbers. Numbers
+    without a dictionary are written as differences (DELTA_BINARY_PACKED), which Spark, delta-rs and
+    DuckDB read.
+    """
+    dictionary, delta = [], []
+    sample = rows.slice(0, _SAMPLE_ROWS)
+    for column in sample.schema:
+        values, kind = sample.column(column.name), column.type
+        hashable = not (pa.types.is_nested(kind) or pa.types.is_boolean(kind))
+        if hashable and pc.count_distinct(values, mode="all").as_py() * _FEW <= len(values):
+            dictionary.append(column.name)
+        elif pa.types.is_integer(kind) or pa.types.is_temporal(kind):
+            delta.append(column.name)
+    return dictionary, delta

@@ -1,0 +1,343 @@
+"""The spool: encrypted files of row events that are too large for memory, or whose transaction has
+not ended yet. Their content is written by `pipeline.binlog.transactions.spill`.
+
+There are two kinds of files. A scratch file has no name, so the operating system deletes it with
+the process, however that ends. A prepared file is
+`<lake>/<source>/_prepared/batch-<batch, 12 digits>-<number, 5 digits>.events`; folders of databases
+never begin with `_` (`pipeline.mirror.layout`). In an object store it is written to a scratch
+file, and uploaded when it is sealed; to be read, it is copied to a scratch file.
+
+The content is encrypted with AES-256-GCM, under a random key for each file. The key of a scratch
+file is never stored. That of a prepared file is in the ledger; if there is a privacy key, it is
+wrapped (RFC 3394, AES key wrap) by a key derived from that. A file is a sequence of pieces:
+
+    length      4 bytes, little-endian, at most 1 MiB
+    ciphertext  `length` bytes
+    tag         16 bytes
+
+The nonce is the piece's index, 12 bytes, little-endian; no index is used twice. The tag also
+authenticates the file's name and whether the piece is the last one. Sealing a file appends an empty
+last piece. So missing, exchanged and foreign pieces are detected.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import shutil
+import struct
+import tempfile
+import weakref
+from bisect import bisect_right
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap, aes_key_wrap
+
+from lockstep.pipeline.model.batch import WaitingFile
+from lockstep.pipeline.ports.spool import EventFile
+from lockstep.pipeline.shape.hashes import PrivacyKey
+from lockstep.pipeline.values.errors import ConfigurationError, SegmentsLost
+from lockstep.resources.lake.store.paths import LakePath, ObjectPath
+from lockstep.resources.lake.store.storage import (
+    lake_errors,
+    make_durable,
+    make_durable_folder,
+    sync_folder,
+)
+from lockstep.resources.private import make_private
+
+_PIECE_BYTES: Final = 1 << 20
+"""Number of written bytes that are collected before they are encrypted; a read or the seal encrypts
+them earlier."""
+
+_LENGTH: Final = struct.Struct("<I")
+_TAG_BYTES: Final = 16
+_NONCE_BYTES: Final = 12
+_KEY_BITS: Final = 256
+
+_NAME = re.compile(r"batch-\d{12,}-\d{5,}\.events")
+
+
+class FileSpool:
+    """`pipeline.ports.Spool` in the lake.
+
+    `scratch` is a folder of this machine for files that need not survive the process; it is created
+    with the first one, accessible to this account only. `wrapping`: 32 bytes by which the keys of
+    prepared files are wrapped; None leaves them unwrapped.
+    """
+
+    def __init__(self, lake: LakePath, scratch: Path, wrapping: bytes | None = None) -> None:
+        self._lake = lake
+        self._scratch = scratch
+        self._wrapping = wrapping
+
+    def wrapped_by(self, key: PrivacyKey | None) -> FileSpool:
+        """Return the same spool with keys of prepared files wrapped by the privacy key."""
+        wrapping = None if key is None else key.derived("keys of prepared files")
+        return FileSpool(self._lake, self._scratch, wrapping)
+
+    def scratch(self) -> DiskEventFile:
+        return DiskEventFile(self._unnamed(), self._scratch)
+
+    def _unnamed(self) -> int:
+        """Create a scratch file and return its descriptor."""
+        with lake_errors(self._scratch):
+            make_private(self._scratch)
+            with tempfile.TemporaryFile(dir=self._scratch, buffering=0) as file:
+                return os.dup(file.fileno())
+
+    def prepared(self, source: str, batch: int, number: int) -> DiskEventFile:
+        folder = self._folder(source)
+        path = folder / f"batch-{batch:012d}-{number:05d}.events"
+        with lake_errors(path):
+            make_durable_folder(folder)
+            if isinstance(path, ObjectPath):
+                descriptor = self._unnamed()
+            else:
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
+        return DiskEventFile(descriptor, path, named=True)
+
+    def seal(self, file: EventFile) -> WaitingFile:
+        """Seal a file; `WaitingFile.path` is relative to the source's folder `_prepared`."""
+        if not isinstance(file, DiskEventFile):
+            raise TypeError(f"{file!r} is no file of this spool")
+        sealed = file.seal()
+        with lake_errors(file.path):
+            sync_folder(file.path.parent)
+        if self._wrapping is None:
+            return sealed
+        return replace(sealed, key=aes_key_wrap(self._wrapping, sealed.key))
+
+    def open(self, source: str, file: WaitingFile) -> DiskEventFile:
+        path, key = self._folder(source) / file.path, self._unwrapped(file)
+        with lake_errors(path):
+            try:
+                if isinstance(path, ObjectPath):
+                    descriptor = self._downloaded(path)
+                else:
+                    descriptor = os.open(path, os.O_RDONLY)
+            except FileNotFoundError as error:
+                raise _lost(path, "is missing") from error
+        opened = DiskEventFile(descriptor, path, named=True, key=key)
+        try:
+            opened.check(file)
+        except BaseException:
+            opened.close()
+            raise
+        return opened
+
+    def _unwrapped(self, file: WaitingFile) -> bytes:
+        """Return the key by which a file is encrypted; it is not wrapped if the settings had no
+        privacy key when the file was sealed."""
+        if len(file.key) == _KEY_BITS // 8:
+            return file.key
+        try:
+            if self._wrapping is not None:
+                return aes_key_unwrap(self._wrapping, file.key)
+        except InvalidUnwrap:
+            pass
+        raise ConfigurationError(
+            f"A prepared XA transaction waits in {file.path}, whose key is wrapped by a "
+            "privacy key other than the configured one.",
+            hint="set the key under [privacy] with which the transaction was read; replace it "
+            "once XA RECOVER lists nothing at the server and a later run has captured the log",
+        )
+
+    def _downloaded(self, path: ObjectPath) -> int:
+        """Copy an object to a scratch file and return its descriptor."""
+        with path.open() as content:
+            descriptor = self._unnamed()
+            with open(descriptor, "wb", closefd=False) as copy:
+                shutil.copyfileobj(content, copy, _PIECE_BYTES)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        return descriptor
+
+    def discard(self, source: str, batch: int) -> int:
+        removed = 0
+        folder = self._folder(source)
+        with lake_errors(folder):
+            paths: list[LakePath] = [*folder.glob(f"batch-{batch:012d}-*.events")]
+            for path in paths:
+                if _NAME.fullmatch(path.name):
+                    path.unlink()
+                    removed += 1
+        return removed
+
+    def remove(self, source: str, file: WaitingFile) -> None:
+        path = self._folder(source) / file.path
+        with lake_errors(path):
+            path.unlink(missing_ok=True)
+
+    def _folder(self, source: str) -> LakePath:
+        return self._lake / source / "_prepared"
+
+
+class DiskEventFile:
+    """`pipeline.ports.EventFile` over a descriptor, which is closed with this object. `path` is the
+    file's; for a scratch file, its folder. `size`: bytes written, including those not encrypted
+    yet. `key`: that of a sealed file, which is only read."""
+
+    def __init__(
+        self, descriptor: int, path: LakePath, *, named: bool = False, key: bytes | None = None
+    ) -> None:
+        self.path = path
+        self.size = 0
+        self._descriptor = descriptor
+        self._release = weakref.finalize(self, os.close, descriptor)
+        self._key = AESGCM.generate_key(_KEY_BITS) if key is None else key
+        self._cipher = AESGCM(self._key)
+        self._name = path.name.encode() if named else b""
+        self._digest = hashlib.sha256() if named and key is None else None
+        self._not_encrypted = bytearray()
+        self._begins: list[int] = []
+        self._places: list[int] = []
+        """For each piece, the offset of its plaintext in the content, and of its ciphertext."""
+        self._stored = 0
+        self._decrypted: tuple[int, bytes] = (-1, b"")
+
+    def write(self, data: bytes | memoryview) -> None:
+        view = memoryview(data).cast("B") if len(data) else memoryview(b"")
+        self.size += len(view)
+        with lake_errors(self.path):
+            if len(self._not_encrypted) + len(view) < _PIECE_BYTES:
+                self._not_encrypted += view
+                return
+            self._flush()
+            for at in range(0, len(view), _PIECE_BYTES):
+                self._append(view[at : at + _PIECE_BYTES])
+
+    def read(self, at: int, count: int) -> bytes:
+        if at < 0 or count < 0 or at + count > self.size:
+            raise _lost(self.path, f"ends at byte {self.size}, before {at} + {count}")
+        parts, left = list[bytes](), count
+        with lake_errors(self.path):
+            if self._descriptor < 0:
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+            self._flush()
+            index = bisect_right(self._begins, at) - 1
+            while left:
+                piece, begin = self._piece(index), at - self._begins[index]
+                parts.append(piece[begin : begin + left])
+                at, left, index = at + len(parts[-1]), left - len(parts[-1]), index + 1
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def close(self) -> None:
+        """Close the file; closing it again has no effect."""
+        self._release()
+        self._descriptor = -1
+        self._not_encrypted.clear()
+        self._decrypted = (-1, b"")
+
+    def seal(self) -> WaitingFile:
+        """Make the content durable and close the file."""
+        if self._digest is None:
+            raise ValueError(f"{self.path} is not a prepared file being written")
+        with lake_errors(self.path):
+            self._flush()
+            self._append(memoryview(b""), last=True)
+            if isinstance(self.path, ObjectPath):
+                self._upload(self.path)
+            else:
+                os.fsync(self._descriptor)
+        self.close()
+        return WaitingFile(self.path.name, self.size, self._digest.hexdigest(), self._key)
+
+    def _upload(self, path: ObjectPath) -> None:
+        sink = path.create()
+        at = 0
+        while at < self._stored:
+            at += sink.write(os.pread(self._descriptor, _PIECE_BYTES, at)) or 0
+        make_durable(path, sink, self._stored)
+
+    def check(self, file: WaitingFile) -> None:
+        """Find the pieces of a sealed file; `SegmentsLost` if it is not as it was sealed."""
+        with lake_errors(self.path):
+            with open(self._descriptor, "rb", buffering=0, closefd=False) as content:
+                if hashlib.file_digest(content, "sha256").hexdigest() != file.sha256:
+                    raise _lost(self.path, "has another checksum than when it was written")
+            end = os.fstat(self._descriptor).st_size
+            while self._stored < end:
+                (length,) = _LENGTH.unpack(self._stored_bytes(self._stored, _LENGTH.size))
+                if length > _PIECE_BYTES:
+                    break
+                self._begins.append(self.size)
+                self._places.append(self._stored + _LENGTH.size)
+                self._stored += _LENGTH.size + length + _TAG_BYTES
+                self.size += length
+            if self._stored != end or not self._begins:
+                raise _lost(self.path, "was cut off")
+            self._piece(len(self._begins) - 1, last=True)
+        if self.size != file.size:
+            raise _lost(self.path, f"has {self.size} bytes instead of {file.size}")
+
+    # -- pieces --------------------------------------------------------------------------------
+
+    def _flush(self) -> None:
+        if self._not_encrypted:
+            self._append(memoryview(bytes(self._not_encrypted)))
+            self._not_encrypted.clear()
+
+    def _append(self, data: memoryview, *, last: bool = False) -> None:
+        """Encrypt and write the next piece."""
+        index, begin = len(self._begins), self._begins[-1] if self._begins else 0
+        begin += self._length(index - 1) if index else 0
+        ciphertext = self._cipher.encrypt(_nonce(index), data, self._associated_data(last=last))
+        stored = _LENGTH.pack(len(data)) + ciphertext
+        if self._digest is not None:
+            self._digest.update(stored)
+        # Noted before it is written: even if writing fails, this nonce must never be used again.
+        self._begins.append(begin)
+        self._places.append(self._stored + _LENGTH.size)
+        self._stored += len(stored)
+        done = 0
+        while done < len(stored):
+            done += os.write(self._descriptor, memoryview(stored)[done:])
+
+    def _piece(self, index: int, *, last: bool = False) -> bytes:
+        """Return a piece decrypted; the last one is kept for the reads that follow."""
+        if self._decrypted[0] != index:
+            ciphertext = self._stored_bytes(self._places[index], self._length(index) + _TAG_BYTES)
+            try:
+                data = self._cipher.decrypt(
+                    _nonce(index), ciphertext, self._associated_data(last=last)
+                )
+            except InvalidTag as error:
+                raise _lost(self.path, "is not what was written to it") from error
+            self._decrypted = (index, data)
+        return self._decrypted[1]
+
+    def _length(self, index: int) -> int:
+        """Return the number of bytes that a piece encrypts."""
+        following = self._places[index + 1 : index + 2]
+        end = following[0] - _LENGTH.size if following else self._stored
+        return end - self._places[index] - _TAG_BYTES
+
+    def _associated_data(self, *, last: bool) -> bytes:
+        """Return the associated data of a piece's tag."""
+        return self._name + bytes([last])
+
+    def _stored_bytes(self, at: int, count: int) -> bytes:
+        content = os.pread(self._descriptor, count, at)
+        while len(content) < count:
+            more = os.pread(self._descriptor, count - len(content), at + len(content))
+            if not more:
+                raise _lost(self.path, "was cut off while it was read")
+            content += more
+        return content
+
+
+def _nonce(index: int) -> bytes:
+    return index.to_bytes(_NONCE_BYTES, "little")
+
+
+def _lost(path: LakePath, what: str) -> SegmentsLost:
+    return SegmentsLost(
+        f"Row events that waited in a file are lost: {path} {what}",
+        hint="restore the file from a copy of the lake, then run again; nothing was recorded",
+    )

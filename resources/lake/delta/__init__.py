@@ -1,0 +1,1 @@
+"""Delta tables in general: their logs, columns, versions, sizes and statements."""

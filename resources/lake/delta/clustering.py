@@ -1,0 +1,104 @@
+"""The columns by which a mirror's files are clustered: read from its log, changed by statements.
+
+Delta stores them as domain metadata (protocol, "Clustered Table"), by the columns' physical names,
+so that they outlast a rename. A query that overwrites all rows ends the clustering, and a column by
+which files are clustered cannot be dropped. DataFrameWriter's `clusterBy` has no effect on a table
+that is named by its path.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+from deltalake import DeltaTable
+
+from lockstep.pipeline.mirror.clustering import clustered_by
+from lockstep.resources.lake.delta.columns import PHYSICAL_NAME, column_names, schema_of
+from lockstep.resources.lake.delta.delta_log import FAR, actions, checksum_of, commit_file
+from lockstep.resources.lake.delta.statement import quoted
+from lockstep.resources.lake.store.paths import LakePath
+from lockstep.resources.lake.store.storage import delta_table
+
+FEATURE: Final = "clustering"
+_DOMAIN: Final = "delta.clustering"
+NOT_CLUSTERED: Final = {
+    "domain": _DOMAIN,
+    "configuration": json.dumps({"clusteringColumns": [], "domainName": _DOMAIN}),
+    "removed": False,
+}
+"""The domain metadata of a table that is no longer clustered."""
+
+
+def may_be_clustered(table: DeltaTable) -> bool:
+    """Return whether a table was ever clustered."""
+    return FEATURE in (table.protocol().writer_features or [])
+
+
+def clustering_of(path: LakePath, table: DeltaTable) -> tuple[str, ...] | None:
+    """Return the columns that a table is clustered by, in the source's names; None if no recent
+    commit tells."""
+    if not may_be_clustered(table):
+        return ()
+    columns = _columns_near(path, table.version())
+    if columns is None:
+        return None
+    physical = {
+        field.metadata.get(PHYSICAL_NAME, field.name): field.name for field in table.schema().fields
+    }
+    named = {own: name for name, own in column_names(table).items()}
+    return tuple(named[physical[column]] for column in columns)
+
+
+def _columns_near(path: LakePath, version: int) -> list[str] | None:
+    """Return the physical names in the newest checksum file that lists domains, or in the newest
+    commit that changed the domain; None if neither is near."""
+    for at in range(version, max(version - FAR, -1), -1):
+        domains = checksum_of(path, at).get("domainMetadata")
+        if domains is not None:
+            return _columns(domains)
+        try:
+            commit = commit_file(path, at).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        changed = [domain for _, domain in actions(commit, "domainMetadata")]
+        if any(domain["domain"] == _DOMAIN for domain in changed):
+            return _columns(changed)
+    return None
+
+
+def _columns(domains: Sequence[Any]) -> list[str]:
+    for domain in domains:
+        if domain["domain"] == _DOMAIN and not domain.get("removed"):
+            return [
+                ".".join(path) for path in json.loads(domain["configuration"])["clusteringColumns"]
+            ]
+    return []
+
+
+def statement_to_cluster(path: LakePath, wanted: Sequence[str]) -> str | None:
+    """Return the statement that clusters a table by these columns. None if it is, or if it cannot
+    be, since its columns can have another order than the source's."""
+    table = delta_table(path)
+    names = clustered_by(wanted, schema_of(table))
+    return (
+        None if names is None or names == clustering_of(path, table) else _alter(path, table, names)
+    )
+
+
+def statement_to_let_go(path: LakePath, columns: Collection[str]) -> str | None:
+    """Return the statement that must run before these columns are dropped; None if the table is
+    clustered by none of them."""
+    table = delta_table(path)
+    names = clustering_of(path, table)
+    if names is None:
+        return _alter(path, table, ())
+    remaining = tuple(name for name in names if name not in columns)
+    return None if remaining == names else _alter(path, table, remaining)
+
+
+def _alter(path: LakePath, table: DeltaTable, names: Sequence[str]) -> str:
+    own = column_names(table)
+    columns = f"({', '.join(quoted(own[name]) for name in names)})" if names else "none"
+    return f"alter table delta.{quoted(str(path))} cluster by {columns}"

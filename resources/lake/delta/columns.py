@@ -1,0 +1,87 @@
+"""A Delta table's columns by their names at the source, and a check of those that a write brings.
+
+They are checked before each write, because Spark would convert a value of another type silently,
+and delta-rs would not look at all.
+
+A mirror that is made for every reader has no column mapping, so its names are `escaped`. In other
+mirrors the names that Spark reserves are `hidden`. A changelog's names are unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+import pyarrow as pa
+from deltalake import DeltaTable, Schema
+
+from lockstep.pipeline.schema.column_names import escaped, mirror_name, source_name, unescaped
+from lockstep.pipeline.values.errors import TableError
+from lockstep.resources.lake.store.paths import LakePath
+from lockstep.resources.lake.store.storage import delta_table, lake_errors
+
+VECTORS = "delta.enableDeletionVectors"
+"""A property that every mirror has, and no changelog; it is "false" if the mirror was made for
+every reader."""
+
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
+"""The key, in a column's metadata, of its name in files."""
+
+Spelling: TypeAlias = Callable[[str], str]
+
+_SPELLINGS: Mapping[str | None, tuple[Spelling, Spelling]] = MappingProxyType(
+    {"true": (mirror_name, source_name), "false": (escaped, unescaped)}
+)
+"""Functions from a name at the source to the table's, and back."""
+
+_AS_IT_STANDS: tuple[Spelling, Spelling] = (str, str)
+
+_CURE = "the table's structure changed: compare it at the source and in the lake"
+
+
+def spelling(configuration: Mapping[str, str | None]) -> Spelling:
+    """Return the function from a name at the source to that in a table with these properties."""
+    return _SPELLINGS.get(configuration.get(VECTORS), _AS_IT_STANDS)[0]
+
+
+def column_names(table: DeltaTable) -> dict[str, str]:
+    """Return the names of the columns at the source → those in the table."""
+    _, back = _SPELLINGS.get(table.metadata().configuration.get(VECTORS), _AS_IT_STANDS)
+    return {back(field.name): field.name for field in table.schema().fields}
+
+
+def mirror_schema(path: LakePath, version: int) -> pa.Schema:
+    """Return the columns at a version, in the types of `pipeline.schema.types`."""
+    with lake_errors(path):
+        return schema_of(delta_table(path, version))
+
+
+def schema_of(table: DeltaTable) -> pa.Schema:
+    """Return the same for an open table."""
+    fields = pa.schema(table.schema().to_arrow())
+    names = {own: name for name, own in column_names(table).items()}
+    return pa.schema([(names[field.name], _plain_type(field.type)) for field in fields])
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    return pa.list_(_plain_type(kind.value_type)) if pa.types.is_list(kind) else kind
+
+
+def refuse_other_columns(table: DeltaTable, brought: pa.Schema, *, all_of_them: bool) -> None:
+    """Raise `TableError` for a column of `brought` that the table does not have with that type;
+    with `all_of_them`, also for a column of the table that `brought` does not have."""
+    kinds = {field.name: field.type for field in table.schema().fields}
+    present = {name: kinds[own] for name, own in column_names(table).items()}
+    for field in Schema.from_arrow(brought).fields:
+        if field.name not in present:
+            raise TableError(f"column {field.name!r} is not in the lake's table", hint=_CURE)
+        if present[field.name] != field.type:
+            raise TableError(
+                f"column {field.name!r} has another type in the lake's table", hint=_CURE
+            )
+    lacking = present.keys() - set(brought.names)
+    if all_of_them and lacking:
+        raise TableError(
+            f"column {min(lacking)!r} of the lake's table is missing at the source", hint=_CURE
+        )

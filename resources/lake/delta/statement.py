@@ -1,0 +1,163 @@
+"""The texts of SQL statements on a mirror. Pure.
+
+Identifiers are quoted by doubling backticks (Spark SQL reference, "Identifiers"). Names come from
+the source's log, so each is quoted in every statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from types import MappingProxyType
+from typing import assert_never
+
+import pyarrow as pa
+
+from lockstep.pipeline.mirror.layout import DELETED_AT
+from lockstep.pipeline.ports.mirror_writes import (
+    AddColumns,
+    DropColumns,
+    RenameColumn,
+    SetProperties,
+    WidenColumn,
+)
+from lockstep.pipeline.schema.types import sql_type
+
+COMPLETE = "complete"
+"""The `_change_type` of a row in a MERGE's source that has no image, but columns read by key."""
+
+_GONE = "s.`_change_type` = 'delete'"
+_PRESENT = "s.`_change_type` <> 'delete'"
+_COMPLETES = f"s.`_change_type` = '{COMPLETE}'"
+_NO_COLUMNS: Mapping[str, str] = MappingProxyType({})
+
+
+def quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def merge_statement(
+    *,
+    mirror: str,
+    source: str,
+    columns: Sequence[str],
+    source_columns: Sequence[str],
+    key: Sequence[str],
+    bounds: Sequence[tuple[str, str, str]],
+    keeps: Mapping[str, str] = _NO_COLUMNS,
+    soft: bool = False,
+    completed: Sequence[str] = (),
+) -> str:
+    """Return the MERGE of folded changes into a mirror.
+
+    `mirror` is its absolute path, `source` the name of a view with `_change_type` and
+    `source_columns`, which are `columns` in the same order, as the changes spell them. `bounds` are
+    (key column, least, greatest) as literals, by which Delta skips files. `keeps`: a column → the
+    view's boolean that says whether the mirror's value stays. `soft`: a deleted row stays as its
+    last image shows it, with the view's `_committed_at` in `_deleted_at`, which is NULL in all
+    other rows. `completed`: the columns that a "complete" row brings to an existing row.
+    """
+    spelled = dict(zip(columns, source_columns, strict=True))
+    on = [f"t.{quoted(c)} = s.{quoted(spelled[c])}" for c in key]
+    on += [f"t.{quoted(c)} between {low} and {high}" for c, low, high in bounds]
+    values = [(quoted(c), f"s.{quoted(spelled[c])}") for c in columns]
+    if soft:
+        values.append((quoted(DELETED_AT.name), f"case when {_GONE} then s.`_committed_at` end"))
+    assignments = ", ".join(
+        f"t.{name} = {value}" for name, value in _assigned_values(columns, values, keeps)
+    )
+    delete_clause = "" if soft else f"when matched and {_GONE} then delete\n"
+    insert_condition = "" if soft else f" and {_PRESENT}"
+    complete_clause = ""
+    if completed:
+        setting = ", ".join(f"t.{quoted(c)} = s.{quoted(spelled[c])}" for c in completed)
+        complete_clause = f"when matched and {_COMPLETES} then update set {setting}\n"
+        insert_condition += f" and not ({_COMPLETES})"
+    return (
+        f"merge into delta.{quoted(mirror)} as t using {quoted(source)} as s\n"
+        f"on {' and '.join(on)}\n"
+        f"{delete_clause}"
+        f"{complete_clause}"
+        f"when matched then update set {assignments}\n"
+        f"when not matched{insert_condition} then insert "
+        f"({', '.join(name for name, _ in values)}) "
+        f"values ({', '.join(value for _, value in values)})"
+    )
+
+
+def _assigned_values(
+    columns: Sequence[str], values: Sequence[tuple[str, str]], keeps: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    for (name, value), column in zip_longest(values, columns):
+        if column in keeps:
+            yield name, f"if(s.{quoted(keeps[column])}, t.{name}, {value})"
+        else:
+            yield name, value
+
+
+def keyless_merge_statement(
+    *, mirror: str, source: str, columns: Sequence[str], source_columns: Sequence[str]
+) -> str:
+    """Return the MERGE into a mirror without a key: all rows equal to a "delete" in `source` are
+    deleted, and its other rows are inserted."""
+    pairs = list(zip(columns, source_columns, strict=True))
+    on = [_GONE, *(f"t.{quoted(c)} <=> s.{quoted(spelled)}" for c, spelled in pairs)]
+    return (
+        f"merge into delta.{quoted(mirror)} as t using {quoted(source)} as s\n"
+        f"on {' and '.join(on)}\n"
+        "when matched then delete\n"
+        f"when not matched and {_PRESENT} then insert ({', '.join(quoted(c) for c, _ in pairs)}) "
+        f"values ({', '.join(f's.{quoted(spelled)}' for _, spelled in pairs)})"
+    )
+
+
+def step_statement(
+    mirror: str,
+    step: SetProperties | DropColumns | RenameColumn | WidenColumn | AddColumns,
+    spell: Callable[[str], str],
+) -> str:
+    """Return the ALTER of a step; `mirror` is the absolute path of the table, which spells its
+    columns by `spell`."""
+    table = f"delta.{quoted(mirror)}"
+
+    def spelled(name: str) -> str:
+        return quoted(spell(name))
+
+    match step:
+        case SetProperties(properties):
+            setting = ", ".join(f"'{name}' = '{value}'" for name, value in properties)
+            return f"alter table {table} set tblproperties ({setting})"
+        case DropColumns(names):
+            return f"alter table {table} drop columns ({', '.join(map(spelled, names))})"
+        case RenameColumn(name, to):
+            return f"alter table {table} rename column {spelled(name)} to {spelled(to)}"
+        case WidenColumn(name, kind):
+            return f"alter table {table} alter column {spelled(name)} type {sql_type(kind)}"
+        case AddColumns(fields):
+            added = ", ".join(f"{spelled(field.name)} {sql_type(field.type)}" for field in fields)
+            return f"alter table {table} add columns ({added})"
+    assert_never(step)
+
+
+def literal(value: pa.Scalar) -> str:
+    """Return a value as a literal of Spark SQL; text is written as the hex of its UTF-8,
+    which needs no escapes."""
+    kind = value.type
+    if not value.is_valid:
+        text = "null"
+    elif pa.types.is_string(kind):
+        text = f"X'{value.as_py().encode().hex()}'"
+    elif pa.types.is_binary(kind):
+        text = f"X'{value.as_py().hex()}'"
+    elif pa.types.is_date(kind):
+        text = f"'{value.as_py().isoformat()}'"
+    elif pa.types.is_timestamp(kind):
+        zone = "" if kind.tz is None else "+00:00"
+        text = f"'{value.as_py().replace(tzinfo=None).isoformat(' ')}{zone}'"
+    elif pa.types.is_floating(kind):
+        text = f"'{value.as_py()!r}'"
+    elif pa.types.is_decimal(kind):
+        text = f"{value.as_py():f}BD"
+    else:
+        text = str(value.as_py()).lower()
+    return f"cast({text} as {sql_type(kind)})"

@@ -1,0 +1,1 @@
+"""Mirrors: how a write, a change of columns and upkeep are committed."""

@@ -1,0 +1,193 @@
+"""Changes of a mirror's columns, step by step; each step is a Delta commit that is made once.
+
+Delta records no transaction for an ALTER, so the commit's userMetadata is the record: application,
+transaction, number of the step and what it does as values, besides the words of the write that it
+belongs to. Fills and rewrites also record a transaction, by which Delta skips them at a second try.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, assert_never
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from lockstep.pipeline.mirror.evolution import LOCAL, LOCAL_FEATURE, LOCAL_TYPE, MAPPING
+from lockstep.pipeline.model.lake_commit import WriteKind, metadata_for_kind, metadata_of
+from lockstep.pipeline.ports.mirror_writes import (
+    AddColumns,
+    DropColumns,
+    Fill,
+    MirrorStep,
+    PartColumn,
+    RenameColumn,
+    Rewrite,
+    SetProperties,
+    WidenColumn,
+)
+from lockstep.pipeline.ports.mirrors import MirrorCommit
+from lockstep.pipeline.schema.column_names import is_refused
+from lockstep.pipeline.values.errors import ForeignCommit, TableError
+from lockstep.resources.lake.delta.columns import spelling
+from lockstep.resources.lake.delta.delta_log import files_listed, metadata_since, needs_no_list
+from lockstep.resources.lake.delta.pin import Head
+from lockstep.resources.lake.delta.statement import step_statement
+from lockstep.resources.lake.mirror.direct import UNLISTED
+from lockstep.resources.lake.mirror.writing import rewrite
+from lockstep.resources.lake.spark.spark import APP_ID, TXN_VERSION, USER_METADATA, stamped
+from lockstep.resources.lake.store.paths import LakePath
+from lockstep.resources.lake.store.storage import delta_table, lake_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def recorded_steps(
+    table: LakePath, steps: Sequence[MirrorStep], *, app_id: str, txn_version: int, after: int
+) -> tuple[MirrorCommit | None, ...]:
+    """Return the commit of each step after Delta version `after`, None for one without a commit.
+    `ForeignCommit` if a step of that number did something else."""
+    commits: dict[int, tuple[MirrorCommit, Mapping[str, Any]]] = {}
+    for version, metadata in metadata_since(table, after):
+        record = metadata_of(metadata) or {}
+        ours = record.get("app_id") == app_id and record.get("txn_version") == txn_version
+        if ours and "step" in record:
+            commits[int(record["step"])] = (MirrorCommit(version, metadata), record)
+    for number, (commit, record) in commits.items():
+        if number > len(steps) or record["values"] != step_values(steps[number - 1]):
+            raise ForeignCommit(
+                f"version {commit.delta_version} of {table} is step {number} of {txn_version} of "
+                f"{app_id}, but did something else: {record['does']}",
+                hint="set the policies back to what they were when the run was cut off, then run "
+                "again; otherwise compare the ledger with the table's history",
+            )
+    return tuple(
+        commits[number][0] if number in commits else None for number in range(1, len(steps) + 1)
+    )
+
+
+def words(step: MirrorStep, number: int, told: str, *, app_id: str, txn_version: int) -> str:
+    """Return the userMetadata of a step's commit (sorted JSON); `told` is that of its write."""
+    return metadata_for_kind(
+        told,
+        WriteKind.ALTER,
+        app_id=app_id,
+        txn_version=txn_version,
+        step=number,
+        does=str(step),
+        values=step_values(step),
+    )
+
+
+def step_values(step: MirrorStep) -> list[Any]:
+    """Return what a step does as values of JSON: its name, then its arguments."""
+    match step:
+        case SetProperties(properties):
+            return ["set properties", [list(pair) for pair in properties]]
+        case DropColumns(names):
+            return ["drop columns", list(names)]
+        case RenameColumn(name, to):
+            return ["rename column", name, to]
+        case WidenColumn(name, kind):
+            return ["widen column", name, str(kind)]
+        case AddColumns(fields):
+            return ["add columns", [[field.name, str(field.type)] for field in fields]]
+        case Fill(values):
+            return ["fill", [[name, str(value.type), str(value)] for name, value in values]]
+        case Rewrite(schema, columns):
+            pairs = zip(schema, columns, strict=True)
+            return ["rewrite", [[field.name, str(field.type), *_origin(c)] for field, c in pairs]]
+        case _:
+            assert_never(step)
+
+
+def _origin(column: PartColumn) -> list[str | None]:
+    return [column.source, None if column.value is None else str(column.value)]
+
+
+def refuse_names(table: DeltaTable, steps: Sequence[MirrorStep]) -> None:
+    """Raise `TableError` for a new name of a column that Delta takes only with column mapping, if
+    neither the table nor the steps have that, and the table's names are not escaped."""
+    spell = spelling(table.metadata().configuration)
+    mapped = table.metadata().configuration.get(MAPPING[0]) == MAPPING[1]
+    if mapped or any(
+        isinstance(step, SetProperties) and MAPPING in step.properties for step in steps
+    ):
+        return
+    for name in (name for step in steps for name in _names_given(step)):
+        if is_refused(spell(name)):
+            raise TableError(
+                f"column {name!r} has a character in its name that Delta takes only with column "
+                'mapping (space , ; { } ( ) = tab newline), which readers = "any" excludes',
+                hint="run `lockstep reload TABLE --reason …`, which makes a mirror with escaped "
+                "names",
+            )
+
+
+def _names_given(step: MirrorStep) -> tuple[str, ...]:
+    """Return the names that columns get by a step."""
+    match step:
+        case AddColumns(fields):
+            return tuple(fields.names)
+        case RenameColumn(_, to):
+            return (to,)
+        case Rewrite(schema):
+            return tuple(schema.names)
+        case _:
+            return ()
+
+
+def carry_out(
+    session: SparkSession,
+    table: LakePath,
+    step: MirrorStep,
+    said: str,
+    head: Head,
+    *,
+    app_id: str,
+    txn_version: int,
+) -> None:
+    """Make a step's commit after `head`."""
+    spell = spelling(delta_table(table).metadata().configuration)
+    recorded = {APP_ID: f"{app_id}/evolve", TXN_VERSION: str(txn_version)}
+    with stamped(session, {**head.pin(), USER_METADATA: said}):
+        match step:
+            case SetProperties():
+                _set_properties(session, table, step, head)
+            case Rewrite() | Fill():
+                with stamped(session, recorded):
+                    rewrite(session, table, step, spell)
+            case _:
+                session.sql(step_statement(str(table), step, spell))
+
+
+def enable(session: SparkSession, table: LakePath, schema: pa.Schema, head: Head) -> bool:
+    """Enable a mirror to have these columns, in a commit after `head` that changes nothing else. An
+    older mirror needs a feature for DATETIME, one without column mapping needs that for some names.
+    Return whether a commit was needed."""
+    with lake_errors(table):
+        opened = delta_table(table)
+        features = opened.protocol().reader_features or []
+        configuration = opened.metadata().configuration
+    spell = spelling(configuration)
+    mapped = MAPPING[0] in configuration
+    needed = []
+    if LOCAL_TYPE in schema.types and LOCAL_FEATURE not in features:
+        needed.append(LOCAL)
+    if not mapped and any(is_refused(spell(name)) for name in schema.names):
+        needed.append(MAPPING)
+    if needed:
+        with stamped(session, head.pin()):
+            _set_properties(session, table, SetProperties(tuple(needed)), head)
+    return bool(needed)
+
+
+def _set_properties(
+    session: SparkSession, table: LakePath, step: SetProperties, head: Head
+) -> None:
+    """Commit properties, without the query by which Delta would list the table's files if recent
+    commits tell them (`delta_log.needs_no_list`)."""
+    unlisted = needs_no_list(table, head.version, files_listed(table, head.version))
+    with stamped(session, UNLISTED if unlisted else {}):
+        session.sql(step_statement(str(table), step, str))

@@ -1,0 +1,213 @@
+"""Deletion of all earlier versions of a mirror: its log then begins at the newest one, and files
+that this version does not need are deleted.
+
+The log must be cut too, since it has values of rows: the statistics of added files, in commits and
+checkpoints. For a file that it removes, a commit has only the number of rows, so the commit that
+rewrote all rows can stay.
+
+No lock excludes other writers: upkeep rewrites files without one, and a run that hung still writes
+when it wakes up. So nothing is deleted that anybody can still commit:
+
+1. The files are listed.
+2. An empty commit is made after the version that was judged; if that fails, nothing happens. Every
+   commit is bound to the one that it was planned on (`pin`). So whoever wrote a listed file can no
+   longer commit it, and whatever is planned from now on uses only files of this version.
+3. The log loses everything before that commit, so that no earlier version can be restored.
+4. The holder is asked. Whoever takes over from now on finds the log already cut.
+5. The listed files that the commit's version does not need are deleted; later ones stay.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import PurePosixPath
+from typing import Any, Final
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
+
+from lockstep.pipeline.ports.held import RequireHeld
+from lockstep.pipeline.values.errors import MirrorRefused
+from lockstep.resources.lake.delta.delta_log import actions, commit_file
+from lockstep.resources.lake.delta.pin import Head, head_of
+from lockstep.resources.lake.spark.java_errors import conflict
+from lockstep.resources.lake.store.paths import LakePath, ObjectPath
+from lockstep.resources.lake.store.storage import (
+    delta_table,
+    files_below,
+    lake_errors,
+    parquet_content,
+    remove_folder,
+    sync_folder,
+    write_durably,
+)
+
+_OF_VERSION: Final = re.compile(r"\.?(\d{20})\..+")
+"""Names of a log's files: commits, checkpoints and their parts, checksum files, compacted commits,
+and the checksums that Hadoop keeps beside each of them."""
+
+
+def cut(
+    path: LakePath, version: int, said: str, noted: Callable[[int], None], held: RequireHeld
+) -> None:
+    """Implement `Mirrors.cut`."""
+    log = path / "_delta_log"
+    with lake_errors(path), _deleting(log) as from_log, _deleting(path) as from_table:
+        files = files_below(path).keys()
+        head = head_of(path)
+        if head.version != version:
+            raise conflict(path)
+        held()
+        cut_at = _commit_empty(path, head, said)
+        noted(cut_at)
+        delta_table(path, cut_at).create_checkpoint()
+        needed = _needed(log / f"{cut_at:020d}.checkpoint.parquet")
+        if lost := needed - files:
+            raise MirrorRefused(
+                f"{len(lost)} of the files that its mirror needs are missing",
+                hint="reload the table",
+            )
+        held()
+        from_log(name for file in log.iterdir() if _version_of(name := file.name, cut_at) < cut_at)
+        # Parts of v2 checkpoints, which the new checkpoint replaces.
+        remove_folder(log / "_sidecars")
+        held()
+        unneeded = files - needed
+        from_table(unneeded)
+        from_table(map(_checksum_of, unneeded))
+
+
+def _checksum_of(name: str) -> str:
+    """Return the name of the hidden checksum file that Hadoop keeps beside a file."""
+    file = PurePosixPath(name)
+    return str(file.with_name(f".{file.name}.crc"))
+
+
+@contextmanager
+def _deleting(folder: LakePath) -> Iterator[Callable[[Iterable[str]], None]]:
+    """Give a function that deletes files of a folder by name. It is bound to the present folder, so
+    that files of a folder which replaces it are never deleted."""
+    if isinstance(folder, ObjectPath):
+        yield folder.unlink_below
+        return
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+    def delete(names: Iterable[str]) -> None:
+        for name in names:
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=opened)
+
+    try:
+        yield delete
+    finally:
+        os.close(opened)
+
+
+def _commit_empty(path: LakePath, head: Head, said: str) -> int:
+    """Make an empty commit after `head` and return its version. `CommitConflict` if another commit
+    came first. This is the only commit to a mirror that Delta does not make: it has neither files
+    nor columns, so Spark is not needed."""
+    version = head.version + 1
+    parent = commit_file(path, head.version).read_bytes()
+    if hashlib.sha256(parent).hexdigest() != head.digest:
+        raise conflict(path)
+    infos = (info for _, info in actions(parent.decode(), "commitInfo"))
+    before: Mapping[str, Any] = next(infos, {})
+    content = json.dumps({"commitInfo": _info(before, head.version, said)}) + "\n"
+    if not _created(commit_file(path, version), content.encode()):
+        raise conflict(path)
+    return version
+
+
+def _info(before: Mapping[str, Any], planned_on: int, said: str) -> Mapping[str, Any]:
+    """Return the commitInfo (Delta protocol, "Commit Provenance Information") of the commit after
+    the one with the info `before`; its moment must be later ("In-Commit Timestamps")."""
+    now = int(time.time() * 1000)
+    moment = before.get("inCommitTimestamp")
+    dated = {} if moment is None else {"inCommitTimestamp": max(now, moment + 1)}
+    return {
+        **dated,
+        "timestamp": now,
+        "operation": "Empty Commit",
+        "operationParameters": {},
+        "readVersion": planned_on,
+        "isolationLevel": "SnapshotIsolation",
+        "isBlindAppend": True,
+        "operationMetrics": {},
+        "userMetadata": said,
+        "engineInfo": "Lockstep",
+        "txnId": str(uuid.uuid4()),
+    }
+
+
+def _created(commit: LakePath, content: bytes) -> bool:
+    """Create the commit's file, whole and durable; return False if it exists."""
+    if isinstance(commit, ObjectPath):
+        return commit.create_once(content) or commit.read_bytes() == content
+    draft = commit.with_name(f".{commit.name}.{uuid.uuid4()}.tmp")
+    write_durably(draft, content)
+    try:
+        os.link(draft, commit)
+    except FileExistsError:
+        return False
+    finally:
+        draft.unlink(missing_ok=True)
+    sync_folder(commit.parent)
+    return True
+
+
+def _version_of(name: str, otherwise: int) -> int:
+    match = _OF_VERSION.fullmatch(name)
+    return otherwise if match is None else int(match[1])
+
+
+_OF_FILES: Final = [
+    "add.path",
+    "add.deletionVector.storageType",
+    "add.deletionVector.pathOrInlineDv",
+]
+
+
+def _needed(checkpoint: LakePath) -> set[str]:
+    """Return the files that a checkpoint's version needs, of rows and of deletion vectors: their
+    names below the table's folder."""
+    with pq.ParquetFile(parquet_content(checkpoint)) as file:
+        read = file.read(columns=_OF_FILES)
+    needed = set()
+    for add in read.column("add").to_pylist():
+        if add is None or add["path"] is None:
+            continue
+        needed.add(unquote(add["path"]))
+        vector = add.get("deletionVector") or {}
+        if vector.get("storageType") not in (None, _INLINE):
+            needed.add(_vector_file(vector["storageType"], vector["pathOrInlineDv"]))
+    return needed
+
+
+_INLINE: Final = "i"
+_RELATIVE: Final = "u"
+_NUMBER: Final = 20
+"""Characters at the end of a path that are the UUID of a deletion vector's file, in base 85."""
+_DIGITS: Final = "0123456789" + "abcdefghijklmnopqrstuvwxyz"
+_Z85: Final = f"{_DIGITS}{_DIGITS[10:].upper()}.-:+=^!/*?&<>()[]{{}}@%$#"
+_B85: Final = f"{_DIGITS[:10]}{_DIGITS[10:].upper()}{_DIGITS[10:]}!#$%&()*+-;<=>?@^_`{{|}}~"
+_AS_PYTHON: Final = str.maketrans(_Z85, _B85)
+
+
+def _vector_file(storage: str, path: str) -> str:
+    """Return the name of a deletion vector's file (Delta protocol, "Deletion Vector Descriptor
+    Schema"). An absolute path is returned unchanged; no file of the table's folder has such a name.
+    """
+    if storage != _RELATIVE:
+        return path
+    folder, number = path[:-_NUMBER], path[-_NUMBER:]
+    name = uuid.UUID(bytes=base64.b85decode(number.translate(_AS_PYTHON)))
+    return f"{folder}/deletion_vector_{name}.bin".lstrip("/")

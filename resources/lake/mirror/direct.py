@@ -1,0 +1,282 @@
+"""Commits without a Spark query: a file written here, and Delta's own transaction called in Java.
+
+A query costs half a second of processor time however few its rows are, and several times that if it
+is the first of its kind; the commit alone costs a tenth of it (`python -m benchmarks small`). As in
+any statement, Delta takes care of protocol, conflicts, commit times, checksums and checkpoints, and
+the session's pin holds (`pin`). What Delta does to rows while a query writes them is not done to a
+finished file, so a table that asks for any of that is refused (`takes_files`).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, Field, Schema
+
+from lockstep.resources.lake.changelog.frame import spark_schema
+from lockstep.resources.lake.delta.clustering import NOT_CLUSTERED, may_be_clustered
+from lockstep.resources.lake.delta.columns import PHYSICAL_NAME
+from lockstep.resources.lake.delta.delta_log import files_listed, needs_no_list
+from lockstep.resources.lake.spark.java_classes import (
+    java_class,
+    java_of,
+    java_session,
+    scala_object,
+)
+from lockstep.resources.lake.spark.spark import stamped
+from lockstep.resources.lake.store.paths import LakePath
+from lockstep.resources.lake.store.storage import (
+    delta_table,
+    lake_errors,
+    make_durable_folder,
+    write_durably,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+UNLISTED: Final = {"spark.databricks.delta.allFilesInCrc.enabled": "false"}
+"""The session's setting by which no commit lists the table's files in its checksum file."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Transaction:
+    """An open transaction; `log`, `snapshot` and `begun` are Java's `DeltaLog`, `Snapshot` and
+    `OptimisticTransaction`."""
+
+    jvm: Any
+    log: Any
+    snapshot: Any
+    begun: Any
+
+    def action(self, content: Mapping[str, Any]) -> Any:
+        """Return an action of the protocol as a Java object."""
+        actions = scala_object(self.jvm, "org.apache.spark.sql.delta.actions.Action")
+        return actions.fromJson(json.dumps(content))
+
+    def operation(self, name: str, *arguments: Any) -> Any:
+        """Return the operation that the table's history shows for the commit."""
+        kind = java_class(self.jvm, f"org.apache.spark.sql.delta.DeltaOperations${name}")
+        return kind(*arguments)
+
+    @property
+    def none(self) -> Any:
+        return scala_object(self.jvm, "scala.None")
+
+    def seq(self, values: Iterable[Any]) -> Any:
+        listed = java_class(self.jvm, "java.util.ArrayList")()
+        for value in values:
+            listed.add(value)
+        converters = java_class(self.jvm, "scala.jdk.javaapi.CollectionConverters")
+        return converters.asScala(listed).toSeq()
+
+    def commit(self, actions: Iterable[Any], operation: Any) -> None:
+        self.begun.commit(self.seq(actions), operation)
+
+
+@contextmanager
+def _transaction(
+    session: SparkSession, path: LakePath, *, unlisted: bool
+) -> Iterator[_Transaction]:
+    """Open a transaction on the newest version of a table, or on a table that does not exist yet.
+    `unlisted`: Delta need not list the table's files in the commit's checksum file, which takes a
+    query if the previous file has no such list (`delta_log.needs_no_list`)."""
+    with _active(session) as jvm, stamped(session, UNLISTED if unlisted else {}):
+        logs = scala_object(jvm, "org.apache.spark.sql.delta.DeltaLog")
+        pair = logs.forTableWithSnapshot(java_session(session), str(path))
+        log, snapshot = pair.productElement(0), pair.productElement(1)
+        none = scala_object(jvm, "scala.None")
+        begun = log.startTransaction(none, java_class(jvm, "scala.Some")(snapshot))
+        yield _Transaction(jvm, log, snapshot, begun)
+
+
+def _now() -> int:
+    """Return the current time as Delta writes it: milliseconds since 1970."""
+    return int(time.time() * 1000)
+
+
+@contextmanager
+def _active(session: SparkSession) -> Iterator[Any]:
+    """Give Java, with this session's settings, such as the pin, active in its thread for us."""
+    jvm = java_of(session)
+    sessions = java_class(jvm, "org.apache.spark.sql.SparkSession")
+    sessions.setActiveSession(java_session(session))
+    try:
+        yield jvm
+    finally:
+        sessions.clearActiveSession()
+
+
+_FEATURES: Final = frozenset(
+    {
+        "appendOnly",
+        "clustering",
+        "columnMapping",
+        "deletionVectors",
+        "domainMetadata",
+        "inCommitTimestamp",
+        "invariants",
+        "timestampNtz",
+        "typeWidening",
+        "typeWidening-preview",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+    }
+)
+"""Writer features of a table to which files may be added: none of them concerns rows as they are
+written, as long as no column has a constraint (`_OF_COLUMNS`)."""
+
+_ID: Final = "delta.columnMapping.id"
+_OF_COLUMNS: Final = frozenset({PHYSICAL_NAME, _ID, "delta.typeChanges"})
+_WITH_FEATURES: Final = 7
+"""The writer version of the protocol that lists features by name."""
+
+
+def takes_files(table: DeltaTable) -> bool:
+    """Return whether a finished file may be added to a table."""
+    protocol = table.protocol()
+    return (
+        protocol.min_writer_version == _WITH_FEATURES
+        and _FEATURES.issuperset(protocol.writer_features or [])
+        and not table.metadata().partition_columns
+        and all(
+            field.nullable and _OF_COLUMNS.issuperset(field.metadata)
+            for field in table.schema().fields
+        )
+    )
+
+
+def commit_rows(
+    session: SparkSession,
+    path: LakePath,
+    rows: pa.Table,
+    *,
+    version: int,
+    recorded: tuple[str, int],
+    replaces: bool,
+    shaped: bool = False,
+    created: Mapping[str, str] | None = None,
+) -> None:
+    """Make a write's one commit after `version`, -1 for a new table.
+
+    `rows` are added, or with `replaces` take the place of all others; if they are `shaped`, their
+    columns become the table's. `recorded`: the application transaction and its version. `created`:
+    the properties of a new mirror; None if the mirror exists.
+    """
+    app_id, txn_version = recorded
+    listed = None if created is not None else files_listed(path, version)
+    unlisted = created is not None or needs_no_list(path, version, listed)
+    with _transaction(session, path, unlisted=unlisted) as transaction:
+        begun, actions = transaction.begun, []
+        if created is not None:
+            transaction.log.createLogDirectoriesIfNotExists()
+            metadata = transaction.action(_metadata(rows.schema, created))
+            begun.updateMetadataForNewTable(metadata)
+        elif shaped and not _has_columns(begun, rows.schema):
+            before = json.loads(transaction.snapshot.metadata().json())["metaData"]
+            shape = {**before, "schemaString": spark_schema(rows.schema).json()}
+            begun.updateMetadataForTableOverwrite(transaction.action({"metaData": shape}))
+            if may_be_clustered(delta_table(path, version)):
+                # Its columns may be dropped here; a query's overwrite ends the clustering, too.
+                actions = [transaction.action({"domainMetadata": NOT_CLUSTERED})]
+        file = _written(path, _as_stored(rows, _fields(begun))) if rows.num_rows else None
+        if replaces and created is None:
+            files = _files(transaction, listed)
+            actions += [add.removeWithTimestamp(_now(), True) for add in files]
+        txn = {"appId": app_id, "version": txn_version, "lastUpdated": _now()}
+        actions.append(transaction.action({"txn": txn}))
+        if file is not None:
+            actions.append(transaction.action({"add": _added(file, rows.num_rows)}))
+        modes = java_class(transaction.jvm, "org.apache.spark.sql.SaveMode")
+        mode = modes.Overwrite if replaces else modes.Append
+        unset = [transaction.none] * _FURTHER_ARGUMENTS
+        transaction.commit(actions, transaction.operation("Write", mode, *unset))
+
+
+_FURTHER_ARGUMENTS: Final = 8
+"""Number of optional arguments of the operation WRITE after its mode."""
+
+
+def _files(transaction: _Transaction, listed: list[Mapping[str, Any]] | None) -> Iterator[Any]:
+    """Yield Java's actions of the table's files, by a query only if they are not `listed`."""
+    if listed is not None:
+        yield from (transaction.action({"add": file}) for file in listed)
+        return
+    files = transaction.snapshot.getAllFiles(False)
+    yield from (files.apply(number) for number in range(files.size()))
+
+
+def _metadata(schema: pa.Schema, properties: Mapping[str, str]) -> Mapping[str, Any]:
+    return {
+        "metaData": {
+            "id": str(uuid.uuid4()),
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": spark_schema(schema).json(),
+            "partitionColumns": [],
+            "configuration": dict(properties),
+            "createdTime": _now(),
+        }
+    }
+
+
+def _added(file: LakePath, rows: int) -> Mapping[str, Any]:
+    facts = file.stat()
+    return {
+        "path": file.name,
+        "partitionValues": {},
+        "size": facts.st_size,
+        "modificationTime": int(facts.st_mtime * 1000),
+        "dataChange": True,
+        "stats": json.dumps({"numRecords": rows}),
+    }
+
+
+def _fields(begun: Any) -> list[Field]:
+    """Return the table's columns after a transaction."""
+    return Schema.from_json(begun.metadata().schemaString()).fields
+
+
+def _has_columns(begun: Any, schema: pa.Schema) -> bool:
+    """Return whether the table has these columns, in this order."""
+    present = [(field.name, field.type) for field in _fields(begun)]
+    return present == [(field.name, field.type) for field in Schema.from_arrow(schema).fields]
+
+
+def _as_stored(rows: pa.Table, fields: Sequence[Field]) -> pa.Table:
+    """Return the rows with the physical names and ids of the table's columns."""
+    metadata = {field.name: field.metadata for field in fields}
+    stored = []
+    for field in rows.schema:
+        mapping = metadata[field.name]
+        if PHYSICAL_NAME in mapping:
+            number = {"PARQUET:field_id": str(mapping[_ID])}
+            field = field.with_name(mapping[PHYSICAL_NAME]).with_metadata(number)
+        stored.append(field)
+    return pa.Table.from_arrays(rows.columns, schema=pa.schema(stored))
+
+
+def _written(path: LakePath, rows: pa.Table) -> LakePath:
+    """Write the rows to a durable file; nothing stays of one that could not be written."""
+    with lake_errors(path):
+        make_durable_folder(path)
+        file = path / f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
+        content = pa.BufferOutputStream()
+        pq.write_table(
+            rows,
+            content,
+            compression="snappy",
+            coerce_timestamps="us",
+            store_decimal_as_integer=True,
+            store_schema=False,
+        )
+        write_durably(file, content.getvalue().to_pybytes())
+    return file

@@ -1,0 +1,494 @@
+"""`pipeline.ports.mirrors` in the lake: Delta tables equal to the source's, written by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+from obstore.exceptions import BaseError
+
+from lockstep.pipeline.mirror.layout import DELETED_AT
+from lockstep.pipeline.mirror.strategy import FEW, Scale, Size, scale
+from lockstep.pipeline.model.lake_commit import (
+    LakeCommit,
+    LogAbove,
+    WriteKind,
+    metadata_for_kind,
+    same_write,
+)
+from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.ports.mirror_writes import (
+    Append,
+    CountedReplace,
+    DropColumns,
+    MirrorStep,
+    MirrorTarget,
+    MirrorWrite,
+    Replace,
+    copied,
+    staged,
+)
+from lockstep.pipeline.ports.mirrors import MirrorCommit, MirrorSize, Near
+from lockstep.pipeline.values.errors import CommitConflict, ForeignCommit
+from lockstep.pipeline.values.keeping import KEEP, Retention
+from lockstep.pipeline.values.policies import Readers
+from lockstep.resources.lake.delta.clustering import statement_to_cluster, statement_to_let_go
+from lockstep.resources.lake.delta.columns import (
+    VECTORS,
+    mirror_schema,
+    refuse_other_columns,
+    spelling,
+)
+from lockstep.resources.lake.delta.delta_log import (
+    commits_back,
+    ends_at,
+    look,
+    newest_version,
+    recorded,
+)
+from lockstep.resources.lake.delta.pin import Head, head_of, pinned_errors
+from lockstep.resources.lake.delta.scan import needs_spark, scan, staged_rows
+from lockstep.resources.lake.delta.sizes import size_of, size_of_files, visible_size
+from lockstep.resources.lake.delta.statement import quoted
+from lockstep.resources.lake.delta.versions import BY_AGE, lacking
+from lockstep.resources.lake.mirror.altering import (
+    carry_out,
+    enable,
+    recorded_steps,
+    refuse_names,
+    words,
+)
+from lockstep.resources.lake.mirror.cutting import cut
+from lockstep.resources.lake.mirror.direct import commit_rows
+from lockstep.resources.lake.mirror.small import in_memory, rows_of_write
+from lockstep.resources.lake.mirror.writing import commit, copy_rows, properties, write_rows
+from lockstep.resources.lake.spark.java_errors import spark_errors
+from lockstep.resources.lake.spark.spark import (
+    APP_ID,
+    TXN_VERSION,
+    USER_METADATA,
+    Spark,
+    one_session,
+    stamped,
+)
+from lockstep.resources.lake.store.paths import LakePath, ObjectPath
+from lockstep.resources.lake.store.staging import Staging
+from lockstep.resources.lake.store.storage import (
+    delta_table,
+    file_named,
+    lake_errors,
+    mirror_errors,
+    opened_table,
+    parquet_content,
+    remove_table,
+    sync_folder,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+_UNCONSTRAINED: Final = {"spark.sql.constraintPropagation.enabled": "false"}
+"""With a thousand columns, Spark takes minutes to infer constraints of each column of a plan from
+all others, and they save no file and no row in our writes."""
+
+
+_FOR_SPARK = frozenset({"deletionVectors", "columnMapping", "typeWidening"})
+"""Features that a table which every reader can read does not have."""
+
+_ASKED_AT_ONCE = 16
+"""Mirrors for which a store is asked at the same time: an answer takes milliseconds, and a source
+can have thousands of mirrors."""
+
+
+class SparkMirrors:
+    """`pipeline.ports.Mirrors` below `lake`.
+
+    `staging` is a folder for folded changes, which need not survive the machine. `files`: the lake
+    of the files that writes name, if mirrors are written to another place. `few`: the size up to
+    which rows are few (`changes.strategy`); `in_memory`: whether those are computed in this process
+    if they can be. `keep`: how long each version of a mirror created here stays readable.
+    """
+
+    def __init__(
+        self,
+        lake: LakePath,
+        *,
+        staging: Path,
+        spark: Spark,
+        files: LakePath | None = None,
+        few: Size = FEW,
+        in_memory: bool = True,
+        keep: timedelta = KEEP,
+    ) -> None:
+        self._lake = lake
+        self._staging = Staging(staging)
+        self._few = few
+        self._files = files or lake
+        self._spark = spark
+        self._in_memory = in_memory
+        self._keep = keep
+
+    @property
+    def client(self) -> UUID | None:
+        return self._spark.client
+
+    def end_statements(self, client: UUID) -> None:
+        self._spark.end_statements(client)
+
+    def require_ready(self) -> None:
+        self._spark.require_ready()
+
+    def prepare(self, log_bytes: int = 0) -> None:
+        self._spark.prepare(log_bytes)
+
+    def recorded(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
+        with self._about(mirror) as path:
+            table = opened_table(path)
+            commit = None if table is None else recorded(path, table, app_id, txn_version)
+            if table is None or commit is None:
+                return None
+            identity = str(table.metadata().id)
+            words = commit.user_metadata or ""
+            return MirrorCommit(commit.delta_version, words, table_id=identity)
+
+    def version(self, mirror: str) -> int | None:
+        with self._about(mirror) as path:
+            return newest_version(path)
+
+    def retention(self, mirror: str) -> Retention | None:
+        with self._about(mirror) as path:
+            table = opened_table(path)
+            return None if table is None else Retention.of(table.metadata().configuration)
+
+    def made_for(self, mirror: str) -> Readers | None:
+        with self._about(mirror) as path:
+            table = opened_table(path)
+            if table is None:
+                return None
+            if _FOR_SPARK & {*(table.protocol().reader_features or ())}:
+                return Readers.SPARK
+            vectors = table.metadata().configuration.get(VECTORS)
+            return Readers.ANY if vectors == "false" else None
+
+    def size(self, mirror: str, version: int) -> MirrorSize | None:
+        try:
+            path = self._lake / mirror
+            return visible_size(path, delta_table(path, version))
+        except (BaseError, DeltaError, pa.ArrowException, OSError):
+            return None  # it is only displayed, so no reason to stop a run
+
+    def moved(self, looked: Mapping[str, int]) -> frozenset[str]:
+        ends: Iterable[bool]
+        if isinstance(self._lake, ObjectPath) and len(looked) > 1:
+            with ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="lockstep-logs") as pool:
+                ends = [*pool.map(self._ends_at, looked, looked.values())]
+        else:
+            ends = map(self._ends_at, looked, looked.values())
+        return frozenset(mirror for mirror, same in zip(looked, ends, strict=True) if not same)
+
+    def _ends_at(self, mirror: str, version: int) -> bool:
+        with self._about(mirror) as path:
+            return ends_at(path, version)
+
+    def look(self, mirror: str, above: int) -> LogAbove:
+        with self._about(mirror) as path:
+            return look(path, above)
+
+    def history(self, folder: str) -> Iterator[LakeCommit]:
+        with self._about(folder) as path:
+            yield from commits_back(path)
+
+    def lacking(
+        self, mirror: str, version: int, *, table_id: str | None = None, batch: int | None = None
+    ) -> str | None:
+        return lacking(self._lake / mirror, version, table_id=table_id, batch=batch)
+
+    def schema(self, mirror: str, version: int) -> pa.Schema:
+        with self._about(mirror) as path:
+            return mirror_schema(path, version)
+
+    def rows(
+        self, mirror: str, columns: Sequence[str], version: int, near: Near | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        with self._about(mirror) as path:
+            if needs_spark(path, delta_table(path, version)):
+                yield from self._rows_by_spark(mirror, columns, version)
+            else:
+                yield from scan(path, columns, version, near)
+
+    def _rows_by_spark(
+        self, mirror: str, columns: Sequence[str], version: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows through staged files, for a table that delta-rs does not read."""
+        path = self._lake / mirror
+        few = self._has_few(delta_table(path, version))
+        with one_session(self._spark, few=few) as session, self._staging.folder() as folder:
+            with spark_errors(path):
+                copy_rows(session, path, columns, version, folder)
+            yield from staged_rows(folder, columns, mirror_schema(path, version))
+
+    def _has_few(self, table: DeltaTable) -> bool:
+        return scale(size_of(table), Size(0, 0), limit=self._few).few
+
+    def write(self, write: MirrorWrite, held: RequireHeld = no_check) -> MirrorCommit:
+        target = write.target
+        head = self._planned_on(target.mirror, held)
+        done = self._done(target)
+        if done is not None:
+            return done
+        with self._about(target.mirror) as path:
+            table = delta_table(path) if head.exists else None
+            if table is not None and not isinstance(write, Replace | CountedReplace):
+                shown = [DELETED_AT] if target.soft else []
+                refuse_other_columns(table, pa.schema([*target.schema, *shown]), all_of_them=True)
+            chosen = self._scale(path, table, write)
+        with one_session(self._spark, few=chosen.few) as session:
+            try:
+                if head.exists and isinstance(write, Replace | CountedReplace):
+                    # An overwrite adds no table features that its columns need.
+                    said = {USER_METADATA: metadata_for_kind(target.user_metadata, WriteKind.ALTER)}
+                    with (
+                        self._about(target.mirror),
+                        pinned_errors(path, head),
+                        stamped(session, said),
+                    ):
+                        enabled = enable(session, path, target.schema, head)
+                    head = self._planned_on(target.mirror, held) if enabled else head
+                with self._about(target.mirror), pinned_errors(path, head):
+                    self._apply(session, write, head, chosen)
+            except CommitConflict:
+                # The other commit may be that of an earlier try of this write.
+                if self._done(target) is None:
+                    raise
+            if target.cluster is not None:
+                # After the write, since a query that overwrites the rows ends the clustering.
+                with self._about(target.mirror) as path:
+                    statement = statement_to_cluster(path, target.cluster)
+                self._alter(session, target.mirror, statement, target.user_metadata, held)
+        done = self._done(target)
+        if done is None:
+            raise ForeignCommit(
+                f"The write to {target.mirror} ended without leaving its transaction "
+                f"{target.txn_version} of {target.app_id} in the log",
+                hint="look in the table's history for a commit that is not Lockstep's",
+            )
+        if not head.exists:
+            self._make_durable(target.mirror)
+        return replace(done, scale=chosen.reason)
+
+    def _alter(
+        self,
+        session: SparkSession,
+        mirror: str,
+        statement: str | None,
+        words: str,
+        held: RequireHeld,
+    ) -> None:
+        """Execute the statement that clusters the mirror, if there is one; its commit says that it
+        belongs to the write whose userMetadata is `words`."""
+        if statement is None:
+            return
+        head = self._planned_on(mirror, held)
+        said = {**head.pin(), USER_METADATA: metadata_for_kind(words, WriteKind.ALTER)}
+        with self._about(mirror) as path, pinned_errors(path, head), stamped(session, said):
+            session.sql(statement)
+
+    def _done(self, target: MirrorTarget) -> MirrorCommit | None:
+        """Return the commit of this try, or of an earlier one; None if there is none."""
+        done = self.recorded(target.mirror, target.app_id, target.txn_version)
+        return None if done is None else _ours(target, done)
+
+    def _scale(self, path: LakePath, table: DeltaTable | None, write: MirrorWrite) -> Scale:
+        brought = size_of_files(file_named(self._files, name) for name in staged(write))
+        for rows in copied(write):
+            size = size_of(delta_table(file_named(self._files, rows.path), rows.version))
+            brought = None if brought is None or size is None else brought + size
+        return scale(
+            Size(0, 0) if table is None else size_of(table),
+            brought,
+            without_query=self._in_memory and in_memory(path, write, table),
+            limit=self._few,
+        )
+
+    def stage(self, name: str, changes: pa.Table) -> str:
+        return self._staging.stage(name, changes)
+
+    def unstage(self, path: str) -> None:
+        self._staging.unstage(path)
+
+    def _read(self, name: str) -> pa.Table:
+        return pq.read_table(parquet_content(file_named(self._files, name)))
+
+    def path(self, relative: str) -> str:
+        return str(self._files / relative)
+
+    def evolve(
+        self,
+        mirror: str,
+        steps: Sequence[MirrorStep],
+        *,
+        app_id: str,
+        txn_version: int,
+        after: int,
+        told: str = "",
+        held: RequireHeld = no_check,
+    ) -> tuple[MirrorCommit, ...]:
+        table = self._lake / mirror
+        ours = partial(recorded_steps, table, app_id=app_id, txn_version=txn_version, after=after)
+        with self._about(mirror):
+            done = ours(steps)
+        if None in done:
+            with self._about(mirror):
+                opened = delta_table(table)
+                few = self._has_few(opened)
+            refuse_names(opened, steps)
+            with one_session(self._spark, few=few) as session:
+                for number, step in enumerate(steps, start=1):
+                    if ours(steps)[number - 1] is not None:
+                        continue
+                    if isinstance(step, DropColumns):
+                        statement = statement_to_let_go(table, step.names)
+                        self._alter(session, mirror, statement, told, held)
+                    head = self._planned_on(mirror, held)
+                    if ours(steps)[number - 1] is None:
+                        said = words(step, number, told, app_id=app_id, txn_version=txn_version)
+                        self._step(session, mirror, step, said, app_id, txn_version, head)
+            done = ours(steps)
+        return tuple(_existing(table, commit) for commit in done)
+
+    def restore(self, mirror: str, version: int, said: str, held: RequireHeld = no_check) -> int:
+        head = self._planned_on(mirror, held)
+        with self._about(mirror) as path, one_session(self._spark, few=True) as session:
+            stamps = {**head.pin(), USER_METADATA: said, BY_AGE: "false"}
+            with pinned_errors(path, head), stamped(session, stamps):
+                session.sql(f"RESTORE TABLE delta.{quoted(str(path))} TO VERSION AS OF {version}")
+            return head.version + 1
+
+    def cut(
+        self,
+        mirror: str,
+        version: int,
+        said: str,
+        noted: Callable[[int], None],
+        held: RequireHeld = no_check,
+    ) -> None:
+        with self._about(mirror) as path:
+            cut(path, version, said, noted, held)
+
+    def remove(self, mirror: str, held: RequireHeld = no_check) -> None:
+        folder = self._lake / mirror
+        with lake_errors(folder):
+            remove_table(folder, held)
+
+    def _apply(self, session: SparkSession, write: MirrorWrite, head: Head, chosen: Scale) -> None:
+        target = write.target
+        path = self._lake / target.mirror
+        stamps = {
+            **head.pin(),
+            APP_ID: target.app_id,
+            TXN_VERSION: str(target.txn_version),
+            USER_METADATA: target.user_metadata,
+            **_UNCONSTRAINED,
+        }
+        with stamped(session, stamps):
+            created = None if head.exists else properties(target, self._keep)
+            spell = spelling(created or delta_table(path).metadata().configuration)
+            if not chosen.in_memory:
+                commit(session, write, path, self._staging, created, spell)
+                return
+            rows = rows_of_write(path, write, head.version, self._read)
+            rows = rows.rename_columns(list(map(spell, rows.column_names)))
+            replaces, shaped = (
+                not isinstance(write, Append),
+                isinstance(write, Replace | CountedReplace),
+            )
+            if self._spark.java:
+                commit_rows(
+                    session,
+                    path,
+                    rows,
+                    version=head.version,
+                    recorded=(target.app_id, target.txn_version),
+                    replaces=replaces,
+                    shaped=shaped,
+                    created=created,
+                )
+            else:
+                write_rows(
+                    session,
+                    path,
+                    rows,
+                    self._staging,
+                    replaces=replaces,
+                    shaped=shaped,
+                    created=created,
+                )
+
+    def _step(
+        self,
+        session: SparkSession,
+        mirror: str,
+        step: MirrorStep,
+        said: str,
+        app_id: str,
+        txn_version: int,
+        head: Head,
+    ) -> None:
+        with self._about(mirror) as table, pinned_errors(table, head):
+            carry_out(session, table, step, said, head, app_id=app_id, txn_version=txn_version)
+
+    def _planned_on(self, mirror: str, held: RequireHeld) -> Head:
+        """Return the head that the next commit is planned on. It is read before the holder is
+        asked. Whoever takes over after that either commits first, so that our commit is refused, or
+        finds our commit."""
+        with self._about(mirror) as path:
+            head = head_of(path)
+        held()
+        return head
+
+    def _make_durable(self, mirror: str) -> None:
+        """Make the names of a new mirror's folders durable; our log store did so for its log."""
+        folder = self._lake / mirror / "_delta_log"
+        with lake_errors(folder):
+            while folder != self._lake:
+                folder = folder.parent
+                sync_folder(folder)
+
+    @contextmanager
+    def _about(self, mirror: str) -> Iterator[LakePath]:
+        """Give the mirror's folder; errors inside concern that mirror only."""
+        path = self._lake / mirror
+        with mirror_errors(self._lake, path):
+            yield path
+
+
+def _existing(table: LakePath, commit: MirrorCommit | None) -> MirrorCommit:
+    if commit is None:
+        raise ForeignCommit(
+            f"A change of {table}'s columns ended without its record in the log",
+            hint="look in the table's history for a commit that is not Lockstep's",
+        )
+    return commit
+
+
+def _ours(target: MirrorTarget, commit: MirrorCommit) -> MirrorCommit:
+    if not same_write(commit.user_metadata, target.user_metadata):
+        raise ForeignCommit(
+            f"Version {commit.delta_version} of {target.mirror} carries transaction "
+            f"{target.txn_version} of {target.app_id}, but not this write's description",
+            hint="restore ledger and lake from the same moment; `lockstep recover` goes "
+            "on with this ledger; without `--yes` it only shows what it would do",
+        )
+    return commit

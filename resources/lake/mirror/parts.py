@@ -1,0 +1,295 @@
+"""Spark DataFrames of what a write reads: staged files, mirrors, and the values that changes lack.
+
+Files are read with schemas given here, so that Spark infers nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lockstep.pipeline.mirror.coalescing import HINT, LOST
+from lockstep.pipeline.mirror.layout import (
+    DELETED_AT,
+    MARKS,
+    changelog_names,
+    changelog_spelling,
+    keep_names,
+    lack_names,
+    origin_names,
+)
+from lockstep.pipeline.mirror.mapping import KEPT
+from lockstep.pipeline.ports.mirror_writes import (
+    FoldedChanges,
+    Merge,
+    MirrorRows,
+    PartColumn,
+    Replace,
+    Snapshot,
+    StagedFiles,
+)
+from lockstep.pipeline.schema.types import sql_type
+from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.row_images import CHANGE_TYPES
+from lockstep.resources.lake.changelog.frame import spark_schema
+from lockstep.resources.lake.delta.columns import column_names
+from lockstep.resources.lake.delta.statement import COMPLETE, literal, quoted
+from lockstep.resources.lake.delta.versions import BY_AGE
+from lockstep.resources.lake.store.paths import LakePath
+from lockstep.resources.lake.store.staging import Staging
+from lockstep.resources.lake.store.storage import delta_table, file_named
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+
+def keep_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
+    """Return the columns whose value in the mirror can stay → the mark that says so."""
+    marks = keep_names(schema.names)
+    return {name: marks[name] for name in changes.kept}
+
+
+def _lack_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
+    """Return the columns whose value may have to be looked up → the mark that says so."""
+    marks = lack_names(schema.names)
+    return {name: marks[name] for name in changes.lacking}
+
+
+def _origins(write: Merge | Replace, changes: FoldedChanges) -> dict[str, str]:
+    """Return the columns of the key → the columns with the key of the row to look values up in;
+    empty if no value is looked up."""
+    origins = origin_names(write.target.schema.names)
+    return {name: origins[name] for name in write.key} if changes.lacking else {}
+
+
+def changes_of(
+    session: SparkSession, write: Merge | Replace, changes: FoldedChanges | None = None
+) -> DataFrame:
+    """Return folded changes, the write's unless others are given: marks, the mirror's columns as a
+    changelog spells them, and the marks of the fold."""
+    schema, changes = write.target.schema, changes or write.changes
+    marks = ["_change_type"]
+    marks += ["_committed_at"] if write.target.soft else []
+    marks += ["_sequence"] if isinstance(write, Merge) and write.completion is not None else []
+    fold = [
+        pa.field(mark, pa.bool_())
+        for mark in (*keep_marks(schema, changes).values(), *_lack_marks(schema, changes).values())
+    ]
+    fold += [schema.field(name).with_name(mark) for name, mark in _origins(write, changes).items()]
+    return read_files(
+        session, changes.files, pa.schema([*map(MARKS.field, marks), *_spelled(schema), *fold])
+    )
+
+
+def images_of(session: SparkSession, parts: Sequence[StagedFiles], schema: pa.Schema) -> DataFrame:
+    """Return the row images of all parts: `_change_type`, and the mirror's columns as a changelog
+    spells them."""
+    from pyspark.sql import functions as f
+
+    names = changelog_names(schema.names)
+    frames = []
+    for part in parts:
+        numbered = part.above or part.through is not None
+        marks = ["_change_type", *(["_sequence"] if numbered else [])]
+        frame = _read_part(session, part, [MARKS.field(mark) for mark in marks])
+        if part.above:
+            frame = frame.where(f.col("_sequence") > part.above)
+        if part.through is not None:
+            frame = frame.where(f.col("_sequence") <= part.through)
+        images = frame.where(f.col("_change_type").isin([kind.value for kind in CHANGE_TYPES]))
+        frames.append(images.select(f.col("_change_type"), *_columns(part, schema, names)))
+    none = pa.schema([MARKS.field("_change_type"), *_spelled(schema)])
+    return reduce(lambda rows, more: rows.union(more), frames or [empty_rows(session, none)])
+
+
+def rows_of(session: SparkSession, parts: Snapshot, schema: pa.Schema, lake: LakePath) -> DataFrame:
+    """Return the rows of a snapshot under the mirror's own names, NULL in columns that they do not
+    have. `lake`: any path of the lake that has the parts."""
+    frames = []
+    for part in parts:
+        if isinstance(part, MirrorRows):
+            rows = mirror_frame(session, file_named(lake, part.path), part.version)
+            of_table = any(column.source == DELETED_AT.name for column in part.columns)
+            if DELETED_AT.name in rows.columns and not of_table:
+                rows = rows.where(column(DELETED_AT.name).isNull())
+        elif part.files:
+            rows = _read_part(session, part, ())
+        else:
+            continue
+        frames.append(rows.select(_columns(part, schema, schema.names)))
+    return reduce(lambda rows, more: rows.union(more), frames or [empty_rows(session, schema)])
+
+
+def empty_rows(session: SparkSession, schema: pa.Schema) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    # For `createDataFrame([])` Spark would start a Python process.
+    columns = [f.lit(None).cast(sql_type(field.type)).alias(field.name) for field in schema]
+    return session.range(0).select(*columns)
+
+
+def _spelled(schema: pa.Schema) -> list[pa.Field]:
+    """Return the mirror's columns as a changelog spells them."""
+    names = changelog_names(schema.names)
+    return [field.with_name(name) for field, name in zip(schema, names, strict=True)]
+
+
+def _read_part(session: SparkSession, part: StagedFiles, more: Sequence[pa.Field]) -> DataFrame:
+    columns = {field.name: field.type for field in more}
+    columns |= {column.source: column.type for column in part.columns if column.source is not None}
+    return read_files(session, part.files, pa.schema(columns))
+
+
+def read_files(session: SparkSession, files: Sequence[str], schema: pa.Schema) -> DataFrame:
+    """Return the rows of Parquet files with these columns."""
+    if not files:
+        return empty_rows(session, schema)
+    reader = session.read.schema(spark_schema(schema))
+    return reader.option("recursiveFileLookup", "true").parquet(*files)
+
+
+def mirror_frame(session: SparkSession, path: LakePath, version: int | None = None) -> DataFrame:
+    """Return a mirror's rows under the source's names of columns; `version` None is the newest."""
+    reader = session.read.format("delta")
+    if version is not None:
+        session.conf.set(BY_AGE, "false")
+        reader = reader.option("versionAsOf", version)
+    own = column_names(delta_table(path, version))
+    rows = reader.load(str(path))
+    return rows.select(*(column(own_name).alias(name) for name, own_name in own.items()))
+
+
+def _columns(
+    part: StagedFiles | MirrorRows, schema: pa.Schema, names: Sequence[str]
+) -> list[Column]:
+    return [
+        column_from(column, field.type).alias(name)
+        for column, field, name in zip(part.columns, schema, names, strict=True)
+    ]
+
+
+def column(name: str) -> Column:
+    from pyspark.sql import functions as f
+
+    return f.col(quoted(name))
+
+
+_BOX = "_derived"
+"""A column of structs; it has the name of a mark, so that no table's column has it."""
+
+
+def boxed(rows: DataFrame, names: Sequence[str]) -> tuple[DataFrame, Column, dict[str, Column]]:
+    """Return rows as one column of structs, so that a join has no name twice. Also return that
+    column, which is NULL if the join finds no row, and the columns in it by name."""
+    from pyspark.sql import functions as f
+
+    fields = [column(name).alias(f"c{at}") for at, name in enumerate(names)]
+    row = f.col(_BOX)
+    columns = {name: row.getField(f"c{at}") for at, name in enumerate(names)}
+    return rows.select(f.struct(*fields).alias(_BOX)), row, columns
+
+
+def column_from(part_column: PartColumn, kind: pa.DataType) -> Column:
+    """Return the expression of a `PartColumn` in a frame that has its source."""
+    from pyspark.sql import functions as f
+
+    if part_column.source is None:
+        value = pa.scalar(None, kind) if part_column.value is None else part_column.value
+        return f.expr(literal(value)).cast(sql_type(kind))
+    source = column(part_column.source)
+    return source if part_column.type == kind else source.cast(sql_type(kind))
+
+
+def completed(
+    session: SparkSession, changes: DataFrame, write: Merge, part: StagedFiles
+) -> DataFrame:
+    """Return folded changes, which have `_sequence`, with the values that `part` has of the
+    completed columns; and a row of `_change_type` COMPLETE for each key without a change.
+
+    A change after the reading (`part.above`) has newer values, which stay.
+    """
+    from pyspark.sql import functions as f
+
+    schema = write.target.schema
+    spelled = changelog_spelling(schema.names)
+    frame = _read_part(session, part, ()).select(_columns(part, schema, schema.names))
+    read, row, place = boxed(frame, (*write.key, *write.completed))
+    condition = f.lit(True)
+    values = {"_change_type": f.coalesce(f.col("_change_type"), f.lit(COMPLETE))}
+    for name in write.key:
+        own = column(spelled[name])
+        condition &= own == place[name]
+        values[spelled[name]] = f.coalesce(own, place[name])
+    number = f.col("_sequence")
+    taken = row.isNotNull() & (number.isNull() | (number <= part.above))
+    for name in write.completed:
+        own = column(spelled[name])
+        values[spelled[name]] = f.when(taken, place[name]).otherwise(own)
+    return changes.join(read, condition, "full_outer").select(
+        *(
+            values.get(name, column(name)).alias(name)
+            for name in changes.columns
+            if name != "_sequence"
+        )
+    )
+
+
+@contextmanager
+def looked_up(
+    session: SparkSession,
+    changes: DataFrame,
+    write: Merge | Replace,
+    rows: DataFrame,
+    staging: Staging,
+) -> Iterator[DataFrame]:
+    """Give folded changes with all values, which can be read inside the context.
+
+    `rows`: those to look values up in, under the mirror's own names of columns. `TableError` for a
+    change whose row is not among them, since no value is ever made up; but a delete of a row that
+    is not in a snapshot needs no values.
+    """
+    if not write.changes.lacking:
+        yield changes
+        return
+    with staging.folder() as folder:
+        joined = _joined(changes, write, rows)
+        joined.write.mode("overwrite").option("compression", "snappy").parquet(folder)
+        whole = session.read.schema(joined.schema).parquet(folder)
+        lost = whole.where(f"not {_BOX}")
+        if isinstance(write, Replace):
+            lost = lost.where(f"_change_type not in ('delete', '{KEPT}')")
+            whole = whole.where(_BOX)
+        if lost.limit(1).count():
+            raise TableError(LOST, hint=HINT)
+        yield whole.drop(_BOX)
+
+
+def _joined(changes: DataFrame, write: Merge | Replace, rows: DataFrame) -> DataFrame:
+    """Return the changes with the values that they lack, without marks and origins; and in `_BOX`
+    whether the row of each was found."""
+    from pyspark.sql import functions as f
+
+    schema = write.target.schema
+    lacks, keys = _lack_marks(schema, write.changes), _origins(write, write.changes)
+    spelled = changelog_spelling(schema.names)
+    boxes, _, place = boxed(rows, (*keys, *lacks))
+    asks = f.lit(False)
+    for mark in lacks.values():
+        asks |= f.col(mark)
+    condition = asks
+    for name, origin in keys.items():
+        condition &= f.col(origin) == place[name]
+    taken = {spelled[name]: (f.col(mark), place[name]) for name, mark in lacks.items()}
+    columns = []
+    for name in changes.columns:
+        if name in taken:
+            lacked, value = taken[name]
+            columns.append(f.when(lacked, value).otherwise(column(name)).alias(name))
+        elif name not in (*lacks.values(), *keys.values()):
+            columns.append(column(name))
+    complete = ~asks | place[write.key[0]].isNotNull()
+    return changes.join(boxes, condition, "left").select(*columns, complete.alias(_BOX))

@@ -1,0 +1,341 @@
+"""The rows of a small mirror after a write, computed in memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from lockstep.pipeline.mirror.coalescing import HINT, LOST
+from lockstep.pipeline.mirror.layout import (
+    DELETED_AT,
+    changelog_spelling,
+    keep_names,
+    lack_names,
+    origin_names,
+)
+from lockstep.pipeline.mirror.mapping import KEPT, column_of, comparable, images_within, is_present
+from lockstep.pipeline.mirror.widening import TypeChange, type_change
+from lockstep.pipeline.ports.mirror_writes import (
+    Append,
+    CountedMerge,
+    CountedReplace,
+    FoldedChanges,
+    Merge,
+    MirrorRows,
+    MirrorWrite,
+    PartColumn,
+    Replace,
+    Snapshot,
+    StagedFiles,
+    copied,
+    parts_of,
+)
+from lockstep.pipeline.values.errors import TableError
+from lockstep.resources.lake.delta.scan import needs_spark, rows_at
+from lockstep.resources.lake.mirror.direct import takes_files
+from lockstep.resources.lake.store.paths import LakePath
+from lockstep.resources.lake.store.storage import delta_table, file_named, lake_errors
+
+Read: TypeAlias = Callable[[str], pa.Table]
+
+_COME = ("insert", "update_postimage")
+_GO = ("delete", "update_preimage")
+
+
+def in_memory(path: LakePath, write: MirrorWrite, table: DeltaTable | None) -> bool:
+    """Return whether the rows after a write can be computed without Spark; `table` is the mirror at
+    `path`, None if there is none yet."""
+    for rows in copied(write):
+        origin = file_named(path, rows.path)
+        if needs_spark(origin, delta_table(origin, rows.version)):
+            return False
+    if not all(_castable(part.columns, write.target.schema) for part in parts_of(write)):
+        return False
+    if (
+        isinstance(write, Replace)
+        and write.target.keeps
+        and (table is not None or write.gone.files)
+    ):
+        return False  # earlier rows stay
+    if table is None:
+        return True
+    reads = isinstance(write, Merge | CountedMerge)
+    return takes_files(table) and not (reads and needs_spark(path, table))
+
+
+def rows_of_write(path: LakePath, write: MirrorWrite, version: int, read: Read) -> pa.Table:
+    """Return the rows that an append adds, or all rows after any other write. `version` is the
+    mirror's before the write, -1 without a mirror; `read` returns the rows of a file that the write
+    names."""
+    schema = _shown(write)
+    with lake_errors(path):
+        match write:
+            case Append(_, parts):
+                return _with_mark(_images(read, parts, write.target.schema, _COME), schema)
+            case CountedMerge(_, parts):
+                return _counted(read, _present(path, schema, version), parts)
+            case CountedReplace(_, parts, snapshot):
+                return _counted(read, _rows(read, snapshot, schema, path), parts)
+            case Merge():
+                return _merged(read, _present(path, schema, version), write)
+            case Replace():
+                snapshot = _rows(read, write.snapshot, write.target.schema, path)
+                return _replaced(read, _with_mark(snapshot, schema), write)
+
+
+def _shown(write: MirrorWrite) -> pa.Schema:
+    """Return all columns of the mirror."""
+    schema = write.target.schema
+    return schema.append(DELETED_AT) if write.target.soft else schema
+
+
+def _present(path: LakePath, schema: pa.Schema, version: int) -> pa.Table:
+    return rows_at(path, version, schema.names) if version >= 0 else schema.empty_table()
+
+
+def _counted(read: Read, rows: pa.Table, parts: Sequence[StagedFiles]) -> pa.Table:
+    come, go = (_images(read, parts, rows.schema, kinds) for kinds in (_COME, _GO))
+    return _net(rows, come, go)
+
+
+def _merged(read: Read, rows: pa.Table, write: Merge) -> pa.Table:
+    changes = _changes(read, write.changes.files)
+    soft = write.target.soft
+    if changes is not None:
+        rows = apply(rows, changes, write.key, write.changes, soft=soft)
+    part = write.completion
+    if part is None:
+        return rows
+    schema = write.target.schema
+    spelled = changelog_spelling(schema.names)
+    names = [spelled[name] for name in write.key]
+    keys = pa.schema([schema.field(name) for name in write.key]).empty_table()
+    later = keys if changes is None else images_within(changes, part).select(names)
+    files = [_columns(read(file), part.columns, schema) for file in part.files]
+    read_rows = pa.concat_tables([schema.empty_table(), *files])
+    return _completed(rows, read_rows, later, write.key, write.completed)
+
+
+def _replaced(read: Read, rows: pa.Table, write: Replace) -> pa.Table:
+    changes = _changes(read, write.changes.files)
+    if changes is None:
+        return rows
+    soft = write.target.soft
+    return apply(rows, changes, write.key, write.changes, soft=soft, reread=True)
+
+
+def _with_mark(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows that are not deleted, with `_deleted_at` if `schema` has it."""
+    if len(schema) == rows.num_columns:
+        return rows
+    return rows.append_column(DELETED_AT, pa.nulls(rows.num_rows, DELETED_AT.type))
+
+
+def _castable(columns: Sequence[PartColumn], schema: pa.Schema) -> bool:
+    """Return whether every cast of the columns has the same result in Arrow and in Spark."""
+    for column, field in zip(columns, schema, strict=True):
+        value = None if column.value is None else column.value.type
+        kind = column.type if column.source is not None else value
+        if kind is not None and type_change(kind, field.type) is TypeChange.REREAD:
+            return False
+    return True
+
+
+def _changes(read: Read, files: Sequence[str]) -> pa.Table | None:
+    return pa.concat_tables(read(file) for file in files) if files else None
+
+
+def _images(
+    read: Read, parts: Sequence[StagedFiles], schema: pa.Schema, kinds: Sequence[str]
+) -> pa.Table:
+    tables = [schema.empty_table()]
+    for part in parts:
+        for file in part.files:
+            images = images_within(read(file), part)
+            images = images.filter(pc.is_in(images["_change_type"], pa.array(kinds)))
+            tables.append(_columns(images, part.columns, schema))
+    return pa.concat_tables(tables)
+
+
+def _rows(read: Read, parts: Snapshot, schema: pa.Schema, lake: LakePath) -> pa.Table:
+    """Return the rows of a snapshot; `lake` is any path of the lake that has the parts."""
+    tables = [schema.empty_table()]
+    for part in parts:
+        if isinstance(part, MirrorRows):
+            tables.append(_columns(_copied(part, lake), part.columns, schema))
+        else:
+            tables += [_columns(read(file), part.columns, schema) for file in part.files]
+    return pa.concat_tables(tables)
+
+
+def _copied(part: MirrorRows, lake: LakePath) -> pa.Table:
+    rows = rows_at(file_named(lake, part.path), part.version)
+    of_table = any(column.source == DELETED_AT.name for column in part.columns)
+    if of_table or DELETED_AT.name not in rows.column_names:
+        return rows
+    return rows.filter(pc.is_null(rows.column(DELETED_AT.name)))
+
+
+def _columns(rows: pa.Table, columns: Sequence[PartColumn], schema: pa.Schema) -> pa.Table:
+    pairs = zip(columns, schema, strict=True)
+    arrays = [column_of(rows, column, field.type) for column, field in pairs]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _net(rows: pa.Table, come: pa.Table, go: pa.Table) -> pa.Table:
+    """Return `rows` and those that `come`, without one copy of each row of `go`, in any order. Rows
+    are compared by all their values, bit for bit; a row of `go` that is missing is ignored."""
+    together = pa.concat_tables([rows, come])
+    going = Counter(_texts(go))
+    stays = []
+    for at, row in enumerate(_texts(together)):
+        if going[row]:
+            going[row] -= 1
+        else:
+            stays.append(at)
+    return together.take(pa.array(stays, pa.int64()))
+
+
+def _texts(rows: pa.Table) -> list[str]:
+    """Return each row as text, in which 0.0 and -0.0 differ, and NULL equals NULL."""
+    return [repr(list(row.values())) for row in rows.to_pylist()]
+
+
+# -- changes by key -------------------------------------------------------------------------
+
+_AT, _ASKED = "at", "asked"
+"""Columns with the index of a key, and of a key that is looked for; the others have numbers."""
+
+
+def apply(
+    rows: pa.Table,
+    changes: pa.Table,
+    key: Sequence[str],
+    folded: FoldedChanges = FoldedChanges(),  # noqa: B008 - a frozen value
+    *,
+    soft: bool = False,
+    reread: bool = False,
+) -> pa.Table:
+    """Return the rows after the changes, in no particular order.
+
+    `changes`: one image per key, with a `_change_type` of upsert or delete, the columns of `rows`
+    as a changelog spells them, and the marks that `folded` describes. A change of a missing row
+    adds it, unless it is a delete that is not ignored. With `soft`, `rows` have `_deleted_at`, and
+    a deleted row stays as its last image shows it, with that image's `_committed_at`.
+
+    `TableError` for a change whose row must be looked up and is missing. `reread`: the rows were
+    read from the source, so a delete of a missing row is no error.
+    """
+    names = [name for name in rows.schema.names if not soft or name != DELETED_AT.name]
+    spelled = changelog_spelling(names)
+    changes = _looked_up(rows, changes, key, names, folded, reread=reread)
+    changed = [changes.column(spelled[name]) for name in key]
+    changes = _kept(rows, changes, _places(changed, _key_columns(rows, key)), names, folded)
+    stays = pc.is_null(_places(_key_columns(rows, key), changed))
+    present = is_present(changes.column("_change_type"))
+    if soft:
+        stays_marked = pc.or_(present, pc.is_valid(changes.column("_committed_at")))
+        changes, present = changes.filter(stays_marked), present.filter(stays_marked)
+        moment = changes.column("_committed_at").cast(DELETED_AT.type)
+        marked = pc.if_else(present, pa.scalar(None, DELETED_AT.type), moment)
+        changed_rows = changes.select(list(spelled.values())).append_column(DELETED_AT, marked)
+    else:
+        changed_rows = changes.filter(present).select(list(spelled.values()))
+    changed_rows = changed_rows.rename_columns([*names, *([DELETED_AT.name] if soft else [])])
+    after = changed_rows.select(rows.schema.names).cast(rows.schema)
+    return pa.concat_tables([rows.filter(stays), after])
+
+
+def _completed(
+    rows: pa.Table,
+    read: pa.Table,
+    later: pa.Table,
+    key: Sequence[str],
+    columns: Sequence[str],
+) -> pa.Table:
+    """Return the rows with the values of `columns` that were `read` by key; no row is added.
+    `later` has the keys that changed after the reading: their values are newer, so they stay."""
+    keys = _key_columns(rows, key)
+    at = _places(keys, _key_columns(read, key))
+    taken = pc.and_(pc.is_valid(at), pc.is_null(_places(keys, later.columns)))
+    for name in columns:
+        own = rows.column(name)
+        value = pc.if_else(taken, read.column(name).take(at).cast(own.type), own)
+        rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), value)
+    return rows
+
+
+def _places(asked: Sequence[pa.ChunkedArray], keys: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
+    """Return for each key of `asked` its index in `keys`, which are unique; NULL if it is missing.
+    Both are the columns of a key."""
+    names = [str(number) for number in range(len(asked))]
+    wanted = _numbered(asked, names, _ASKED)
+    joined = wanted.join(_numbered(keys, names, _AT), keys=names, join_type="left outer")
+    return joined.sort_by(_ASKED).column(_AT)
+
+
+def _numbered(columns: Sequence[pa.ChunkedArray], names: Sequence[str], number: str) -> pa.Table:
+    keys = pa.table([comparable(column) for column in columns], names=list(names))
+    return keys.append_column(number, pa.array(range(keys.num_rows), pa.int64()))
+
+
+def _key_columns(rows: pa.Table, key: Sequence[str]) -> list[pa.ChunkedArray]:
+    return [rows.column(name) for name in key]
+
+
+def _looked_up(
+    rows: pa.Table,
+    changes: pa.Table,
+    key: Sequence[str],
+    names: list[str],
+    folded: FoldedChanges,
+    *,
+    reread: bool,
+) -> pa.Table:
+    """Return the changes with the values that images left out, from the rows before them."""
+    if not folded.lacking:
+        return changes
+    spelled = changelog_spelling(names)
+    marks, origins = lack_names(names), origin_names(names)
+    at = _places([changes.column(origins[name]) for name in key], _key_columns(rows, key))
+    lost = pa.chunked_array([pa.repeat(False, changes.num_rows)])
+    for name in folded.lacking:
+        mark = changes.column(marks[name])
+        column = changes.column(spelled[name])
+        value = pc.if_else(mark, rows.column(name).take(at).cast(column.type), column)
+        changes = changes.set_column(
+            changes.schema.get_field_index(spelled[name]), spelled[name], value
+        )
+        lost = pc.or_(lost, pc.and_(mark, pc.is_null(at)))
+    if reread:
+        kind = changes.column("_change_type")
+        gone = pc.and_(lost, pc.or_(pc.invert(is_present(kind)), pc.equal(kind, KEPT)))
+        changes, lost = changes.filter(pc.invert(gone)), pc.and_(lost, pc.invert(gone))
+    if pc.any(lost).as_py():
+        raise TableError(LOST, hint=HINT)
+    return changes
+
+
+def _kept(
+    rows: pa.Table,
+    changes: pa.Table,
+    at: pa.ChunkedArray,
+    names: list[str],
+    folded: FoldedChanges,
+) -> pa.Table:
+    """Return the changes with the values that stay as they were in the rows before them."""
+    spelled = changelog_spelling(names)
+    marks = keep_names(names)
+    for name in folded.kept:
+        column = changes.column(spelled[name])
+        earlier = rows.column(name).take(at).cast(column.type)
+        value = pc.if_else(changes.column(marks[name]), earlier, column)
+        changes = changes.set_column(
+            changes.schema.get_field_index(spelled[name]), spelled[name], value
+        )
+    return changes

@@ -1,0 +1,165 @@
+"""`pipeline.ports.upkeep`: OPTIMIZE, REORG and VACUUM of mirrors by Spark, and thinning of logs.
+
+`pipeline.upkeep` decides when to do which, and which checkpoints are deleted.
+
+The commits are made by Delta in Java, since delta-rs' OPTIMIZE refuses tables with deletion
+vectors. Like all commits they are bound to the version that they were planned on (`pin`), so a
+concurrent writer of the mirror wins. delta-rs tells which files VACUUM would delete, but must not
+delete them: its VACUUM also takes files of deletion vectors that are in use.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from urllib.parse import unquote
+
+from deltalake import DeltaTable
+
+from lockstep.pipeline.model.lake_commit import LakeCommit
+from lockstep.pipeline.upkeep.decide import (
+    Checkpoint,
+    FileTotal,
+    MirrorFiles,
+    StepKind,
+    UpkeepStep,
+    checkpoints_to_delete,
+)
+from lockstep.pipeline.values.errors import CommitConflict
+from lockstep.pipeline.values.keeping import Retention
+from lockstep.resources.lake.delta.delta_log import newest_version, read_commit
+from lockstep.resources.lake.delta.pin import head_of, pinned_errors
+from lockstep.resources.lake.delta.sizes import deleted_rows, files_of
+from lockstep.resources.lake.delta.statement import quoted
+from lockstep.resources.lake.spark.java_errors import spark_errors
+from lockstep.resources.lake.spark.spark import USER_METADATA, Spark, one_session, stamped
+from lockstep.resources.lake.store.paths import LakePath, ObjectPath
+from lockstep.resources.lake.store.storage import (
+    delta_table,
+    files_below,
+    lake_errors,
+    mirror_errors,
+)
+
+_DELTA: Final = "spark.databricks.delta"
+_HOUR: Final = timedelta(hours=1)
+_FEW_FILES: Final = 10_000
+"""Number of files up to which a session for few rows vacuums faster."""
+_FEW_BYTES: Final = 64 << 20
+"""Size up to which a session for few rows rewrites files faster."""
+_CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
+_UNKNOWN: Final = (
+    "its properties keep replaced files or the log for less time than versions are promised, so it "
+    "is unknown which files are needed: `lockstep check` says how to set them"
+)
+
+
+class SparkUpkeep:
+    """`keep`: how long each version of a mirror stays readable."""
+
+    def __init__(self, lake: LakePath, *, spark: Spark, keep: timedelta) -> None:
+        self._lake = lake
+        self._spark = spark
+        self._keep = keep
+
+    @property
+    def keep(self) -> timedelta:
+        return self._keep
+
+    def files(self, mirror: str) -> MirrorFiles:
+        path = self._lake / mirror
+        with mirror_errors(self._lake, path):
+            table = delta_table(path)
+            rows, sizes = files_of(table)
+            deleted = deleted_rows(path, table, rows)
+            retention = Retention.of(table.metadata().configuration)
+            holds = retention is not None and retention.holds(self._keep)
+            pile = _unneeded(path, table, self._keep) if holds else FileTotal()
+            free = None if isinstance(path, ObjectPath) else shutil.disk_usage(path).free
+        return MirrorFiles(tuple(sizes), rows, deleted, pile, None if holds else _UNKNOWN, free)
+
+    def commit(self, mirror: str, version: int) -> LakeCommit | None:
+        path = self._lake / mirror
+        with mirror_errors(self._lake, path):
+            return read_commit(path, version)
+
+    def carry_out(self, mirror: str, step: UpkeepStep, said: str, above: int) -> int | None:
+        path = self._lake / mirror
+        head = head_of(path)
+        if head.version != above:
+            raise CommitConflict(
+                f"Another writer committed to {mirror} before its upkeep did",
+                hint="wait for the next upkeep, which tries again",
+            )
+        statement = f"REORG TABLE delta.{quoted(str(path))} APPLY (PURGE)"
+        stamps = {**head.pin(), USER_METADATA: said}
+        if step.kind is StepKind.COMPACT:
+            statement = f"OPTIMIZE delta.{quoted(str(path))}"
+            stamps |= {
+                f"{_DELTA}.optimize.minFileSize": str(step.target // 2),
+                f"{_DELTA}.optimize.maxFileSize": str(step.target),
+                f"{_DELTA}.optimize.maxDeletedRowsRatio": str(step.deleted_share),
+            }
+        with (
+            one_session(self._spark, few=step.pile.bytes <= _FEW_BYTES) as session,
+            mirror_errors(self._lake, path),
+            pinned_errors(path, head),
+            stamped(session, stamps),
+        ):
+            session.sql(statement).collect()
+        return None if newest_version(path) == above else above + 1
+
+    def thin_log(self, folder: str, now: datetime, *, delete: bool) -> FileTotal:
+        return thin_log(self._lake / folder, now, delete=delete)
+
+    def vacuum(self, mirror: str) -> FileTotal:
+        path = self._lake / mirror
+        before, hours = files_below(path), f"{self._keep / _HOUR:.6f}"
+        stamps = {
+            # The check guards against a mistyped time; this one is computed.
+            f"{_DELTA}.retentionDurationCheck.enabled": "false",
+            f"{_DELTA}.vacuum.logging.enabled": "false",
+        }
+        with (
+            one_session(self._spark, few=len(before) <= _FEW_FILES) as session,
+            mirror_errors(self._lake, path),
+            spark_errors(path),
+            stamped(session, stamps),
+        ):
+            session.sql(f"VACUUM delta.{quoted(str(path))} RETAIN {hours} HOURS").collect()
+        after = files_below(path)
+        return FileTotal.of([facts.st_size for name, facts in before.items() if name not in after])
+
+
+def thin_log(path: LakePath, now: datetime, *, delete: bool) -> FileTotal:
+    """Delete superfluous checkpoints of a table's log, or only count them; an empty pile without a
+    table.
+
+    They are checkpoints of one file (Delta protocol, "Checkpoints"). deltalake's `cleanup_metadata`
+    deletes by the age of commits, and keeps all checkpoints for as long as the log is kept.
+    """
+    log = path / "_delta_log"
+    with lake_errors(path):
+        checkpoints = [
+            Checkpoint(int(named[1]), datetime.fromtimestamp(facts.st_mtime, UTC), facts.st_size)
+            for file, facts in files_below(log).items()
+            if (named := _CHECKPOINT.fullmatch(file)) is not None
+        ]
+        gone = checkpoints_to_delete(checkpoints, now)
+        for checkpoint in gone if delete else ():
+            name = f"{checkpoint.version:020d}.checkpoint.parquet"
+            (log / name).unlink(missing_ok=True)
+            (log / f".{name}.crc").unlink(missing_ok=True)
+    return FileTotal.of([checkpoint.size for checkpoint in gone])
+
+
+def _unneeded(path: LakePath, table: DeltaTable, keep: timedelta) -> FileTotal:
+    """Return the data files that no version needs which was current within `keep`, in whole hours;
+    files of writes that ended without a commit count once they are as old."""
+    hours = -(-keep // _HOUR)
+    names = table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
+    files = files_below(path)
+    unneeded = {unquote(name) for name in names if name.endswith(".parquet")} & files.keys()
+    return FileTotal.of([files[name].st_size for name in unneeded])

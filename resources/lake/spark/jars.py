@@ -1,0 +1,145 @@
+"""The jars of Delta and of object stores: their lists, their presence, and downloading them.
+
+`lockstep setup` downloads exactly the jars of `jars.lock` into the environment, and those of
+`jars-s3.lock` if asked to; their SHA-256 must match. A run only checks that they exist.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+from xml.sax.saxutils import quoteattr
+
+from lockstep.pipeline.values.errors import SetupIncomplete
+
+DELTA: Final = "jars.lock"
+S3: Final = "jars-s3.lock"
+
+SETUP: Final = {DELTA: "`lockstep setup`", S3: "`lockstep setup --with s3`"}
+"""The command that downloads the jars of a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    organisation: str
+    artifact: str
+    version: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.artifact}-{self.version}.jar"
+
+
+def locked_jars(*locks: str) -> tuple[Jar, ...]:
+    """Return the jars of these lists, or of all."""
+    jars = []
+    for lock in locks or (DELTA, S3):
+        text = files("lockstep.resources.lake.spark").joinpath(lock).read_text(encoding="utf-8")
+        lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
+        jars += [Jar(*fields) for fields in lines]
+    return tuple(jars)
+
+
+def jars_folder(prefix: str) -> Path:
+    """Return the folder of the jars inside a virtual environment (`sys.prefix`)."""
+    return Path(prefix) / "share" / "lockstep" / "jars"
+
+
+def class_path(folder: Path, lock: str = DELTA) -> tuple[Path, ...]:
+    """Return the paths of a list's jars in `folder`; `SetupIncomplete` if one is missing."""
+    paths = tuple(folder / jar.file_name for jar in locked_jars(lock))
+    missing = [path.name for path in paths if not path.is_file()]
+    if missing:
+        raise SetupIncomplete(
+            f"Java's jars are not set up: {missing[0]} is missing", hint=f"run {SETUP[lock]}"
+        )
+    return paths
+
+
+def missing_or_damaged(folder: Path, jars: Iterable[Jar]) -> list[Jar]:
+    """Return the jars that are missing from `folder` or differ from their locked content."""
+    return [jar for jar in jars if _digest(folder / jar.file_name) != jar.sha256]
+
+
+def download_jars(folder: Path, *locks: str, java: Path, settings: Path | None = None) -> list[Jar]:
+    """Download the jars of these lists that are missing or damaged in `folder`; return them. Each
+    jar is checked, then moved to `folder` as a whole. `settings` is an Ivy settings file for
+    machines that reach Maven Central through a mirror."""
+    wanted = missing_or_damaged(folder, locked_jars(*locks))
+    if not wanted:
+        return []
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as scratch:
+        fetch_folder = Path(scratch)
+        _resolve(wanted, fetch_folder, java, settings)
+        damaged = missing_or_damaged(fetch_folder, wanted)
+        if damaged:
+            raise SetupIncomplete(
+                f"{damaged[0].file_name} was downloaded, but its SHA-256 is not the one in "
+                "the lock file",
+                hint="check which server answers for Maven Central on this network, then run "
+                "`lockstep setup` again",
+            )
+        for jar in wanted:
+            (fetch_folder / jar.file_name).replace(folder / jar.file_name)
+    return wanted
+
+
+def _resolve(jars: Iterable[Jar], target: Path, java: Path, settings: Path | None) -> None:
+    """Download `jars`, without their dependencies, by Ivy from pyspark's own jars."""
+    ivy_file = target / "ivy.xml"
+    ivy_file.write_text(_ivy_module(jars), encoding="utf-8")
+    own_settings = files("lockstep.resources.lake.spark").joinpath("ivysettings.xml")
+    settings_file = target / "ivysettings.xml"
+    settings_file.write_bytes(settings.read_bytes() if settings else own_settings.read_bytes())
+    command = [
+        *(str(java), "-cp", str(_ivy_jar()), "org.apache.ivy.Main"),
+        *("-settings", str(settings_file), "-cache", str(target / "cache")),
+        *("-ivy", str(ivy_file), "-types", "jar"),
+        *("-retrieve", f"{target}/[artifact]-[revision].[ext]"),
+    ]
+    ivy = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ivy.returncode != 0:
+        raise SetupIncomplete(
+            "Java's jars could not be downloaded from Maven Central",
+            hint="check the network, then run `lockstep setup` again; for a mirror of Maven "
+            "Central, run `lockstep setup --ivy-settings FILE`",
+        )
+
+
+def _ivy_module(jars: Iterable[Jar]) -> str:
+    lines = "".join(
+        f"<dependency org={quoteattr(jar.organisation)} name={quoteattr(jar.artifact)} "
+        f'rev={quoteattr(jar.version)} transitive="false"/>'
+        for jar in jars
+    )
+    return (
+        '<ivy-module version="2.0"><info organisation="lockstep" module="jars"/>'
+        f"<dependencies>{lines}</dependencies></ivy-module>"
+    )
+
+
+def _ivy_jar() -> Path:
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise SetupIncomplete("pyspark is not installed", hint="install Lockstep again")
+    paths = sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))
+    if not paths:
+        raise SetupIncomplete("pyspark came without its jars", hint="install Lockstep again")
+    return paths[0]
+
+
+def _digest(path: Path) -> str | None:
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,115 @@
+"""Java, which Spark needs and pip cannot install: finding it, and its class-data archive.
+
+Nothing here imports pyspark, so a preflight check is fast.
+
+Java maps the archive instead of loading and verifying some 20,000 classes one by one (JEP 350,
+"Dynamic CDS Archives"). The archive is valid for one build of Java and one class path, whose jars
+Java compares by size and time, so its name is a hash of all that. Without a valid archive Java
+starts all the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from lockstep.pipeline.values.errors import JavaMissing
+
+OLDEST = 17
+"""Spark 4 runs on Java 17 or newer (Spark documentation, "Overview")."""
+
+CURE = (
+    "install Java 17, then try again: `apt-get install openjdk-17-jre-headless` on Debian "
+    "or Ubuntu, `brew install openjdk@17` on macOS; or point JAVA_HOME at one"
+)
+
+_VERSION = re.compile(r'version "(?:1\.)?(?P<major>\d+)')
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A usable Java: the program, its major version, and what `java -version` prints."""
+
+    program: Path
+    major: int
+    description: str
+
+
+def require_java(environment: Mapping[str, str]) -> Java:
+    """Return the Java that Spark will use: JAVA_HOME's, otherwise the one on PATH. `JavaMissing` if
+    there is none, if it does not run, or if it is too old."""
+    home = environment.get("JAVA_HOME")
+    if home:
+        program = Path(home) / "bin" / "java"
+        if not program.is_file():
+            raise JavaMissing(f"JAVA_HOME is {home}, but there is no bin/java in it", hint=CURE)
+    else:
+        on_path = shutil.which("java", path=environment.get("PATH", ""))
+        if on_path is None:
+            raise JavaMissing("Spark needs Java, and no java is on PATH", hint=CURE)
+        program = Path(on_path)
+    return _usable(program, program.stat().st_mtime_ns)
+
+
+@cache
+def _usable(program: Path, _modified_at: int) -> Java:
+    """Return the program as a usable Java; a program is run again only after its file changed."""
+    try:
+        result = subprocess.run(
+            [str(program), "-version"], capture_output=True, text=True, check=True, timeout=30
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise JavaMissing(f"{program} does not run", hint=CURE) from error
+    description = (result.stderr + result.stdout).strip()
+    version = _VERSION.search(description)
+    if version is None:
+        raise JavaMissing(f"{program} does not print its version", hint=CURE)
+    major = int(version["major"])
+    if major < OLDEST:
+        raise JavaMissing(f"{program} is Java {major}; Spark needs {OLDEST} or newer", hint=CURE)
+    return Java(program, major, description)
+
+
+def archive_path(jars: Path, class_path: Sequence[Path], java: Java) -> Path:
+    """Return the path of the archive of this Java and these jars, whether or not it exists."""
+    identity = "\n".join([java.description, *map(_jar_identity, class_path)])
+    return jars.parent / f"classes-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
+
+
+def _jar_identity(path: Path) -> str:
+    if not path.is_file():
+        return str(path)
+    status = path.stat()
+    return f"{path} {status.st_size} {int(status.st_mtime)}"
+
+
+def make_archive(jars: Path, class_path: Sequence[Path], java: Java) -> bool:
+    """Create the archive unless it exists; return whether one was created. A separate Spark
+    process writes and merges a small table; when it ends, Java dumps the classes that it used. A
+    failure is no error, since it only costs speed."""
+    target = archive_path(jars, class_path, java)
+    if target.is_file():
+        return False
+    with tempfile.TemporaryDirectory(prefix="lockstep-archive-") as scratch:
+        unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+        result = subprocess.run(
+            [sys.executable, "-m", "lockstep.resources.lake.rehearsal", scratch, str(unfinished)],
+            capture_output=True,
+            check=False,
+        )
+        if result.returncode != 0 or not unfinished.is_file():
+            unfinished.unlink(missing_ok=True)
+            return False
+        for old in target.parent.glob("classes-*.jsa"):
+            old.unlink(missing_ok=True)
+        unfinished.replace(target)
+    return True

@@ -1,0 +1,240 @@
+"""Spark's and Delta's exceptions as errors of ours: one line, never a stack trace or a row's value.
+
+A lost race becomes `CommitConflict`. Failures of storage or machine, and a Spark that is stopped,
+become `LakeUnavailable`. Any other error, about the plan, rows or files of one table, becomes
+`MirrorRefused`. The message of an analysis error, which has names only, is repeated; of an error
+that can contain rows, only Spark's condition is.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lockstep.pipeline.values.errors import (
+    CommitConflict,
+    LakeUnavailable,
+    LockstepError,
+    MirrorRefused,
+    TableError,
+)
+from lockstep.resources.lake.store.answers import refusal
+from lockstep.resources.lake.store.paths import LakePath, ObjectPath
+from lockstep.resources.lake.store.storage import first_line, unavailable
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark.errors import PySparkException
+
+_CONFLICTS = (
+    "ConcurrentAppendException",
+    "ConcurrentDeleteDeleteException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentTransactionException",
+    "ConcurrentWriteException",
+    "MetadataChangedException",
+    "PinnedLogStore$CommitRefused",
+    "ProtocolChangedException",
+)
+_STORAGE = {
+    "No space left on device": errno.ENOSPC,
+    "Disk quota exceeded": errno.EDQUOT,
+    "Read-only file system": errno.EROFS,
+    "Permission denied": errno.EACCES,
+}
+_MACHINE = (
+    "Block manager",
+    "BlockManager",
+    "Broken pipe",
+    "Cannot run program",
+    "Connection refused",
+    "Connection reset",
+    "ExecutorLostFailure",
+    "Input/output error",
+    "SparkContext",
+    "Too many open files",
+    "cancelled",
+    "interrupted",
+    "shut down",
+    "shutdown",
+    "unable to create native thread",
+)
+"""Words in messages of a Spark that is being stopped, or of a machine without memory for it."""
+
+_MACHINES = ("CANNOT_ACQUIRE_MEMORY", "SPARK_JOB_CANCELLED", "UNABLE_TO_ACQUIRE_MEMORY")
+"""Conditions of the same kind."""
+
+_STOPPED = (
+    "CancellationException",
+    "ClosedByInterruptException",
+    "InterruptedException",
+    "TimeoutException",
+    "ClassNotFoundException",
+    "NoClassDefFoundError",
+    "NoSuchMethodError",
+    "UnsatisfiedLinkError",
+)
+"""Classes of errors of a Spark that is being stopped, or whose jars do not match."""
+
+_FILES = ("DELTA_", "FAILED_READ_FILE")
+"""Beginnings of conditions that concern a mirror's files, whatever their cause is."""
+
+_TABLES = (
+    "java.lang.",
+    "java.time.",
+    "java.util.",
+    "java.io.FileNotFoundException",
+    "java.io.EOFException",
+    "java.nio.file.",
+    "com.fasterxml.jackson.",
+    "org.apache.parquet.",
+    "org.apache.spark.",
+    "org.apache.spark.sql.",
+    "io.delta.",
+)
+"""Packages whose errors are about one table's plan, rows or files."""
+
+_MEMORY = 'give Spark more memory ("spark.driver.memory" under [spark]), then run again'
+
+
+@dataclass(frozen=True, slots=True)
+class JavaError:
+    """One exception of a Java chain of causes. `condition` is Spark's name of the error ("error
+    condition"), which contains no values."""
+
+    name: str
+    message: str
+    condition: str | None = None
+
+
+def error_of(path: LakePath, chain: Sequence[JavaError]) -> LockstepError | TableError:
+    """Return the error of ours for a chain of Java exceptions, outermost first, about `path`."""
+    for error in chain:
+        if error.name.rpartition(".")[2] in _CONFLICTS:
+            return conflict(path)
+    store = refusal(" ".join(error.message for error in chain))
+    if isinstance(path, ObjectPath) and store is not None:
+        state, cure = store
+        return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
+    for error in chain:
+        for words, number in _STORAGE.items():
+            if words in error.message:
+                return unavailable(path, number, words)
+        if error.name.endswith("OutOfMemoryError"):
+            return LakeUnavailable(f"Spark ran out of memory writing {path}", hint=_MEMORY)
+    last = chain[-1] if chain else JavaError("an unknown error", "")
+    reason = last.condition or first_line(last.message) or last.name
+    files = any((error.condition or "").startswith(_FILES) for error in chain)
+    tables = files or last.name.startswith(_TABLES)
+    if not tables or any(_of_the_machine(error) for error in chain):
+        return LakeUnavailable(f"Spark could not write {path}: {reason}", hint="run again")
+    reason = _of_the_table(chain)
+    return MirrorRefused(f"Spark refused its mirror: {reason}", hint="rewrite the mirror")
+
+
+def _of_the_machine(error: JavaError) -> bool:
+    return (
+        error.name.endswith(_STOPPED)
+        or (error.condition or "").startswith(_MACHINES)
+        or any(words in error.message for words in _MACHINE)
+    )
+
+
+def _of_the_table(chain: Sequence[JavaError]) -> str:
+    """Return the reason in Spark's words, without a row's value."""
+    for error in chain:
+        if error.name.endswith("AnalysisException"):
+            return first_line(error.message) or error.name
+    conditions = [error.condition for error in chain if error.condition is not None]
+    return ": ".join(dict.fromkeys([*conditions, chain[-1].name.rpartition(".")[2]]))
+
+
+def conflict(path: LakePath) -> CommitConflict:
+    return CommitConflict(
+        f"Another writer committed to {path} first",
+        hint="run again; if it happens every time, stop the other writer",
+    )
+
+
+def silence_pyspark() -> None:
+    """Switch off logging of errors that we report ourselves.
+
+    PySpark prints each error with Java's stack. Its client for Spark Connect logs it, too, if a
+    host such as Dagster configures logging; SPARK_CONNECT_LOG_LEVEL leaves that on. py4j logs to
+    the root logger, with a traceback, that a Java process has ended.
+    """
+    from pyspark.logger import PySparkLogger
+
+    logging.getLogger().addFilter(_is_not_py4js)
+
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+    if "SPARK_CONNECT_LOG_LEVEL" not in os.environ:
+        logging.getLogger("pyspark.sql.connect.logging").setLevel(logging.CRITICAL + 1)
+
+
+def _is_not_py4js(record: logging.LogRecord) -> bool:
+    return record.module != "java_gateway"
+
+
+@contextmanager
+def spark_errors(path: LakePath) -> Iterator[None]:
+    """Turn whatever Spark raises inside into an error of ours about `path`."""
+    from py4j.protocol import Py4JError, Py4JJavaError
+    from pyspark.errors import PySparkException
+    from pyspark.errors.exceptions.captured import CapturedException
+
+    try:
+        yield
+    except Py4JJavaError as error:
+        raise error_of(path, _chain(error.java_exception)) from error
+    except CapturedException as error:
+        raise error_of(path, _chain(error._origin)) from error
+    except PySparkException as error:
+        raise error_of(path, _chain_of_server(error)) from error
+    except (Py4JError, OSError) as error:
+        raise LakeUnavailable(f"Spark stopped while writing {path}", hint=_MEMORY) from error
+
+
+def _chain_of_server(error: PySparkException) -> list[JavaError]:
+    """Return the exceptions of a Spark Connect server; PySpark's own if it did not answer."""
+    condition = error.getCondition()
+    trace = getattr(error, "getStackTrace", lambda: None)()
+    if not trace:
+        return [JavaError(type(error).__name__, str(error), condition)]
+    outermost, *causes = [line for line in trace.splitlines() if line and line[0] != "\t"]
+    chain = [JavaError(outermost, str(error).partition("\n\nJVM stacktrace:")[0], condition)]
+    for line in causes:
+        if line.startswith(_CAUSED):
+            name, _, message = line.removeprefix(_CAUSED).partition(": ")
+            match = _CONDITION.match(message)
+            chain.append(JavaError(name, message, match[1] if match else None))
+    return chain
+
+
+_CAUSED = "Caused by: "
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] ")
+"""The condition at the beginning of a message of Spark."""
+
+
+def _chain(outermost: JavaObject | None) -> list[JavaError]:
+    from py4j.protocol import Py4JError
+
+    chain: list[JavaError] = []
+    cause = outermost
+    while cause is not None and len(chain) < 20:
+        condition = None
+        name = str(cause.getClass().getName())
+        if name.startswith(("org.apache.spark", "io.delta")):
+            # Not every exception of Spark has a condition, and py4j's objects claim any method.
+            with suppress(Py4JError):
+                condition = str(cause.getCondition())
+        chain.append(JavaError(name, str(cause.getMessage() or ""), condition))
+        cause = cause.getCause()
+    return chain

@@ -1,0 +1,332 @@
+"""A Spark elsewhere: sessions of a server that is reached by Spark Connect, without Java here.
+
+A statement whose client died continues at the server. Like any other, its commit is bound to the
+version that it was planned on (`pin`), so it is the commit that the next run looks for, or none. So
+that the next run need not wait, session ids are derived from the client's id and a number: whoever
+knows the client ends its sessions.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from threading import Thread
+from time import monotonic
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+from uuid import UUID, uuid4, uuid5
+
+from lockstep.pipeline.values.errors import (
+    ConfigurationError,
+    LakeUnavailable,
+    LockstepError,
+    SetupIncomplete,
+)
+from lockstep.pipeline.values.retries import SPARK_ELSEWHERE
+from lockstep.resources.lake.spark.java_errors import silence_pyspark
+from lockstep.resources.lake.spark.log_store import SETTINGS
+from lockstep.resources.lake.spark.server import SparkServer
+from lockstep.resources.lake.spark.settings import EXTENSION, JOINED, store_settings
+from lockstep.resources.lake.spark.spark import FOR_FEW, Starting
+from lockstep.resources.lake.spark.visible import require_visible
+from lockstep.resources.lake.store.paths import LakePath, ObjectPath
+
+if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+
+_NEEDED: Final = ("google.rpc", "grpc", "grpc_status", "pandas", "zstandard")
+_PATIENCE: Final = 10.0
+"""Seconds for a server to accept a connection, or to close sessions."""
+
+_SESSIONS: Final = 32
+"""Number of a dead client's sessions that are ended: two for each table that is written at the same
+time, some in which errors were raised, and as many again."""
+
+_EVERY_SESSION: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.databricks.delta.merge.materializeSource": "none",
+}
+"""Settings that writes need in every session; the server determines the number of tasks."""
+
+_HADOOP: Final = "spark.hadoop."
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """A server that accepts sessions: its version, the `defaults` of a new session's settings, all
+    sessions of this process, and the unused ones."""
+
+    version: str
+    defaults: Mapping[str, str]
+    opened: list[SparkSession]
+    idle: Mapping[bool, list[SparkSession]]
+
+
+class RemoteSpark:
+    """`Spark` at a server. `user` is the `[spark]` table; `lake` has the mirrors, and `staging` is
+    the folder of this machine from which Spark reads changes."""
+
+    java = False
+
+    def __init__(
+        self, server: SparkServer, user: Mapping[str, str], *, lake: LakePath, staging: Path
+    ) -> None:
+        self._server = server
+        self._user = {key: value for key, value in user.items() if key.startswith("spark.")}
+        self._lake = lake
+        self._staging = staging
+        self._start = Starting(self._connect, lambda connected: _released(connected.opened))
+        self._client = uuid4()
+        self._numbers = count()
+
+    @property
+    def client(self) -> UUID:
+        return self._client
+
+    def end_statements(self, client: UUID) -> None:
+        """End a client's sessions first of all, since their statements may occupy all tasks."""
+        self.require_ready()
+        self._knock()
+        _released([self._joined(client, number) for number in range(_SESSIONS)])
+
+    def require_ready(self) -> None:
+        for name in _NEEDED:
+            if not _installed(name):
+                raise SetupIncomplete(
+                    f"Spark Connect needs {name}, which is not installed",
+                    hint="run pip install 'lockstep[connect]' for the version installed here",
+                )
+
+    def prepare(self, log_bytes: int = 0) -> None:
+        self._start.begin()
+
+    def session(self, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+        """Return a new session. `LakeUnavailable` if the server does not answer,
+        `ConfigurationError` if it cannot be used."""
+        connected = self._start.wait()
+        session = self._joined(self._client, next(self._numbers))
+        connected.opened.append(session)
+        with self._refused():
+            self._set(session, connected.defaults, settings)
+        return session
+
+    def idle(self, *, few: bool) -> list[SparkSession]:
+        return self._start.wait().idle[few]
+
+    def requests(self) -> int | None:
+        """Return None: the server's executors make requests, which no client can count."""
+        return None
+
+    def stop(self) -> None:
+        """Close this process' sessions at the server."""
+        self._start.end()
+
+    def named(self) -> str:
+        return f"Spark {self._start.wait().version} at {self._server}"
+
+    def _connect(self) -> Connected:
+        self.require_ready()
+        self._knock()
+        session = self._joined(self._client, next(self._numbers))
+        try:
+            with self._refused():
+                version, defaults = session.version, session.conf.getAll
+                require_fit(self._server, version, defaults, self._lake)
+                _require_settable(session, missing(self._user, defaults), defaults)
+                # Most runs change few rows and need no other session.
+                self._set(session, defaults, FOR_FEW)
+            require_visible(session, self._lake, self._staging, f"The Spark at {self._server}")
+        except BaseException:
+            _released([session])
+            raise
+        return Connected(version, defaults, [session], {False: [], True: [session]})
+
+    def _knock(self) -> None:
+        try:
+            with socket.create_connection(self._server.address, _PATIENCE):
+                pass
+        except OSError as error:
+            raise LakeUnavailable(
+                f"No Spark answers at {self._server}",
+                hint="start it (`lockstep spark serve` on this machine), or correct remote under "
+                "[spark]; then run again",
+            ) from error
+
+    def _joined(self, client: UUID, number: int) -> SparkSession:
+        """Return a client's session by its number; no request is made yet."""
+        from pyspark.sql import SparkSession
+
+        identity = UUID(bytes=uuid5(client, str(number)).bytes, version=4)
+        session = SparkSession.builder.remote(self._server.url(identity)).create()
+        assert SPARK_ELSEWHERE.most is not None
+        _set_retries(session, SPARK_ELSEWHERE.most - 1)
+        return session
+
+    def _set(
+        self, session: SparkSession, defaults: Mapping[str, str], settings: Mapping[str, str]
+    ) -> None:
+        """Set what differs from the defaults: our settings, those of the lake's object store, and
+        the user's, which override ours."""
+        store = store_settings(self._lake)
+        hadoops = {name.removeprefix(_HADOOP): value for name, value in store.items()}
+        wanted = {**_EVERY_SESSION, **settings, **hadoops, **self._user}
+        for name, value in missing(wanted, defaults).items():
+            session.conf.set(name, value)
+
+    @contextmanager
+    def _refused(self) -> Iterator[None]:
+        """Turn a server's errors while a session is opened into ours."""
+        from pyspark.errors import PySparkException
+
+        try:
+            yield
+        except PySparkException as error:
+            raise refusal(str(self._server), error) from error
+
+
+def _installed(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _require_settable(
+    session: SparkSession, settings: Mapping[str, str], defaults: Mapping[str, str]
+) -> None:
+    """Set the user's settings. `ConfigurationError` for one that the server's start must set."""
+    from pyspark.errors import PySparkException
+
+    for name, value in settings.items():
+        try:
+            session.conf.set(name, value)
+        except PySparkException as error:
+            if (error.getCondition() or "").startswith("CANNOT_MODIFY_"):
+                raise unlike(name, defaults) from error
+            raise
+
+
+def _released(sessions: Iterable[SparkSession]) -> None:
+    """Close sessions at the server and end their statements. The server answers once these have
+    ended, for which we wait no longer than for a connection."""
+    threads = [Thread(target=_release, args=(session,), daemon=True) for session in sessions]
+    for thread in threads:
+        thread.start()
+    until = monotonic() + _PATIENCE
+    for thread in threads:
+        thread.join(max(0, until - monotonic()))
+
+
+def _release(session: SparkSession) -> None:
+    """Close a session without `stop`, which locks all sessions meanwhile. An error is ignored: a
+    server that has ended has no sessions."""
+    from pyspark.errors import PySparkException
+
+    with suppress(PySparkException, OSError):
+        _set_retries(session, 0)
+        session.client.release_session()
+    session.client.close()
+
+
+def _set_retries(session: SparkSession, times: int) -> None:
+    """Set how often PySpark repeats a request; its warning when it gives up is silenced, since it
+    also raises an error."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]", UserWarning)
+    silence_pyspark()
+    longest = int(1000 * SPARK_ELSEWHERE.pauses[-1])
+    policy = DefaultPolicy(max_retries=times, max_backoff=longest)
+    session.client.set_retry_policies([policy])
+
+
+OLDEST: Final = 4
+
+_ANY: Final = "spark.delta.logStore.class"
+
+
+def require_fit(
+    server: SparkServer, version: str, defaults: Mapping[str, str], lake: LakePath
+) -> None:
+    """Raise `ConfigurationError` for a Spark that is too old, has no Delta, or writes the lake's
+    logs with another log store; `defaults` are a new session's settings."""
+    if int(version.partition(".")[0]) < OLDEST:
+        raise ConfigurationError(
+            f"The Spark at {server} is {version}; Spark {OLDEST} or newer is needed",
+            hint="use a newer one: see docs/deploy.md#where-spark-runs",
+        )
+    if EXTENSION not in defaults.get("spark.sql.extensions", ""):
+        raise ConfigurationError(
+            f"The Spark at {server} has no Delta Lake",
+            hint=f'start it with delta-spark and "spark.sql.extensions" = "{EXTENSION}": '
+            "docs/deploy.md#where-spark-runs",
+        )
+    scheme = "file"
+    if isinstance(lake, ObjectPath):
+        scheme = lake.bucket.url.partition(":")[0]
+    wanted = f"spark.delta.logStore.{scheme}.impl"
+    if _ANY in defaults or defaults.get(wanted) != SETTINGS.get(wanted):
+        store = defaults.get(_ANY) or defaults.get(wanted) or "Delta's own store"
+        raise ConfigurationError(
+            f"The Spark at {server} would write the tables' logs with {store}, which does not stop "
+            "a late run from committing",
+            hint=f'start it with "{wanted}" = "{SETTINGS[wanted]}" and our jar: '
+            "docs/deploy.md#where-spark-runs",
+        )
+
+
+def missing(user: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that a new session does not have by default. Under the `JOINED` keys a
+    server that we started has more than the user's value."""
+    return {
+        name: value
+        for name, value in user.items()
+        if value != defaults.get(name) and not (name in JOINED and value in defaults.get(name, ""))
+    }
+
+
+def unlike(name: str, defaults: Mapping[str, str]) -> ConfigurationError:
+    """Return the error for a setting that no session can change, and that differs at the server."""
+    return ConfigurationError(
+        f"{name} is set when Spark's server is started, and this one has "
+        f"{'another value' if name in defaults else 'none'}",
+        hint="start the server with it (`lockstep spark serve` does), or take it out of [spark] in "
+        "lockstep.toml",
+    )
+
+
+_DETAILS: Final = re.compile(r'details = "(.*?)"\n')
+"""The details in gRPC's text of an error."""
+_LONGEST: Final = 300
+
+
+def refusal(server: str, error: PySparkException) -> LockstepError:
+    """Return a server's error as ours: `ConfigurationError` if trying again cannot help, otherwise
+    `LakeUnavailable`."""
+    status = getattr(error, "getGrpcStatusCode", lambda: None)()
+    if getattr(status, "name", "") in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
+        return ConfigurationError(
+            f"The Spark at {server} does not accept this token",
+            hint="set token under [spark] to the one with which the server was started",
+        )
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return ConfigurationError(
+            f"The Spark at {server} has a certificate that this machine does not trust",
+            hint="set GRPC_DEFAULT_SSL_ROOTS_FILE_PATH to a file with the certificate of its "
+            "issuer, or correct remote under [spark]",
+        )
+    details = _DETAILS.search(str(error))
+    reason = error.getCondition() or (details[1][:_LONGEST] if details else type(error).__name__)
+    return LakeUnavailable(
+        f"The Spark at {server} gave no session: {reason}",
+        hint="check that it runs and serves Spark Connect, then run again",
+    )

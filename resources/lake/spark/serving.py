@@ -1,0 +1,114 @@
+"""Spark Connect's server on this machine, in the same environment as runs (`lockstep spark serve`).
+
+This process is replaced by Java, so that whoever started it stops it by any signal, and no second
+process must be supervised. Its settings are in a file that only this account can read.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NoReturn
+
+from lockstep.pipeline.values.errors import ConfigurationError, SetupIncomplete
+from lockstep.resources.lake.spark.java import require_java
+from lockstep.resources.lake.spark.launch import settle_environment, spark_home
+from lockstep.resources.lake.spark.server import SparkServer, server_of
+from lockstep.resources.lake.spark.session import jars_for, settings_in
+from lockstep.resources.lake.store.paths import LakePath
+from lockstep.resources.private import make_private
+
+MAIN: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_SPARK_ITSELF: Final = "spark-internal"
+
+
+def server_to_start(user: Mapping[str, str]) -> SparkServer:
+    """Return the server that `[spark]` names. `ConfigurationError` unless it listens on this
+    machine only, and requires a token: whoever gets a session has the rights of this account."""
+    server = server_of(user)
+    if server is None:
+        raise ConfigurationError(
+            "[spark] names no server to start",
+            hint='add remote = "sc://127.0.0.1:15002" and token = "file:spark.token" to [spark]',
+        )
+    if not server.here:
+        raise ConfigurationError(
+            f"{server} is on another machine",
+            hint="set remote under [spark] to sc://127.0.0.1:15002, or start Spark there: "
+            "docs/deploy.md#where-spark-runs",
+        )
+    if server.token is None:
+        raise ConfigurationError(
+            f"{server} would serve every account of this machine with the rights of this one",
+            hint="run `openssl rand -hex 32 > spark.token && chmod 600 spark.token`, then add "
+            'token = "file:spark.token" to [spark] in lockstep.toml',
+        )
+    return server
+
+
+def require_free(server: SparkServer) -> None:
+    """Raise `ConfigurationError` if a process listens at the server's port already."""
+    with suppress(OSError), socket.create_connection(("127.0.0.1", server.port), 5):
+        raise ConfigurationError(
+            f"A process listens at port {server.port} already",
+            hint="do nothing if it is this server; otherwise choose another port in remote under "
+            "[spark]",
+        )
+
+
+def become_server(user: Mapping[str, str], lake: LakePath, scratch: Path) -> NoReturn:
+    """Replace this process by the server; `scratch` is a folder of its own, which is emptied.
+    `JavaMissing`, `SetupIncomplete` or `ConfigurationError` if it cannot start."""
+    server = server_to_start(user)
+    require_java(os.environ)
+    _, jar_variables = jars_for(lake)
+    _hold(scratch.with_name(f"{scratch.name}.lock"), server)
+    require_free(server)
+    shutil.rmtree(scratch, ignore_errors=True)
+    make_private(scratch)
+    spark_settings = {key: value for key, value in user.items() if key.startswith("spark.")}
+    settings = settings_in(scratch, spark_settings, lake)
+    file = scratch / "spark.conf"
+    file.touch(0o600)
+    server_settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(server.port),
+        "spark.connect.authenticate.token": server.token or "",
+    }
+    file.write_text(_properties({**settings.all(), **server_settings}), encoding="utf-8")
+    environment = dict(os.environ)
+    settle_environment(environment, jar_variables)
+    submit = spark_home() / "bin" / "spark-submit"
+    command = [str(submit), "--properties-file", str(file), "--class", MAIN, _SPARK_ITSELF]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        os.execve(submit, command, environment)  # noqa: S606 - it becomes the server
+    except OSError as error:
+        hint = "install bash, which it needs"
+        raise SetupIncomplete(f"{submit} does not start", hint=hint) from error
+
+
+def _hold(lock: Path, server: SparkServer) -> None:
+    """Hold the lock. Java inherits the open file, so it is held until Java ends."""
+    make_private(lock.parent)
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise ConfigurationError(
+            f"A server for {server} is already running or starting", hint="use that one"
+        ) from error
+    os.set_inheritable(descriptor, True)
+
+
+def _properties(settings: Mapping[str, str]) -> str:
+    """Return settings in the format of Java's properties files."""
+    escaped = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r"})
+    return "".join(f"{key}={value.translate(escaped)}\n" for key, value in settings.items())

@@ -1,0 +1,217 @@
+"""Spark in a Java process of this machine: started in the background, waited for, and stopped.
+
+`settings` has its configuration, `launch` its Java process. pyspark is imported by the background
+thread, never earlier.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from lockstep.resources.lake.spark.jars import S3, class_path, jars_folder, locked_jars
+from lockstep.resources.lake.spark.java import archive_path, require_java
+from lockstep.resources.lake.spark.java_classes import hadoop_path, java_class, java_of
+from lockstep.resources.lake.spark.java_errors import silence_pyspark
+from lockstep.resources.lake.spark.launch import JAVA, not_started, settle_environment
+from lockstep.resources.lake.spark.log_store import log_store_jar, require_log_store
+from lockstep.resources.lake.spark.settings import SparkSettings, is_local, store_settings
+from lockstep.resources.lake.spark.spark import Starting
+from lockstep.resources.lake.spark.visible import require_visible
+from lockstep.resources.lake.store.paths import LakePath, ObjectPath
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A running Spark: its first session, and its unused sessions (`spark.one_session`)."""
+
+    session: SparkSession
+    idle: Mapping[bool, list[SparkSession]] = field(default_factory=lambda: {False: [], True: []})
+
+
+class SparkProcess:
+    """`Spark` on this machine, until it is stopped; at most one per Python process.
+
+    `user` is the `[spark]` table; `lake` has the mirrors and `staging` what is written to them:
+    tasks on other machines must see both. `archive`: whether to start from the class-data archive.
+    `on_warning` takes a sentence for a person, from the starting thread.
+    """
+
+    java = True
+    client: UUID | None = None
+
+    def __init__(
+        self,
+        user: Mapping[str, str],
+        *,
+        lake: LakePath | None = None,
+        staging: Path | None = None,
+        archive: bool = True,
+        on_warning: Callable[[str], None],
+    ) -> None:
+        self._user = dict(user)
+        self._lake = lake
+        self._staging = staging
+        self._archive = archive
+        self._on_warning = on_warning
+        self._log_bytes = 0
+        self._start = Starting(self._launch, _end)
+        settle_for(lake)
+
+    def named(self) -> str:
+        return f"Spark {self._start.wait().session.version} of this machine"
+
+    def require_ready(self) -> None:
+        require_java(os.environ)
+        jars_for(self._lake)
+
+    def prepare(self, log_bytes: int = 0) -> None:
+        self._log_bytes = max(self._log_bytes, log_bytes)
+        self._start.begin()
+
+    def end_statements(self, client: UUID) -> None:
+        """Do nothing: a dead process' statements ended with its Java."""
+
+    def session(self, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+        """Return a new session; waits for the start. `JavaMissing`, `SetupIncomplete`, or
+        `LakeUnavailable` with the last line that the Java process printed."""
+        session = self._start.wait().session.newSession()
+        for name, value in settings.items():
+            if name not in self._user:
+                session.conf.set(name, value)
+        return session
+
+    def idle(self, *, few: bool) -> list[SparkSession]:
+        return self._start.wait().idle[few]
+
+    def requests(self) -> int | None:
+        if not is_local(self._user) or not isinstance(self._lake, ObjectPath):
+            return None
+        started = self._start.started()
+        return 0 if started is None else _requests_of_java(started.session, self._lake)
+
+    def stop(self) -> None:
+        """End Spark if it was started, without waiting for a start that is still going on."""
+        self._start.end()
+
+    def _launch(self) -> Started:
+        self.require_ready()
+
+        def settings_for(scratch: Path) -> SparkSettings:
+            settings = settings_in(scratch, self._user, self._lake, self._log_bytes)
+            if not self._archive:
+                return replace(settings, archive=None)
+            if settings.archive is None:
+                self._on_warning(
+                    "Spark starts slower than it could: `lockstep setup` was not run for this Java"
+                )
+            return settings
+
+        started = Started(_connect(*JAVA.start(settings_for), self._lake))
+        try:
+            self._require_visible(started.session)
+        except BaseException:
+            _end(started)
+            raise
+        return started
+
+    def _require_visible(self, session: SparkSession) -> None:
+        if self._lake is not None and self._staging is not None and not is_local(self._user):
+            named = f'The Spark of "spark.master" = {self._user["spark.master"]}'
+            require_visible(session, self._lake, self._staging, named)
+
+
+def jars_for(lake: LakePath | None) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """Return the jars of every start, and further ones that this lake needs."""
+    folder = jars_folder(sys.prefix)
+    last = class_path(folder, S3) if isinstance(lake, ObjectPath) else ()
+    return (*class_path(folder), log_store_jar()), last
+
+
+def settle_for(lake: LakePath | None) -> None:
+    """Define the environment variables of a start of Spark for this lake, before any thread reads
+    the environment (`settle_environment`)."""
+    locked = locked_jars(S3) if isinstance(lake, ObjectPath) else ()
+    folder = jars_folder(sys.prefix)
+    settle_environment(os.environ, [folder / jar.file_name for jar in locked])
+
+
+def settings_in(
+    scratch: Path, user: Mapping[str, str], lake: LakePath | None, log_bytes: int = 0
+) -> SparkSettings:
+    """Return the settings of a Spark whose own files are in `scratch`."""
+    jars, last = jars_for(lake)
+    archive = archive_path(jars_folder(sys.prefix), jars, require_java(os.environ))
+    log4j = scratch / "log4j2.properties"
+    log4j.write_bytes(
+        files("lockstep.resources.lake.spark").joinpath("log4j2.properties").read_bytes()
+    )
+    return SparkSettings(
+        user=user,
+        class_path=jars,
+        archive=archive if archive.is_file() else None,
+        log4j=log4j,
+        scratch=scratch,
+        cores=os.cpu_count() or 1,
+        memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        store=store_settings(lake),
+        last_jars=last,
+        log_bytes=log_bytes,
+    )
+
+
+def _connect(gateway: JavaGateway, settings: SparkSettings, lake: LakePath | None) -> SparkSession:
+    from py4j.protocol import Py4JError
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    silence_pyspark()
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.all().items()))
+    try:
+        session = SparkSession(SparkContext(gateway=gateway, conf=conf))
+        require_log_store(session, lake)
+    except (PySparkException, Py4JError, OSError) as error:
+        raise not_started(settings) from error
+    return session
+
+
+def _end(started: Started) -> None:
+    from py4j.protocol import Py4JError
+
+    # The Java process may have ended already.
+    with suppress(Py4JError, OSError):
+        started.session.stop()
+
+
+_COUNTER: Final = "store_io_request"
+"""S3A's counter of requests to the store, repeated ones included."""
+
+
+def _requests_of_java(session: SparkSession, lake: ObjectPath) -> int | None:
+    """Return the requests of this machine's Java since it started; None if its client does not
+    count them, or if Java has ended, which its next user will report."""
+    from py4j.protocol import Py4JError
+
+    try:
+        _, client = hadoop_path(session, f"{lake}/")
+        statistics = java_class(
+            java_of(session), "org.apache.hadoop.fs.statistics.IOStatisticsSupport"
+        )
+        values = statistics.retrieveIOStatistics(client)
+        requests = None if values is None else values.counters().get(_COUNTER)
+    except (Py4JError, OSError):
+        return None
+    return None if requests is None else int(requests)

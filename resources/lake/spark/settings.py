@@ -1,0 +1,221 @@
+"""Spark's configuration: our defaults, the lake's object store, and the user's `[spark]` table.
+Pure.
+
+Figures in comments were measured on two cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from lockstep.resources.lake.spark import log_store
+from lockstep.resources.lake.store.paths import LakePath, ObjectPath
+
+_GIB = 1024**3
+
+SECOND_COMPILER_PAYS = 256 * 1024**2
+"""Smallest size of the log, in bytes, at which Java's second compiler makes a run faster
+(benchmarks/README.md)."""
+
+EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+
+JOINED = {
+    "spark.driver.extraClassPath": ":",
+    "spark.driver.extraJavaOptions": " ",
+    "spark.jars": ",",
+    "spark.sql.extensions": ",",
+}
+"""Keys whose value is ours followed by the user's, with a separator: Delta needs ours."""
+
+_ONE_PROCESS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # Spark listens for executors and deserializes what it receives, so any account of the machine
+    # could run code as this one. With this, Spark requires a secret that only its process has.
+    "spark.authenticate": "true",
+    # Hadoop's own class starts a command for each file that it creates (`LocalFiles.java`).
+    "spark.hadoop.fs.file.impl": "lockstep.delta.LocalFiles",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "lockstep.delta.LocalFiles$Context",
+}
+
+_LAUNCH = ("spark.master", "spark.driver.", "spark.jars")
+"""Keys that are needed on Java's command line, which every user of the machine can see; all others
+are passed to the running process."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """Everything that determines the configuration of a Spark process.
+
+    `user` is the `[spark]` table. `class_path` are Delta's jars and ours; `last_jars` come after
+    all others, because a class-data archive is valid only for class paths that begin with those it
+    was made for. `scratch` is a folder of this process, removed with it; `store` are Hadoop's
+    settings of the lake's object store. `log_bytes`: the size of the binary log whose changes
+    will be written, as far as known.
+    """
+
+    user: Mapping[str, str]
+    class_path: Sequence[Path]
+    archive: Path | None
+    log4j: Path
+    scratch: Path
+    cores: int
+    memory: int
+    store: Mapping[str, str] = field(default_factory=dict, repr=False)
+    last_jars: Sequence[Path] = ()
+    log_bytes: int = 0
+
+    def all(self) -> dict[str, str]:
+        """Return Spark's complete configuration."""
+        merged = self._defaults() | dict(self.user)
+        for key, separator in JOINED.items():
+            if key in self.user and self._defaults().get(key):
+                merged[key] = f"{self._defaults()[key]}{separator}{self.user[key]}"
+        return merged
+
+    def launch(self) -> dict[str, str]:
+        """Return the part of `all` for Java's command line."""
+        return {key: value for key, value in self.all().items() if key.startswith(_LAUNCH)}
+
+    def _defaults(self) -> dict[str, str]:
+        jars = (*self.class_path, *self.last_jars)
+        return {
+            # Executors elsewhere fetch the jars from the driver.
+            **(_ONE_PROCESS if is_local(self.user) else {"spark.jars": _uris(jars)}),
+            "spark.app.name": "lockstep",
+            "spark.master": "local[*]",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.driver.memory": f"{driver_memory(self.memory) // 1024**2}m",
+            "spark.driver.extraClassPath": ":".join(str(path) for path in self.class_path),
+            "spark.driver.extraJavaOptions": self._java_options(),
+            "spark.local.dir": str(self.scratch / "local"),
+            "spark.sql.warehouse.dir": str(self.scratch / "warehouse"),
+            "spark.sql.artifact.isolation.enabled": "false",
+            "spark.sql.catalogImplementation": "in-memory",
+            "spark.sql.extensions": EXTENSION,
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            **log_store.SETTINGS,
+            **self.store,
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.shuffle.partitions": str(self.cores),
+            "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(self.cores),
+            "spark.databricks.delta.snapshotPartitions": str(self.cores),
+            # Our plans are small and their sizes known, so planning again between stages costs
+            # more than it gains (0.2 s of processor time for each small table).
+            "spark.sql.adaptive.enabled": "false",
+            # The plan of each query is formatted for the web UI, which is off.
+            "spark.sql.ui.explainMode": "simple",
+            # Staged Parquet does not change while it is read, so reading it twice is safe, and
+            # cheaper than copying it first.
+            "spark.databricks.delta.merge.materializeSource": "none",
+        }
+
+    def _java_options(self) -> str:
+        # Most runs end before Java's second compiler (C2) pays. Without it, the start and the first
+        # two writes take 8.4 s of processor time instead of 17. Even a Spark server that
+        # gets a few changes a minute has not regained that time after sixty runs. A user's
+        # -XX:TieredStopAtLevel comes later and wins.
+        options = [
+            f"-XX:TieredStopAtLevel={4 if self.log_bytes >= SECOND_COMPILER_PAYS else 1}",
+            # With one compiler, Java's code cache has 48 MB. Writes to many tables need more, so
+            # code would be discarded and compiled again: a quarter of their processor time.
+            "-XX:ReservedCodeCacheSize=240m",
+            "-XX:+UseParallelGC",
+            # Otherwise the young generation grows as long as the heap has room: 2.7 GB resident
+            # after a hundred small tables instead of 1.1, in the same time.
+            "-XX:MaxNewSize=400m",
+            # In another zone Delta reads each log again to validate its checksum file.
+            "-Duser.timezone=UTC",
+            f'"-Dlog4j2.configurationFile={self.log4j.as_uri()}"',
+            f'"-Djava.io.tmpdir={self.scratch}"',
+        ]
+        if self.archive is not None:
+            # Java ignores an archive that is not valid for it, silently with -Xlog:disable.
+            options += [f'"-XX:SharedArchiveFile={self.archive}"', "-Xlog:disable"]
+        return " ".join(options)
+
+
+def _uris(paths: Sequence[Path]) -> str:
+    return ",".join(path.as_uri() for path in paths)
+
+
+def driver_memory(machine: int) -> int:
+    """Return the heap size in bytes: a quarter of the machine's memory, from 1 GiB to 8 GiB."""
+    return max(_GIB, min(8 * _GIB, machine // 4))
+
+
+def is_local(user: Mapping[str, str]) -> bool:
+    """Return whether Spark runs all tasks in its own Java process; `user` is the `[spark]`
+    table."""
+    master = user.get("spark.master", "local")
+    return master == "local" or master.startswith("local[")
+
+
+def where_to_look(user: Mapping[str, str]) -> str:
+    """Return the hint for a Spark that does not start; a cluster has the executors' logs."""
+    if is_local(user):
+        return "check the [spark] table of lockstep.toml and the free memory, then run again"
+    return (
+        f"check what the cluster at {user['spark.master']} logs about its executors, and the "
+        "[spark] table of lockstep.toml (docs/deploy.md#where-spark-runs); then run again"
+    )
+
+
+# -- object stores ----------------------------------------------------------------------------
+
+SCHEMES: Final = ("s3", "s3a")
+
+HADOOP_VERSION: Final = "3.5.0"
+"""The version of Hadoop in pyspark, and of S3A in jars-s3.lock."""
+
+_FILE_SYSTEM: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+S3A_NAMES: Final = {
+    "endpoint": "endpoint",
+    "region": "endpoint.region",
+    "access_key_id": "access.key",
+    "secret_access_key": "secret.key",
+    "session_token": "session.token",
+}
+"""Options of the lake → Hadoop's names for them, below `fs.s3a.`."""
+_PROVIDERS: Final = "org.apache.hadoop.fs.s3a"
+
+
+def store_settings(lake: LakePath | None) -> dict[str, str]:
+    """Return Hadoop's settings of the lake's object store, from its options; empty unless it speaks
+    S3.
+
+    Only S3 was tested. Hadoop's connectors for `gs://` and `abfss://` are not set up by us; whoever
+    adds them to `[spark]` (`spark.jars`) also adds their settings.
+    """
+    if not isinstance(lake, ObjectPath) or urlsplit(lake.bucket.url).scheme not in SCHEMES:
+        return {}
+    options = lake.bucket.options
+    settings = {S3A_NAMES[name]: value for name, value in options.items() if name in S3A_NAMES}
+    settings["path.style.access"] = (
+        "false" if options.get("virtual_hosted_style_request") == "true" else "true"
+    )
+    settings["connection.ssl.enabled"] = (
+        "false" if options.get("endpoint", "").startswith("http:") else "true"
+    )
+    provider = _provider(options)
+    if provider is not None:
+        settings["aws.credentials.provider"] = provider
+    spark_settings = {f"spark.hadoop.fs.s3a.{name}": value for name, value in settings.items()}
+    return {f"spark.hadoop.fs.{scheme}.impl": _FILE_SYSTEM for scheme in SCHEMES} | spark_settings
+
+
+def _provider(options: Mapping[str, str]) -> str | None:
+    """Return the class that provides credentials; None if S3A is to find those of the environment
+    itself."""
+    if options.get("skip_signature") == "true":
+        return f"{_PROVIDERS}.AnonymousAWSCredentialsProvider"
+    if "session_token" in options:
+        return f"{_PROVIDERS}.TemporaryAWSCredentialsProvider"
+    if "access_key_id" in options:
+        return f"{_PROVIDERS}.SimpleAWSCredentialsProvider"
+    return None

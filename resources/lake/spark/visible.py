@@ -1,0 +1,72 @@
+"""Proof, at each start of a Spark elsewhere, that its tasks see the same disks as this process.
+
+Otherwise they would write rows to another disk under the lake's path, and the commit would name
+files that nobody finds. One task that reads and one that writes are tried: all machines of a
+cluster are assumed to be alike.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lockstep.pipeline.values.errors import ConfigurationError
+from lockstep.resources.lake.store.paths import LakePath
+from lockstep.resources.lake.store.staging import Staging
+from lockstep.resources.lake.store.storage import lake_errors, parquet_content, remove_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+_MARK = [20]
+
+
+def require_visible(session: SparkSession, lake: LakePath, staging: Path, named: str) -> None:
+    """Raise `ConfigurationError`, with Spark's name `named`, unless it reads a staged file and
+    writes to the lake's folder in one statement; nothing stays."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    probe = lake / f"_lockstep-probe-{uuid4()}"
+    staged = Staging(staging)
+    try:
+        file = staged.stage("probe", pa.table({"n": _MARK}))
+        rows = session.read.schema("n bigint").parquet(file)
+        cause: Exception | None = None
+        try:
+            rows.write.parquet(str(probe))
+        except (PySparkException, Py4JJavaError) as error:
+            cause = error
+        if cause is not None or _written(probe) != _MARK:
+            try:
+                read = [row[0] for row in rows.collect()]
+            except (PySparkException, Py4JJavaError) as error:
+                read, cause = [], error
+            raise _invisible(named, lake if read == _MARK else staging) from cause
+    finally:
+        staged.end()
+        with suppress(OSError):
+            remove_folder(probe)
+
+
+def _written(probe: LakePath) -> list[int]:
+    with lake_errors(probe):
+        files = [*probe.iterdir()] if probe.is_dir() else []
+        tables = [
+            pq.read_table(parquet_content(file)) for file in files if file.name.endswith(".parquet")
+        ]
+        return [number for table in tables for number in table["n"].to_pylist()]
+
+
+def _invisible(named: str, place: LakePath) -> ConfigurationError:
+    return ConfigurationError(
+        f"{named} does not see {place} as this machine does",
+        hint="put it on a disk that both have mounted at this path, accessible to this account: "
+        "see docs/deploy.md#where-spark-runs",
+    )

@@ -1,0 +1,337 @@
+"""The lake's storage, a folder of this machine or a prefix of an object store: errors, durability.
+
+On a file system a file is durable once it was flushed (fsync), and its name once its folder was. In
+an object store both come with one answer: the object exists, whole, once its upload is complete.
+Then its length is asked for, and whoever publishes it reads it back by its checksum.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from json import JSONDecodeError
+from pathlib import Path
+from threading import get_ident
+from typing import IO
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from obstore.exceptions import BaseError
+
+from lockstep.pipeline.ports.held import RequireHeld
+from lockstep.pipeline.values.errors import LakeUnavailable, MirrorRefused
+from lockstep.resources.lake.store.answers import refusal
+from lockstep.resources.lake.store.paths import ByteSink, LakePath, ObjectFacts, ObjectPath, is_url
+
+_CURES = {
+    errno.ENOSPC: ("has no space left", "free some space there, then run again"),
+    errno.EDQUOT: ("is over its quota", "free some space there, then run again"),
+    errno.EROFS: ("is mounted read-only", "mount it writable, then run again"),
+    errno.EACCES: ("may not be used by this account", "give this account access, then run again"),
+    errno.EPERM: ("may not be used by this account", "give this account access, then run again"),
+    errno.ENOENT: ("is missing", "bring the lake's storage back, then run again"),
+}
+
+_OF_THE_MACHINE = frozenset(
+    {
+        errno.EDQUOT,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOMEM,
+        errno.ENOSPC,
+        errno.EROFS,
+        errno.ESTALE,
+        errno.ETIMEDOUT,
+    }
+)
+"""Errors of the whole storage or machine, whichever file they are raised for."""
+
+_OS_ERROR = re.compile(r"os error (\d+)")
+"""An errno in an error message of delta-rs."""
+
+
+@contextmanager
+def lake_errors(path: LakePath) -> Iterator[None]:
+    """Turn whatever the storage or delta-rs raises inside into `LakeUnavailable` about `path`."""
+    try:
+        yield
+    except (BaseError, DeltaError, OSError) as error:
+        raise _refused(path, error) from error
+
+
+@contextmanager
+def mirror_errors(lake: LakePath, path: LakePath) -> Iterator[None]:
+    """Turn errors inside into `MirrorRefused`, which concerns the mirror at `path` only; or into
+    `LakeUnavailable` if the lake is missing, full or read-only, or this machine has no memory."""
+    try:
+        yield
+    except MirrorRefused as error:
+        _require_lake(lake, error)
+        raise
+    except LakeUnavailable as error:
+        if isinstance(error.__cause__, OSError | DeltaError):
+            raise _about_mirror(lake, path, error.__cause__) from error
+        raise
+    except (OSError, DeltaError, JSONDecodeError, UnicodeDecodeError, pa.ArrowException) as error:
+        raise _about_mirror(lake, path, error) from error
+    except BaseError as error:
+        raise _refused(path, error) from error
+
+
+def _about_mirror(
+    lake: LakePath, path: LakePath, error: Exception
+) -> LakeUnavailable | MirrorRefused:
+    match = _OS_ERROR.search(str(error))
+    number = int(match[1]) if match else None
+    if isinstance(error, OSError):
+        number = error.errno
+    if number in _OF_THE_MACHINE:
+        return unavailable(path, number, os.strerror(number or 0))
+    if isinstance(lake, ObjectPath) and refusal(str(error)) is not None:
+        return _refused(path, error)
+    _require_lake(lake, error)
+    if isinstance(error, JSONDecodeError | UnicodeDecodeError):
+        said = "its log is damaged"
+    elif isinstance(error, OSError | DeltaError):
+        said = _said(error)
+    else:
+        said = type(error).__name__  # a message of Arrow's can have a value of a row
+    return MirrorRefused(f"its mirror {path} cannot be used: {said}", hint="rewrite the mirror")
+
+
+def _require_lake(lake: LakePath, error: Exception) -> None:
+    """Raise `LakeUnavailable` if the lake is missing: then `error`, raised for one of its tables,
+    concerns them all."""
+    with lake_errors(lake):
+        if not lake.is_dir():
+            raise unavailable(lake, errno.ENOENT, "") from error
+
+
+def _said(error: Exception) -> str:
+    reason: str | None = error.strerror if isinstance(error, OSError) else None
+    return reason or first_line(str(error)) or type(error).__name__
+
+
+def unavailable(path: LakePath, number: int | None, what: str) -> LakeUnavailable:
+    """Return the error for an errno, or for a description `what` of another failure."""
+    state, cure = _CURES.get(number or 0, (f"cannot be used: {what}", "check it, then run again"))
+    return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
+
+
+def first_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[0].strip()[:300] if lines else ""
+
+
+def _refused(path: LakePath, error: Exception) -> LakeUnavailable:
+    answer = refusal(f"{type(error).__name__} {error}") if isinstance(path, ObjectPath) else None
+    if answer is not None:
+        state, cure = answer
+        return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
+    number = error.errno if isinstance(error, OSError) else None
+    return unavailable(path, number, _said(error))
+
+
+def delta_table(path: LakePath, version: int | None = None) -> DeltaTable:
+    return DeltaTable(str(path), version=version, storage_options=delta_options(path))
+
+
+def opened_table(path: LakePath) -> DeltaTable | None:
+    """Return the newest version of the table at a path; None if there is no table."""
+    try:
+        return delta_table(path)
+    except TableNotFoundError:
+        return None
+
+
+def delta_options(path: LakePath) -> dict[str, str] | None:
+    return path.options if isinstance(path, ObjectPath) else None
+
+
+def file_named(lake: LakePath, name: str) -> LakePath:
+    """Return the file that a write names: of the lake, or a staged one of this machine."""
+    if isinstance(lake, ObjectPath) and is_url(name):
+        return lake.named(name)
+    return Path(name)
+
+
+def missing_files(folder: LakePath, names: Sequence[str]) -> int:
+    """Return how many of the files `names`, below a folder, are missing. A store lists a thousand
+    in one request, so several are listed rather than asked for one by one."""
+    if isinstance(folder, ObjectPath) and len(names) > 1:
+        listed = {path.relative_to(folder) for path in folder.rglob()}
+        return sum(name not in listed for name in names)
+    return sum(not (folder / name).is_file() for name in names)
+
+
+def parquet_content(path: LakePath) -> Path | IO[bytes]:
+    """Return a file in a form that pyarrow reads."""
+    return path.open() if isinstance(path, ObjectPath) else path
+
+
+def new_file(path: LakePath) -> ByteSink:
+    """Create a file for writing; `make_durable` completes it."""
+    return path.create() if isinstance(path, ObjectPath) else path.open("wb", buffering=0)
+
+
+def make_durable(path: LakePath, content: ByteSink, size: int) -> None:
+    """Close a file of `new_file`, so that its `size` bytes survive a crash of the machine. The
+    file's name does so once `sync_folder` ran, too. `OSError` if a store has another length."""
+    if isinstance(path, ObjectPath):
+        content.close()
+        stored = path.stat().st_size
+        if stored != size:
+            raise OSError(errno.EIO, f"has {stored} bytes instead of {size}")
+        return
+    os.fsync(content.fileno())  # type: ignore[attr-defined]
+    content.close()
+
+
+def write_durably(path: LakePath, content: bytes) -> None:
+    """Write or replace a small file, whole or not at all, in an existing folder."""
+    if isinstance(path, ObjectPath):
+        path.write_bytes(content)
+        if path.read_bytes() != content:
+            raise OSError(errno.EIO, "was read back with other content")
+        return
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}")
+    with draft.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    sync_folder(path.parent)
+
+
+def sha256_of(path: LakePath) -> str:
+    with path.open() if isinstance(path, ObjectPath) else path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def make_durable_folder(folder: LakePath) -> None:
+    """Create a folder and its parents; each new name is durable when this returns."""
+    if isinstance(folder, ObjectPath):
+        return
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in missing:
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: LakePath) -> None:
+    """Make the names in a folder durable (POSIX fsync on the folder)."""
+    if isinstance(folder, ObjectPath):
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def delta_tables(folder: LakePath) -> Iterator[LakePath]:
+    """Yield the Delta tables below a folder, at any depth; none is inside another."""
+    try:
+        below: list[LakePath] = [*folder.iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    # Hadoop can leave an empty object as the mark of a former folder, hence `is_dir`.
+    if any(path.name == "_delta_log" and path.is_dir() for path in below):
+        yield folder
+        return
+    for path in sorted(below, key=str):
+        if isinstance(path, ObjectPath) or path.is_dir():
+            yield from delta_tables(path)
+
+
+def files_below(folder: LakePath) -> dict[str, os.stat_result | ObjectFacts]:
+    """Return the names below a folder, at any depth, with the facts of those files. What Delta
+    takes for hidden is left out: files and folders whose name begins with `_` or `.`, such as the
+    log."""
+    if isinstance(folder, ObjectPath):
+        return {
+            name: facts
+            for name, facts in folder.facts_below()
+            if not any(part.startswith(_HIDDEN) for part in name.split("/"))
+        }
+    files: dict[str, os.stat_result | ObjectFacts] = {}
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(_HIDDEN)]
+        for path in (Path(place) / name for name in names if not name.startswith(_HIDDEN)):
+            files[path.relative_to(folder).as_posix()] = path.stat()
+    return files
+
+
+_HIDDEN = ("_", ".")
+
+
+def remove_folder(folder: LakePath) -> None:
+    """Delete a folder with all its content; a missing one is no error."""
+    if isinstance(folder, ObjectPath):
+        folder.rmtree()
+        return
+    with suppress(FileNotFoundError):
+        shutil.rmtree(folder)
+
+
+def move_folder(folder: LakePath, target: LakePath) -> None:
+    """Move a folder with all its content, durably. In a store each object is copied, then deleted;
+    after an interruption, repeating it moves the rest."""
+    if isinstance(folder, ObjectPath) and isinstance(target, ObjectPath):
+        for path in folder.rglob():
+            path.replace(target / path.relative_to(folder))
+        return
+    if isinstance(folder, Path) and isinstance(target, Path):
+        make_durable_folder(target.parent)
+        folder.rename(target)
+        sync_folder(folder.parent)
+        sync_folder(target.parent)
+
+
+def remove_table(folder: LakePath, held: RequireHeld) -> None:
+    """Remove a Delta table as a whole, then its files and its folder; a missing one is no error.
+    The folder is opened before `held` is asked, and deleted through its descriptor: a table that
+    another process creates in its place meanwhile stays."""
+    if isinstance(folder, ObjectPath):
+        held()
+        folder.remove_table()
+        return
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        return
+    try:
+        held()
+        with suppress(FileNotFoundError):
+            os.rename("_delta_log", _LEAVING, src_dir_fd=opened, dst_dir_fd=opened)
+            os.fsync(opened)
+        with suppress(FileNotFoundError):
+            _empty(opened)
+    finally:
+        os.close(opened)
+    with suppress(FileNotFoundError):
+        try:
+            folder.rmdir()
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
+    sync_folder(folder.parent)
+
+
+_LEAVING = "_delta_log.removed"
+
+
+def _empty(folder: int) -> None:
+    for name in os.listdir(folder):
+        if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            shutil.rmtree(name, dir_fd=folder)
+        else:
+            os.unlink(name, dir_fd=folder)
