@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from pickle import UnpicklingError
+from threading import Lock
 from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
@@ -101,19 +102,24 @@ def _uncached(function: Callable[P, R]) -> Callable[P, R]:
     return compiled
 
 
+_DECORATING: Final = Lock()
+
+
 def _cached(function: Callable[P, R]) -> Callable[P, R]:
     folder = cache_folder()
     if folder is None:
         return _uncached(function)
     import numba
 
-    # numba reads this setting only when a function is decorated.
+    # numba reads this setting, twice, when a function is decorated, and nowhere else. If another
+    # thread restored it in between, the cache would be a folder in the current directory.
     settings: Any = numba.config
-    before, settings.CACHE_DIR = settings.CACHE_DIR, str(folder)
-    try:
-        with_cache: Callable[P, R] = numba.njit(nogil=True, cache=True)(function)
-    finally:
-        settings.CACHE_DIR = before
+    with _DECORATING:
+        before, settings.CACHE_DIR = settings.CACHE_DIR, str(folder)
+        try:
+            with_cache: Callable[P, R] = numba.njit(nogil=True, cache=True)(function)
+        finally:
+            settings.CACHE_DIR = before
     return with_cache
 
 
