@@ -1,7 +1,8 @@
-"""The metadata that Dagster's pages show of a run's steps and of tables, made from reports.
+"""The metadata of a run's steps and of tables on Dagster's pages, made from reports.
 
-It has only what the lake and the ledger show anyway: positions, counts, names. Dagster plots
-numbers, so each step has the same numbers in every run, even if they are 0.
+It contains only what the lake and the ledger show anyway: positions, counts, names.
+Dagster plots numbers, so each step has the same numbers in every run, also those that
+are 0.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _WORDS = 40
 
 
 def records(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> dg.MetadataValue:
-    """Return a table of texts, in which None is empty."""
+    """Return a table whose cells are texts; None becomes an empty cell."""
     return dg.MetadataValue.table(
         [dg.TableRecord(dict(zip(heads, map(_cell, row), strict=True))) for row in rows],
         schema=dg.TableSchema([dg.TableColumn(head, "string") for head in heads]),
@@ -77,8 +78,8 @@ def quarantine_table(tables: Sequence[StoppedTable]) -> dg.MetadataValue:
 
 
 def captured_metadata(report: CaptureReport, began: datetime) -> Metadata:
-    """Return what a capture read and recorded. `began`: a time before the run asked the server for
-    the log's end."""
+    """Return what a capture read and recorded. `began`: a moment before the run asked
+    the server where its log ends."""
     metadata: Metadata = {
         "decision": f"{report.rule}: {report.reason}",
         "start": str(report.start),
@@ -180,7 +181,8 @@ def log_observation(
 
 
 def requests_metadata(requests: Requests | None) -> Metadata:
-    """Return the requests to an object store, without those of delta-rs."""
+    """Return the numbers of requests to an object store. Requests of delta-rs are not
+    counted."""
     if requests is None:
         return {}
     return _without_none(
@@ -235,8 +237,8 @@ def rows_metadata(counts: RowCounts) -> Metadata:
 
 
 def held_sentence(held: Mapping[int, Sequence[object]]) -> str:
-    """Return a sentence with the batches that are not acknowledged, and the tables they wait
-    for."""
+    """Return a sentence that names the batches that are not acknowledged yet, and the
+    tables for which each of them waits."""
     return "; ".join(
         f"batch {batch} waits for {', '.join(map(str, tables)) or 'its merge'}"
         for batch, tables in held.items()
@@ -273,9 +275,10 @@ def materialization(
     version: SchemaVersion | None,
     comments: Mapping[str, str],
 ) -> dg.AssetMaterialization:
-    """Return the event of one write of a mirror. `position`: the place in the log that the mirror
-    shows now, which becomes its data version; `change_bytes`: size of the merged changes;
-    `version`: the structure that the mirror shows, if known; `comments`: of the columns."""
+    """Return the event of one write of a mirror. `position`: the log position up to
+    which the mirror is now current, which becomes its data version; `change_bytes`:
+    size of the merged changes; `version`: the structure that the mirror shows, if
+    known; `comments`: MySQL's comments of the columns, by name."""
     size, first, last = merge.size, merge.first_batch, merge.last_batch
     lineage = {
         name: [dg.TableColumnDep(names.log, f"{merge.table}.{name}")] for name, _ in merge.columns
@@ -315,7 +318,7 @@ def _address(table: TableName, folder: LakePath) -> Metadata:
 
 
 def _shape_metadata(version: SchemaVersion | None) -> Metadata:
-    """Return how the mirror differs from the source's table by its policies."""
+    """Return how the table's policies make the mirror differ from the source's table."""
     shown_as = None if version is None else version.shown_as
     if version is None or shown_as is None:
         return {}
@@ -330,8 +333,9 @@ def _shape_metadata(version: SchemaVersion | None) -> Metadata:
 def _columns(
     merge: TableMerge, version: SchemaVersion | None, comments: Mapping[str, str]
 ) -> dg.TableSchema:
-    """Return the columns with their types in Spark's SQL. A column's description has MySQL's type,
-    how a policy changes the values (which is also a tag), and MySQL's comment."""
+    """Return the columns with their Spark SQL types. The description of a column
+    consists of MySQL's type, how a policy changes the values, and MySQL's comment. What
+    the policy does is also a tag."""
     columns = []
     source = schema = None
     treatments: Mapping[str, str] = {}
@@ -376,8 +380,8 @@ def check_result(names: SourceNames, standing: TableStanding) -> dg.AssetCheckRe
 
 
 def keys_result(names: SourceNames, count: KeyCount) -> dg.AssetCheckResult:
-    """Return the check's result, which fails if a key occurs twice, not if keys were not
-    counted."""
+    """Return the check's result. It fails if a key occurs twice, and passes if keys
+    were not counted."""
     figures: Metadata = {"key": ", ".join(count.key) or "none"}
     description = f"not counted: {count.why}"
     if count.repeated is not None:

@@ -1,6 +1,7 @@
-"""Hashes of a table's rows that the server computes, and some of its rows by hash or by key.
+"""Reads hashes of a table's rows, which the server computes, and selected rows.
 
-The sum of all hashes is a single row, whatever the table's size; hashes of rows are 16 bytes each.
+The sum of all hashes is a single row, however large the table is. If each row's hashes
+are read, they take 16 bytes a row.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class HashStatement:
     flavour: str
 
     def text(self, names: Sequence[str]) -> str:
-        """Return the expression for the text of these columns of a row."""
+        """Return the SQL expression that joins these columns of a row into one text."""
         columns = {column.name: column for column in self.structure.columns}
         values = [expression(columns[name], quoted(name), self.flavour) for name in names]
         return f"concat_ws(',', {', '.join(values)})"
@@ -84,7 +85,8 @@ class HashStatement:
         return f"select unhex(concat({self.key}, {self.row})) from {self.source}"
 
     def among(self, keys: Collection[int]) -> str:
-        """Return the condition for rows whose keys have one of these hashes."""
+        """Return the SQL condition that selects the rows whose keys have one of these
+        hashes."""
         hashes = ", ".join(f"'{key:0{_HEX}x}'" for key in sorted(keys))
         return f"{self.key} in ({hashes})"
 
@@ -113,8 +115,9 @@ def open_hashes(settings: ConnectionSettings, structure: TableStructure) -> Iter
 
 @dataclass(frozen=True, slots=True)
 class HashedRead:
-    """A read of one table: `cursor` reads its rows, `questions` belongs to a second session.
-    `snapshots`: the engine reads the table in the transaction's snapshot."""
+    """A read of one table. `cursor` reads its rows; `questions` is the cursor of a
+    second session, which asks for log positions and structures. `snapshots`: the
+    table's engine reads from the transaction's snapshot. `ordered`: as in `ReadMarks`."""
 
     cursor: ReadingCursor
     questions: Cursor
@@ -124,8 +127,9 @@ class HashedRead:
     ordered: bool
 
     def ask(self, sql: str) -> ReadMarks:
-        """Run a statement and return its marks. From then on its metadata lock prevents changes of
-        the table's structure, so the structure is checked after it started."""
+        """Run a statement and return its marks. The table's structure is checked only
+        after the statement has started, because from then on its metadata lock prevents
+        an ALTER."""
         marks = self.begin()
         self.cursor.execute(sql)
         self.require_structure()
@@ -133,7 +137,7 @@ class HashedRead:
 
     def begin(self) -> ReadMarks:
         """Begin a snapshot and return the marks around it. The caller has to call
-        `require_structure` once a statement on the table runs."""
+        `require_structure` as soon as a statement on the table runs."""
         low = low_mark(self.questions, self.dialect)
         self.cursor.execute(BEGIN)
         place = snapshot_place(self.cursor) if self.snapshots else None
@@ -143,15 +147,16 @@ class HashedRead:
         return ReadMarks(low.at, high.at, low.executed, high.executed, self.ordered)
 
     def ended(self, marks: ReadMarks) -> ReadMarks:
-        """Return the marks once everything was read: rows that were read without a snapshot may be
-        as new as the log's end is now."""
+        """Return the final marks, after all rows were read. Rows that were read without
+        a snapshot may include changes up to the log's present end."""
         if self.snapshots:
             return marks
         high = high_mark(self.questions, self.dialect)
         return replace(marks, high=high.at, high_set=high.executed)
 
     def require_no_warnings(self) -> None:
-        """Raise TableError if the server warned of a value that it may have changed."""
+        """Raise `TableError` if a warning of the server says that it may have changed a
+        value."""
         if count := self.cursor.warning_count:
             structure = self.statement.structure
             names = names_of(structure.name, structure.names)
@@ -168,8 +173,8 @@ class HashedRead:
 
 @contextmanager
 def opened(settings: ConnectionSettings, structure: TableStructure) -> Iterator[HashedRead]:
-    """Open a read of a table; `TableBusy` if another session waits for its metadata lock, to which
-    the read gives way."""
+    """Open a read of a table. If another session waits for the table's metadata lock,
+    the read is given up at once and `TableBusy` is raised."""
     with (
         reading(settings, patient=True) as cursor,
         connect(settings) as asking,
@@ -257,8 +262,8 @@ def _stretch(read: HashedRead, structure: TableStructure, start: Key) -> pa.Tabl
 
 
 def _from_key(names: Sequence[str], start: Key) -> tuple[str | None, list[str | bytes]]:
-    """Return the condition that a key is `start` or greater, and its parameters; None without a
-    start."""
+    """Return the SQL condition that a key is greater than or equal to `start`, and its
+    parameters; without a start, None and no parameters."""
     if not start:
         return None, []
     texts = [value if isinstance(value, bytes) else str(value) for value in start]

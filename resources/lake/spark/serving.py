@@ -1,7 +1,8 @@
-"""Spark Connect's server on this machine, in the same environment as runs (`lockstep spark serve`).
+"""The Spark Connect server of this machine: `lockstep spark serve`.
 
-This process is replaced by Java, so that whoever started it stops it by any signal, and no second
-process must be supervised. Its settings are in a file that only this account can read.
+This process replaces itself with Java (exec), so whoever started it can stop the server
+with a signal, and there is no child process to supervise. The server has the same
+environment as runs; its settings are in a file that only this account can read.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ _SPARK_ITSELF: Final = "spark-internal"
 
 
 def server_to_start(user: Mapping[str, str]) -> SparkServer:
-    """Return the server that `[spark]` names. `ConfigurationError` unless it listens on this
-    machine only, and requires a token: whoever gets a session has the rights of this account."""
+    """Return the server that `[spark]` names. Raise `ConfigurationError` unless it
+    listens only on this machine and requires a token: whoever gets a session has the
+    rights of this account."""
     server = server_of(user)
     if server is None:
         raise ConfigurationError(
@@ -53,7 +55,7 @@ def server_to_start(user: Mapping[str, str]) -> SparkServer:
 
 
 def require_free(server: SparkServer) -> None:
-    """Raise `ConfigurationError` if a process listens at the server's port already."""
+    """Raise `ConfigurationError` if a process already listens on the server's port."""
     with suppress(OSError), socket.create_connection(("127.0.0.1", server.port), 5):
         raise ConfigurationError(
             f"A process listens at port {server.port} already",
@@ -63,8 +65,9 @@ def require_free(server: SparkServer) -> None:
 
 
 def become_server(user: Mapping[str, str], lake: LakePath, scratch: Path) -> NoReturn:
-    """Replace this process by the server; `scratch` is a folder of its own, which is emptied.
-    `JavaMissing`, `SetupIncomplete` or `ConfigurationError` if it cannot start."""
+    """Replace this process with the server. `scratch` is a folder that only the server
+    uses; its content is deleted first. Raise `JavaMissing`, `SetupIncomplete` or
+    `ConfigurationError` if the server cannot start."""
     server = server_to_start(user)
     require_java(os.environ)
     _, jar_variables = jars_for(lake)
@@ -96,7 +99,8 @@ def become_server(user: Mapping[str, str], lake: LakePath, scratch: Path) -> NoR
 
 
 def _hold(lock: Path, server: SparkServer) -> None:
-    """Hold the lock. Java inherits the open file, so it is held until Java ends."""
+    """Take the lock, or raise `ConfigurationError` if another server holds it. Java
+    inherits the open file, so the lock is held until Java ends."""
     make_private(lock.parent)
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     try:

@@ -1,8 +1,10 @@
-"""The lake's storage, a folder of this machine or a prefix of an object store: errors, durability.
+"""Access to the lake's storage: errors, and durable writes.
 
-On a file system a file is durable once it was flushed (fsync), and its name once its folder was. In
-an object store both come with one answer: the object exists, whole, once its upload is complete.
-Then its length is asked for, and whoever publishes it reads it back by its checksum.
+The storage is a folder of this machine or a prefix of an object store. In a file
+system, the content of a file is durable after an fsync of the file, and its name after
+an fsync of its folder. In an object store, both are durable once the upload is
+complete; until then the object does not exist. After an upload, the object's length is
+compared; whoever publishes the object also compares its checksum.
 """
 
 from __future__ import annotations
@@ -52,15 +54,17 @@ _OF_THE_MACHINE = frozenset(
         errno.ETIMEDOUT,
     }
 )
-"""Errors of the whole storage or machine, whichever file they are raised for."""
+"""Errors that concern the whole storage or machine, not only the file for which they
+were raised."""
 
 _OS_ERROR = re.compile(r"os error (\d+)")
-"""An errno in an error message of delta-rs."""
+"""Matches an errno in an error message of delta-rs."""
 
 
 @contextmanager
 def lake_errors(path: LakePath) -> Iterator[None]:
-    """Turn whatever the storage or delta-rs raises inside into `LakeUnavailable` about `path`."""
+    """Turn any error of the storage or of delta-rs inside the context into
+    `LakeUnavailable` about `path`."""
     try:
         yield
     except (BaseError, DeltaError, OSError) as error:
@@ -69,8 +73,9 @@ def lake_errors(path: LakePath) -> Iterator[None]:
 
 @contextmanager
 def mirror_errors(lake: LakePath, path: LakePath) -> Iterator[None]:
-    """Turn errors inside into `MirrorRefused`, which concerns the mirror at `path` only; or into
-    `LakeUnavailable` if the lake is missing, full or read-only, or this machine has no memory."""
+    """Turn errors inside the context into `MirrorRefused`, which concerns only the
+    mirror at `path`; or into `LakeUnavailable` if the lake is missing, full or
+    read-only, or if this machine is out of memory."""
     try:
         yield
     except MirrorRefused as error:
@@ -108,8 +113,8 @@ def _about_mirror(
 
 
 def _require_lake(lake: LakePath, error: Exception) -> None:
-    """Raise `LakeUnavailable` if the lake is missing: then `error`, raised for one of its tables,
-    concerns them all."""
+    """Raise `LakeUnavailable` if the lake is missing: `error` was raised for one table,
+    but then it concerns all tables."""
     with lake_errors(lake):
         if not lake.is_dir():
             raise unavailable(lake, errno.ENOENT, "") from error
@@ -157,15 +162,17 @@ def delta_options(path: LakePath) -> dict[str, str] | None:
 
 
 def file_named(lake: LakePath, name: str) -> LakePath:
-    """Return the file that a write names: of the lake, or a staged one of this machine."""
+    """Return the path of a file that a write names: a file in the lake, or one that is
+    staged on this machine."""
     if isinstance(lake, ObjectPath) and is_url(name):
         return lake.named(name)
     return Path(name)
 
 
 def missing_files(folder: LakePath, names: Sequence[str]) -> int:
-    """Return how many of the files `names`, below a folder, are missing. A store lists a thousand
-    in one request, so several are listed rather than asked for one by one."""
+    """Return how many of the files `names`, which are relative to `folder`, are
+    missing. In an object store, several files are looked up in a listing, because one
+    request lists a thousand."""
     if isinstance(folder, ObjectPath) and len(names) > 1:
         listed = {path.relative_to(folder) for path in folder.rglob()}
         return sum(name not in listed for name in names)
@@ -178,13 +185,14 @@ def parquet_content(path: LakePath) -> Path | IO[bytes]:
 
 
 def new_file(path: LakePath) -> ByteSink:
-    """Create a file for writing; `make_durable` completes it."""
+    """Create a file for writing. It is complete after `make_durable`."""
     return path.create() if isinstance(path, ObjectPath) else path.open("wb", buffering=0)
 
 
 def make_durable(path: LakePath, content: ByteSink, size: int) -> None:
-    """Close a file of `new_file`, so that its `size` bytes survive a crash of the machine. The
-    file's name does so once `sync_folder` ran, too. `OSError` if a store has another length."""
+    """Close a file that `new_file` created; its `size` bytes then survive a crash of
+    the machine. In a file system its name survives only after `sync_folder`. Raise
+    `OSError` if the object in a store has another length."""
     if isinstance(path, ObjectPath):
         content.close()
         stored = path.stat().st_size
@@ -196,7 +204,7 @@ def make_durable(path: LakePath, content: ByteSink, size: int) -> None:
 
 
 def write_durably(path: LakePath, content: bytes) -> None:
-    """Write or replace a small file, whole or not at all, in an existing folder."""
+    """Write or replace a small file in an existing folder, atomically and durably."""
     if isinstance(path, ObjectPath):
         path.write_bytes(content)
         if path.read_bytes() != content:
@@ -238,12 +246,13 @@ def sync_folder(folder: LakePath) -> None:
 
 
 def delta_tables(folder: LakePath) -> Iterator[LakePath]:
-    """Yield the Delta tables below a folder, at any depth; none is inside another."""
+    """Yield the Delta tables below a folder, at any depth. Folders inside a Delta table
+    are not searched."""
     try:
         below: list[LakePath] = [*folder.iterdir()]
     except (FileNotFoundError, NotADirectoryError):
         return
-    # Hadoop can leave an empty object as the mark of a former folder, hence `is_dir`.
+    # `is_dir`, because Hadoop can leave an empty object as the marker of a deleted folder.
     if any(path.name == "_delta_log" and path.is_dir() for path in below):
         yield folder
         return
@@ -253,9 +262,9 @@ def delta_tables(folder: LakePath) -> Iterator[LakePath]:
 
 
 def files_below(folder: LakePath) -> dict[str, os.stat_result | ObjectFacts]:
-    """Return the names below a folder, at any depth, with the facts of those files. What Delta
-    takes for hidden is left out: files and folders whose name begins with `_` or `.`, such as the
-    log."""
+    """Return the files below a folder, at any depth: their relative names, with their
+    size and time of modification. Hidden files, as Delta defines them, are left out:
+    names of files or folders that begin with `_` or `.`, such as `_delta_log`."""
     if isinstance(folder, ObjectPath):
         return {
             name: facts
@@ -283,8 +292,8 @@ def remove_folder(folder: LakePath) -> None:
 
 
 def move_folder(folder: LakePath, target: LakePath) -> None:
-    """Move a folder with all its content, durably. In a store each object is copied, then deleted;
-    after an interruption, repeating it moves the rest."""
+    """Move a folder with all its content, durably. In a store, each object is copied,
+    then deleted; a repeated call after an interruption moves the rest."""
     if isinstance(folder, ObjectPath) and isinstance(target, ObjectPath):
         for path in folder.rglob():
             path.replace(target / path.relative_to(folder))
@@ -297,9 +306,11 @@ def move_folder(folder: LakePath, target: LakePath) -> None:
 
 
 def remove_table(folder: LakePath, held: RequireHeld) -> None:
-    """Remove a Delta table as a whole, then its files and its folder; a missing one is no error.
-    The folder is opened before `held` is asked, and deleted through its descriptor: a table that
-    another process creates in its place meanwhile stays."""
+    """Remove a Delta table: first its log, so that readers find no table rather than a
+    part of one, then its files and its folder. A missing table is no error. The folder
+    is opened before `held` is called, and its content is deleted through that
+    descriptor, so a table that another process meanwhile creates under the same name
+    remains."""
     if isinstance(folder, ObjectPath):
         held()
         folder.remove_table()
