@@ -1,8 +1,9 @@
-"""The HTML page of a run or a span, one file without scripts or other resources, and the pages of a
-source's last runs, `.lockstep/pages/<source>/<run>.html`.
+"""The HTML pages of a source's last runs, and the page of a span of the log.
 
-`pipeline.run.status.span_report` gathers what the page shows. The template escapes all texts.
-This module does not import Dagster, because `lockstep run` uses it.
+A page is one file without scripts or other resources. Pages of runs are
+`.lockstep/pages/<source>/<run>.html`. `pipeline.run.status.span_report` gathers what a
+page shows; the template escapes all texts. This module does not import Dagster, because
+`lockstep run` uses it.
 """
 
 from __future__ import annotations
@@ -30,10 +31,12 @@ from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.private import make_private
 
 LISTED: Final = 500
-"""Largest number of rows of a table on the page, which also shows the number of the others."""
+"""Largest number of rows that a table on the page lists. The page tells how many it
+leaves out."""
 
 _DRAWN: Final = 4
-"""Largest number of batches whose steps are drawn one by one; of more, only sums are shown."""
+"""Largest number of batches whose steps are drawn; for more batches, only sums are
+shown."""
 
 _UNITS: Final = ("KiB", "MiB", "GiB", "TiB")
 
@@ -43,7 +46,7 @@ def page(report: SpanReport, lake: LakePath) -> str:
     own = frozenset(batch.id for batch in report.batches)
     columns, highest = rows_over_time((*report.before, *report.batches), report.rows, own)
     few, last = len(report.batches) <= _DRAWN, report.batches[-1]
-    # In the form that `--at` accepts.
+    # The place has the form that `--at` accepts.
     place = f"run:{last.dagster_run}" if last.dagster_run else str(last.end or last.start)
     return str(
         _template().render(
@@ -104,7 +107,8 @@ def quoted(text: str) -> str:
 
 
 def _stands(batches: tuple[Batch, ...]) -> str:
-    """Return the state of the batch that has got least far."""
+    """Return the state of the oldest batch that is not acknowledged; if all are, the
+    time when the last was acknowledged."""
     slowest = min(batches, key=lambda batch: (batch.acknowledged_at is not None, batch.id))
     last = batches[-1].acknowledged_at
     return f"acknowledged {moment(last)}" if slowest.acknowledged_at and last else slowest.state
@@ -128,18 +132,19 @@ def _template() -> Any:
 # -- the plots: where each bar begins and how long it is, in percent -----------------------------
 
 _MIRRORS: Final = 40
-"""Largest number of mirrors in a waterfall: those that took longest."""
+"""Largest number of writes in a waterfall; the longest are drawn."""
 
 _COLUMNS: Final = 80
 """Largest number of columns of a plot; if there are more batches, neighbours share a column."""
 
 _LEAST: Final = 0.4
-"""Width of the shortest bar in percent, so that it can be seen."""
+"""Smallest width of a bar in percent, so that it can be seen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of the waterfall; `left`, `width`: in percent of the time that is shown."""
+    """A bar of the waterfall. `left` and `width` are in percent of the whole time
+    shown."""
 
     label: str
     step: str
@@ -162,8 +167,8 @@ class RowsBar:
 
 
 def waterfall(batches: Sequence[Batch], writes: Sequence[SettledWrite]) -> tuple[Bar, ...]:
-    """Return the steps of the batches and their longest writes, in the order of their
-    beginnings."""
+    """Return a bar for each step of the batches and for each of their longest writes,
+    in the order in which they began."""
     spans = [span for batch in batches for span in _steps(batch, writes)]
     longest = sorted(writes, key=lambda write: write.intended_at - write.settled_at)[:_MIRRORS]
     spans += [(str(w.intent.table), "merge", w.intended_at, w.settled_at) for w in longest]
@@ -178,8 +183,8 @@ def waterfall(batches: Sequence[Batch], writes: Sequence[SettledWrite]) -> tuple
 def rows_over_time(
     batches: Sequence[Batch], rows: Iterable[CapturedRows], own: frozenset[int]
 ) -> tuple[tuple[RowsBar, ...], int]:
-    """Return a column for each batch, or for neighbours if there are too many, and the number of
-    rows of the highest column."""
+    """Return a column for each batch, or for each group of neighbouring batches if
+    there are too many, and the number of rows of the highest column."""
     by_batch: dict[int, list[CapturedRows]] = {}
     for row in rows:
         by_batch.setdefault(row.batch, []).append(row)
@@ -204,7 +209,7 @@ def rows_over_time(
 
 
 def seconds_of(batches: Sequence[Batch]) -> Mapping[str, float]:
-    """Return the sum of the batches' seconds by step."""
+    """Return for each step the sum of the seconds that the batches took."""
     seconds = {"read": 0.0, "merge": 0.0, "acknowledge": 0.0}
     for batch in batches:
         moments = (batch.created_at, batch.captured_at, batch.merged_at, batch.acknowledged_at)
@@ -218,7 +223,8 @@ Span = tuple[str, str, datetime, datetime]
 
 
 def _steps(batch: Batch, writes: Sequence[SettledWrite]) -> Iterable[Span]:
-    """Yield a batch's reading, publishing (up to the first write) and acknowledging."""
+    """Yield the time spans of a batch: reading, publishing (until its first write
+    begins) and acknowledging."""
     own = [w for w in writes if w.intent.first_batch <= batch.id <= w.intent.last_batch]
     if batch.captured_at is None:
         return
@@ -260,13 +266,14 @@ def _label(group: Sequence[Batch]) -> str:
 FOLDER: Final = "pages"
 
 KEPT: Final = 500
-"""Largest number of pages of a source; the oldest are deleted."""
+"""Largest number of pages that are kept for a source; older ones are deleted."""
 
 _LETTERS: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def page_path(state_folder: Path, source: str, about: str) -> Path:
-    """Return the path of a run's or a span's page. `about` names it, and may have any letters."""
+    """Return the path of a run's or a span's page. `about` names the run or span;
+    characters that are unsafe in a file name are replaced."""
     name = _LETTERS.sub("-", about.removeprefix("run ").removeprefix("from "))[:150]
     return state_folder / FOLDER / source / f"{name}.html"
 
@@ -281,8 +288,8 @@ def keep_page(path: Path, text: str) -> None:
 
 
 def keep_page_of_run(settings: Settings, work: Workplace, run: str) -> Path | None:
-    """Write the page of a run and return its path; None if the run captured nothing, or, with a
-    note, if the page cannot be written."""
+    """Write the page of a run and return its path. Return None if the run captured
+    nothing, or if the page cannot be written; the latter is also noted."""
     source = work.source.name
     try:
         report = report_of_run(work.ledger, source, run, work.clock())

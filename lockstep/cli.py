@@ -93,7 +93,8 @@ class CaughtSignals:
 
 @contextmanager
 def catch_signals() -> Iterator[CaughtSignals]:
-    """Raise KeyboardInterrupt in the main thread at SIGINT and SIGTERM while the context lasts."""
+    """Raise KeyboardInterrupt in the main thread on SIGINT and SIGTERM while the
+    context lasts."""
     caught = CaughtSignals()
     if threading.current_thread() is not threading.main_thread():
         yield caught
@@ -103,7 +104,7 @@ def catch_signals() -> Iterator[CaughtSignals]:
         caught.last = signal.Signals(number)
         raise KeyboardInterrupt
 
-    # A shell makes jobs that it starts with `&` ignore SIGINT; they continue to ignore it.
+    # A shell starts jobs (`&`) with SIGINT ignored; Lockstep then ignores it, too.
     handlers = {
         number: signal.signal(number, interrupt)
         for number in (signal.SIGINT, signal.SIGTERM)
@@ -117,8 +118,8 @@ def catch_signals() -> Iterator[CaughtSignals]:
 
 
 def program() -> NoReturn:
-    """Run `main` as this process, and exit without the interpreter's clean-up, which takes a sixth
-    of a short command's time."""
+    """Run `main` and exit without the interpreter's clean-up, which takes a sixth of a
+    short command's time."""
     # gRPC reads this at import; otherwise it prints each attempt to reach Spark on the terminal.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     code = main()

@@ -1,8 +1,7 @@
-"""The adapters of one lockstep.toml: which adapter implements which port, and when it is opened and
-closed.
+"""The adapters of one lockstep.toml: which implements which port, and when it is open.
 
-Each is opened at its first use. A process has one `Adapters` for a configuration, because it can
-have only one Spark.
+Each is opened when it is first used. A process has only one `Adapters` for a
+configuration, because it can have only one Spark.
 """
 
 from __future__ import annotations
@@ -86,7 +85,8 @@ class Adapters:
             return self._ledger
 
     def reopen_ledger(self) -> None:
-        """Close a ledger whose connection is lost; its next use opens another."""
+        """Close a ledger whose connection is lost; the next call of `ledger` opens a
+        new one."""
         with self._lock:
             ledger, self._ledger = self._ledger, None
         if ledger is not None:
@@ -94,8 +94,8 @@ class Adapters:
                 ledger.close()
 
     def server(self, source: str) -> SourceServer:
-        """Return the source's MySQL with its standby and replica. This reads secrets, but connects
-        to nothing."""
+        """Return the source's MySQL server, with its standby and replica. This reads
+        secrets but does not connect."""
         from lockstep.resources.mysql.connection import ConnectionSettings
         from lockstep.resources.mysql.server import MySqlServer
 
@@ -144,8 +144,8 @@ class Adapters:
         return self.lake().upkeep
 
     def registry(self) -> Registry | None:
-        """Return the catalog that mirrors are registered in, without asking it; None without
-        [catalog]."""
+        """Return the catalog in which mirrors are registered, or None if lockstep.toml
+        has no [catalog]. This does not connect to the catalog."""
         part = self._settings.file.catalog
         if part is None:
             return None

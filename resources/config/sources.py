@@ -59,7 +59,7 @@ _NOT_YET_POLICIES = {
 
 
 class BoundsSection(Section):
-    """Budgets of one run, which ends after the transaction that exhausts one."""
+    """Limits of one run. It ends after the transaction that reaches one of them."""
 
     max_bytes: Annotated[int, Field(gt=0), BeforeValidator(size_in_bytes)] | None = None
     max_transactions: Annotated[int, Field(gt=0)] | None = None
@@ -70,7 +70,8 @@ _SNAPSHOT, _LIMITS = SnapshotPlan(), LoadLimits()
 
 
 class TriggerSection(Section):
-    """The amount or age of unread log at which Dagster starts a run without the schedule."""
+    """The amount or age of unread log at which Dagster starts a run, besides the
+    schedule's."""
 
     bytes: Annotated[int, Field(gt=0), BeforeValidator(size_in_bytes)] | None = None
     seconds: (
@@ -85,7 +86,7 @@ class TriggerSection(Section):
 
 
 class ReplaySection(Section):
-    """The schedule by which Dagster reads the last `span` of the past again."""
+    """The schedule on which Dagster replays the last `span` seconds of the log."""
 
     schedule: Text
     span: Annotated[float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)] = 21_600
@@ -97,7 +98,7 @@ class ReplaySection(Section):
 
 
 class SnapshotSection(Section):
-    """The limits and the server for reading whole tables."""
+    """The limits of reading whole tables, and the server from which they are read."""
 
     max_seconds: Annotated[
         float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)
@@ -112,7 +113,7 @@ class SnapshotSection(Section):
 
 
 class StandbySection(Section):
-    """The server that may replace the source's, with the same account."""
+    """The standby, which may replace the source's server and accepts the same account."""
 
     host: Text
     port: Annotated[int, Field(ge=1, le=65535)] = 3306
@@ -122,7 +123,7 @@ class StandbySection(Section):
 
 _START, _LAKE = StartPolicies(), LakePolicies()
 _BY_WORD = Field(strict=False)
-"""Lets a text stand for the member of an enum."""
+"""Accepts a string in place of an enum's member, although validation is strict."""
 
 
 def _built(policy: object) -> object:
@@ -159,7 +160,7 @@ def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class TableSection(Section):
-    """Settings of the tables that match, which override those of the source."""
+    """Settings of the tables whose names match; they override the source's settings."""
 
     match: Annotated[
         tuple[Pattern, ...], BeforeValidator(as_list), Field(min_length=1, strict=False)
@@ -213,7 +214,8 @@ class TableSection(Section):
 
     @property
     def shape(self) -> ShapeRules:
-        """The rules of its tables' shape; `ConditionUnusable` if `rows` cannot be used."""
+        """The rules that shape the tables' mirrors. `ConditionUnusable` is raised if
+        `rows` cannot be used."""
         names = (field.name for field in fields(ShapeRules) if field.name != "rows")
         rules = ShapeRules(**{name: getattr(self, name) for name in names})
         if self.rows is None:

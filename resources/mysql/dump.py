@@ -1,7 +1,9 @@
-"""COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID over a PyMySQL connection. It never reconnects: a second
-stream would begin at another place.
+"""COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID over a PyMySQL connection.
 
-Protocol: MySQL manual, "COM_BINLOG_DUMP", "COM_BINLOG_DUMP_GTID", "Binlog Network Stream".
+A dump never reconnects, because a second stream would begin at another position.
+
+Protocol: MySQL manual, "COM_BINLOG_DUMP", "COM_BINLOG_DUMP_GTID", "Binlog Network
+Stream".
 """
 
 from __future__ import annotations
@@ -26,31 +28,32 @@ _COM_BINLOG_DUMP: Final = 0x12
 _COM_BINLOG_DUMP_GTID: Final = 0x1E
 _NON_BLOCK: Final = 0x01
 _ANNOTATE_ROWS: Final = 0x02
-"""Without this flag MariaDB leaves events out, so that offsets could not be counted."""
+"""Without this flag MariaDB omits events from the stream, and offsets could not be
+computed from the sizes of events."""
 
 _THROUGH_GTID: Final = 0x04
 _COMMAND = struct.Struct("<IHI")
 _GTID_COMMAND = struct.Struct("<HII")
 MAX_OFFSET: Final = 0xFFFFFFFF
-"""The offset of COM_BINLOG_DUMP has 32 bits."""
+"""Largest offset that COM_BINLOG_DUMP can carry, in 32 bits."""
 
 SERVER_IDS: Final = range(1 << 31, (1 << 31) + (1 << 24))
-"""The server ids of dumps, a random one for each. MariaDB ends a dump when another with the same id
-begins, and may answer neither if the older one was just abandoned (measured on 10.11). They are
-above the ids that people give to servers."""
+"""The range from which each dump takes a random server id; it lies above the ids that
+people give to servers. MariaDB ends a dump when another with the same id begins; if the
+older dump was just abandoned, it may answer neither (measured on 10.11)."""
 
 _SESSION = (
     ", @source_binlog_checksum = 'CRC32', @master_binlog_checksum = 'CRC32', "
     "@source_heartbeat_period = {heartbeat}, @master_heartbeat_period = {heartbeat}, "
     "@replica_uuid = '{id}', @slave_uuid = '{id}', @mariadb_slave_capability = 4"
 )
-"""Checksums as in the log; heartbeats while the server skips events; a random UUID, so that the
-server does not take this dump for a reconnecting replica and end another dump; MariaDB's own events
-unchanged."""
+"""Session variables of a dump. They request checksums as in the log, heartbeats while
+the server skips events, and MariaDB's own events unchanged. The UUID is random, so that
+the server does not take this dump for a reconnecting replica and end another dump."""
 
 
 class MySqlDump:
-    """One dump: iterating opens it, `close` ends it."""
+    """One dump. Iterating over it opens it; `close` ends it."""
 
     def __init__(
         self,
@@ -81,7 +84,7 @@ class MySqlDump:
             yield from self._receiver.received()
 
     def close(self) -> None:
-        """Drop the connection; the server notices that at its next write."""
+        """Close the connection; the server notices that at its next write."""
         if self._receiver is not None:
             self._receiver.close()
             self._receiver = None
@@ -97,7 +100,8 @@ def own_server_id() -> int:
 
 
 def by_offset(start: Coordinates, server_id: int) -> tuple[int, bytes]:
-    """Return COM_BINLOG_DUMP from a place; ValueError if its offset has more than 32 bits."""
+    """Return the code and the content of COM_BINLOG_DUMP from a position. Raise
+    `ValueError` if the offset needs more than 32 bits."""
     if start.offset > MAX_OFFSET:
         raise ValueError(f"{start} is beyond 4 GiB")
     name = str(start.file).encode()
@@ -107,19 +111,22 @@ def by_offset(start: Coordinates, server_id: int) -> tuple[int, bytes]:
 
 
 def by_wide_offset(start: Coordinates, server_id: int) -> tuple[int, bytes]:
-    """Return COM_BINLOG_DUMP_GTID with a file, an offset of 64 bits and an empty set, so that no
-    transaction is skipped. Servers accept it with gtid_mode=ON only."""
+    """Return the code and the content of COM_BINLOG_DUMP_GTID with a file, a 64-bit
+    offset and an empty GTID set, so that the server skips no transaction. Servers
+    accept it only with gtid_mode=ON."""
     return _COM_BINLOG_DUMP_GTID, _gtid_command(str(start.file), start.offset, b"", server_id)
 
 
 def after_set(executed: GtidSet, server_id: int) -> tuple[int, bytes]:
-    """Return COM_BINLOG_DUMP_GTID for every transaction that is not in the set."""
+    """Return the code and the content of COM_BINLOG_DUMP_GTID for every transaction
+    that is not in the set."""
     return _COM_BINLOG_DUMP_GTID, _gtid_command("", 4, encode_gtid_set(executed), server_id)
 
 
 def _gtid_command(file: str, offset: int, data: bytes, server_id: int) -> bytes:
-    """Return the command: flags 2, server id 4, length of the name 4, name, offset 8, length of the
-    set 4, set."""
+    """Return the content of COM_BINLOG_DUMP_GTID. Its fields, with their bytes: flags
+    2, server id 4, length of the file name 4, file name, offset 8, length of the GTID
+    set 4, GTID set."""
     name = file.encode()
     flags = _NON_BLOCK | (_THROUGH_GTID if data else 0)
     data = data or bytes(8)

@@ -11,7 +11,8 @@ from pymysql.cursors import Cursor, DictCursor
 from lockstep.pipeline.snapshot.pace import SourceLoad
 
 _REPLICA: Final = ("show replica status", "show all slaves status", "show slave status")
-"""For MySQL since 8.0.22, for MariaDB with several sources, for older servers."""
+"""The statements in the order in which they are tried: for MySQL 8.0.22 and newer, for
+MariaDB (it can have several sources), for older servers."""
 
 _LAG: Final = frozenset({"seconds_behind_source", "seconds_behind_master"})
 
@@ -33,7 +34,8 @@ def source_load(cursor: Cursor) -> SourceLoad:
 
 
 def _lags(cursor: Cursor) -> Iterator[float]:
-    """Yield the replication lag in seconds for each source of this server, if it is known."""
+    """Yield the replication lag in seconds behind each source from which this server
+    replicates, if it is known."""
     for question in _REPLICA:
         with DictCursor(cursor.connection) as asking:
             try:
@@ -50,5 +52,6 @@ def _lags(cursor: Cursor) -> Iterator[float]:
 
 
 _REFUSED: Final = frozenset({1044, 1064, 1142, 1227})
-"""ER_DBACCESS_DENIED_ERROR, ER_PARSE_ERROR, ER_TABLEACCESS_DENIED_ERROR,
+"""Errors of a server that does not know a statement or denies it to the account:
+ER_DBACCESS_DENIED_ERROR, ER_PARSE_ERROR, ER_TABLEACCESS_DENIED_ERROR,
 ER_SPECIFIC_ACCESS_DENIED_ERROR."""

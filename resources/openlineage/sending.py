@@ -1,4 +1,5 @@
-"""Sends the events of a run in order by a thread of their own, so that they never delay the run."""
+"""A background thread that sends a run's events in order; only a finished run waits for
+it."""
 
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
 
 PATIENCE: Final = 5.0
-"""Longest time that a finished run waits until its events are sent, in seconds."""
+"""Longest time in seconds that a finished run waits for its events to be sent."""
 
 _LONGEST: Final = 200
 """Largest number of characters of an error that are shown."""
 
 
 def require_client() -> None:
-    """`SetupIncomplete` if the official client is not installed."""
+    """Raise `SetupIncomplete` if the official client is not installed."""
     if find_spec("openlineage") is None:
         raise SetupIncomplete(
             "[lineage] needs the OpenLineage client, which is not installed",
@@ -32,9 +33,10 @@ def require_client() -> None:
 
 
 def open_client(transport: Mapping[str, Any]) -> OpenLineageClient:
-    """Return the official client for a transport in its own configuration format. An empty one has
-    the client read its environment variables and its file. `ConfigurationError` if the client
-    refuses it or finds none. The backend is not asked."""
+    """Return the official client. `transport` is in the client's own configuration
+    format; if it is empty, the client reads its environment variables and its
+    configuration file. Raise `ConfigurationError` if the client refuses the transport
+    or finds none. The backend is not contacted."""
     require_client()
     from openlineage.client import OpenLineageClient
 
@@ -54,7 +56,8 @@ def open_client(transport: Mapping[str, Any]) -> OpenLineageClient:
 
 
 class Sending:
-    """Sends events by a thread. `close` passes one sentence to `note` if any could not be sent."""
+    """Sends events in a background thread. `close` passes a sentence to `note` if
+    events could not be sent."""
 
     def __init__(
         self,
@@ -71,7 +74,8 @@ class Sending:
         self._thread: threading.Thread | None = None
 
     def send(self, event: Callable[[], RunEvent]) -> None:
-        """Queue an event. The thread makes it, because importing its classes takes a second."""
+        """Queue an event, given as a function that creates it. The thread calls the
+        function, because importing the classes of events takes a second."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="lockstep-lineage", daemon=True)
             self._thread.start()
@@ -79,7 +83,8 @@ class Sending:
         self._queue.put(event)
 
     def close(self) -> None:
-        """Wait for the events for a limited time; give up those that are not sent by then."""
+        """Wait at most `patience` seconds until all events are sent; the others are
+        given up."""
         if self._thread is None:
             return
         self._queue.put(None)
@@ -105,7 +110,7 @@ class Sending:
 
 
 def _summary(error: Exception) -> str:
-    """Return the error's first line, which does not contain the event."""
+    """Return the first line of an error. It does not contain the event."""
     if isinstance(error, LockstepError):
         return f"{error.message}; {error.hint}"
     lines = str(error).strip().splitlines()

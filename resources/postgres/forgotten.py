@@ -1,5 +1,9 @@
-"""The ledger's records, on Postgres, of changes that were deleted because of their age, and of
-values that are deleted because a policy no longer shows them."""
+"""The part of the ledger, in Postgres, that records the deletion of changes and of
+values.
+
+Changes are deleted because of their age; values are deleted because a policy no longer
+shows them.
+"""
 
 from __future__ import annotations
 
