@@ -1,9 +1,10 @@
-"""Segments: Parquet files of row images, which are durable before the ledger records them.
+"""Segments: Parquet files of row images, which are durable before the ledger records
+them.
 
-pyarrow writes them, without Java: microsecond timestamps, no INT96, no unsigned integers, zstd,
-which Spark, delta-rs and DuckDB read alike. `damaged_files` compares them with what the ledger
-recorded. `pipeline.run.dump.segment_builder` decides which changes go into a segment;
-`changelog` adds the files to a Delta table.
+pyarrow writes them, without Java, in a form that Spark, delta-rs and DuckDB read alike:
+zstd, timestamps in microseconds, no INT96, no unsigned integers. `damaged_files`
+compares them with what the ledger recorded. `pipeline.run.dump.segment_builder` decides
+which changes go into a segment; `changelog` adds the files to a Delta table.
 """
 
 from __future__ import annotations
@@ -50,17 +51,19 @@ if TYPE_CHECKING:
 
 
 FILE_BYTES = 512 * 1024**2
-"""A file of this size is closed, and the next one begun."""
+"""Size from which on a file is closed and the next one is begun."""
 AHEAD = 2
-"""Most writes that wait for the writing thread."""
+"""Largest number of writes that wait for the writing thread."""
 PIECE_ROWS = 4 * GROUP_ROWS
 PIECE_BYTES = 32 << 20
-"""Most rows and uncompressed bytes that are read at once, unless a single row group has more."""
+"""Largest numbers of rows and of uncompressed bytes that are read at once. A single row
+group may exceed them."""
 _NAME = re.compile(r"batch-(\d{12,})-v\d+-\d{5}(-updated)?(-logged|-partial)?\.parquet")
 
 
 class ParquetSegments:
-    """`pipeline.ports.SegmentStore` in the lake; `spark` gives up unfinished uploads."""
+    """`pipeline.ports.SegmentStore` in the lake. `spark` is used only to abort
+    unfinished uploads."""
 
     def __init__(
         self,
@@ -106,7 +109,7 @@ class ParquetSegments:
         wanted = None if columns is None else list(columns)
         for file in files:
             path = self._lake / folder / file.path
-            # Not as a dataset, which would take `=XX` in the names of folders for partitions.
+            # Not read as a dataset, which would take `=XX` in a folder's name for a partition.
             with lake_errors(path), pq.ParquetFile(parquet_content(path)) as content:
                 for groups in _together(content.metadata):
                     yield content.read_row_groups(groups, columns=wanted)
@@ -180,7 +183,7 @@ class ParquetSegments:
 
 
 def _together(file: pq.FileMetaData) -> Iterator[list[int]]:
-    """Yield the row groups of a file that are read at once."""
+    """Yield lists of a file's row groups; each list is read at once."""
     groups: list[int] = []
     rows = size = 0
     for number in range(file.num_row_groups):
@@ -203,12 +206,13 @@ def _unpacked(path: LakePath) -> int:
 
 
 def _give_up_uploads(session: SparkSession, below: ObjectPath) -> None:
-    """Abort all unfinished multipart uploads of objects below a prefix, to which nobody may be
-    writing.
+    """Abort all unfinished multipart uploads below a prefix. No process may be writing
+    there.
 
-    A process that was killed during such an upload leaves its parts, which no listing shows and
-    every bill contains. Hadoop's client can abort uploads, obstore cannot. They stay in a store
-    that refuses to list them, and in one that only the Spark of another machine could ask.
+    If a process is killed during such an upload, the uploaded parts remain in the
+    store: they are billed, but a listing of objects does not show them. Hadoop's client
+    can abort uploads; obstore cannot. The parts remain if the store refuses to list
+    uploads, or if Spark runs outside this process (Spark Connect).
     """
     from py4j.protocol import Py4JJavaError
 
@@ -219,8 +223,8 @@ def _give_up_uploads(session: SparkSession, below: ObjectPath) -> None:
 
 
 def damaged_files(folder: LakePath, files: Iterable[SegmentFile]) -> list[str]:
-    """Return a sentence for each damaged or missing file of those that should be in `folder`. If a
-    file's checksum was never recorded, only its size is compared."""
+    """Return a sentence for each of the files that is damaged in `folder` or missing
+    from it. If the checksum of a file was never recorded, only its size is compared."""
     damages = []
     for file in files:
         path = folder / file.path
@@ -232,7 +236,8 @@ def damaged_files(folder: LakePath, files: Iterable[SegmentFile]) -> list[str]:
 
 
 def refuse_damaged(folder: LakePath, files: Iterable[SegmentFile]) -> None:
-    """Raise `SegmentsLost` if a file is missing or is not what the ledger recorded."""
+    """Raise `SegmentsLost` if a file is missing or differs from what the ledger
+    recorded."""
     damages = damaged_files(folder, files)
     if damages:
         raise SegmentsLost(
@@ -255,11 +260,13 @@ def _damage(path: LakePath, file: SegmentFile) -> str | None:
 
 
 class ParquetSegmentWriter:
-    """`pipeline.ports.SegmentWriter`: files of limited size, written by another thread. Their names
-    are a `stem`, a number, and a `mark` of the columns that they have.
+    """`pipeline.ports.SegmentWriter`: files of limited size, written by another thread.
+    A file's name consists of `stem`, a number, `mark` and one of `ENDINGS`; the last
+    two tell which columns it has besides the changelog's.
 
-    Encoding takes as long as decoding and releases Python's global lock, so the two run in
-    parallel. At most `AHEAD` writes wait; an error of the thread is raised by the next call.
+    Encoding Parquet takes as long as decoding the log and releases the GIL, so the two
+    run in parallel. At most `AHEAD` writes wait. An error in the thread is raised by
+    the next call.
     """
 
     def __init__(
@@ -311,7 +318,7 @@ class ParquetSegmentWriter:
         return tuple(self._finished)
 
     def _wait(self, most: int) -> None:
-        """Wait until at most so many writes are unfinished."""
+        """Wait until at most `most` writes are unfinished."""
         while len(self._waiting) > most:
             self._waiting.popleft().result()
 
@@ -339,7 +346,7 @@ class ParquetSegmentWriter:
 
 
 class _OpenFile:
-    """One Parquet file being written, hashed on its way to disk."""
+    """A Parquet file that is being written, and hashed on its way to disk."""
 
     def __init__(
         self, path: LakePath, schema: pa.Schema, dictionary: list[str], delta: list[str]
@@ -367,8 +374,8 @@ class _OpenFile:
         self._images += table.num_rows
 
     def abandon(self) -> None:
-        """Close and delete the file, without writing its footer, for which a full disk has no
-        room."""
+        """Close and delete the file. Its footer is not written, because a full disk has
+        no room for it."""
         self._sink.forget()
         with suppress(OSError, pa.ArrowException):
             self._writer.close()
@@ -407,7 +414,8 @@ class _HashingSink:
         return self.size
 
     def flush(self) -> None:
-        """Do nothing: every write went to the operating system."""
+        """Do nothing, because `write` has already passed everything to the operating
+        system."""
 
     @property
     def closed(self) -> bool:
@@ -431,17 +439,18 @@ class _HashingSink:
 
 _SAMPLE_ROWS = 8192
 _FEW = 16
-"""Average number of rows with the same value from which on a dictionary pays."""
+"""Smallest average number of rows per distinct value at which a dictionary is used."""
 
 
 def _encodings(rows: pa.Table) -> tuple[list[str], list[str]]:
-    """Return the columns with a dictionary, and those written as differences, of a file that begins
-    with these rows.
+    """Return the columns of a file that are written with a dictionary, and those that
+    are written as differences, judged by the file's first rows.
 
-    A dictionary makes a column of few values small and fast. For many values it is built, outgrown
-    and discarded, which takes three times the seconds and bytes for a table of numbers. Numbers
-    without a dictionary are written as differences (DELTA_BINARY_PACKED), which Spark, delta-rs and
-    DuckDB read.
+    A dictionary makes a column of few distinct values small and fast. With many
+    distinct values, the writer builds a dictionary, finds it too large and discards it;
+    for a table of numbers, this takes three times the seconds and bytes. Numbers
+    without a dictionary are written as differences (DELTA_BINARY_PACKED), which Spark,
+    delta-rs and DuckDB read.
     """
     dictionary, delta = [], []
     sample = rows.slice(0, _SAMPLE_ROWS)

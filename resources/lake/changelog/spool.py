@@ -1,23 +1,28 @@
 """The spool: encrypted files of row events that are too large for memory, or whose transaction has
 not ended yet. Their content is written by `pipeline.binlog.transactions.spill`.
 
-There are two kinds of files. A scratch file has no name, so the operating system deletes it with
-the process, however that ends. A prepared file is
-`<lake>/<source>/_prepared/batch-<batch, 12 digits>-<number, 5 digits>.events`; folders of databases
-never begin with `_` (`pipeline.mirror.layout`). In an object store it is written to a scratch
-file, and uploaded when it is sealed; to be read, it is copied to a scratch file.
+There are two kinds of files. A scratch file has no name, so the operating system deletes
+it when the process ends, even if it is killed. A prepared file holds the row events of a
+prepared XA transaction. Its path is
+`<lake>/<source>/_prepared/batch-<batch, 12 digits>-<number, 5 digits>.events`; no
+database has this folder, because the names of their folders never begin with `_`
+(`pipeline.mirror.layout`). If the lake is in an object store, a prepared file is first
+written to a scratch file and uploaded when it is sealed; before it is read, it is copied
+to a scratch file.
 
-The content is encrypted with AES-256-GCM, under a random key for each file. The key of a scratch
-file is never stored. That of a prepared file is in the ledger; if there is a privacy key, it is
-wrapped (RFC 3394, AES key wrap) by a key derived from that. A file is a sequence of pieces:
+The content is encrypted with AES-256-GCM, under a random key for each file. The key of a
+scratch file is never stored. The key of a prepared file is in the ledger; if there is a
+privacy key, it is wrapped (RFC 3394, AES key wrap) with a key that is derived from the
+privacy key. A file is a sequence of pieces:
 
     length      4 bytes, little-endian, at most 1 MiB
     ciphertext  `length` bytes
     tag         16 bytes
 
-The nonce is the piece's index, 12 bytes, little-endian; no index is used twice. The tag also
-authenticates the file's name and whether the piece is the last one. Sealing a file appends an empty
-last piece. So missing, exchanged and foreign pieces are detected.
+The nonce is the piece's index, 12 bytes, little-endian; no index is used twice. The tag
+also authenticates the file's name and whether the piece is the last one. Sealing a file
+appends an empty last piece. This way, pieces that are missing, in another order, or from
+another file are detected.
 """
 
 from __future__ import annotations
@@ -53,8 +58,8 @@ from lockstep.resources.lake.store.storage import (
 from lockstep.resources.private import make_private
 
 _PIECE_BYTES: Final = 1 << 20
-"""Number of written bytes that are collected before they are encrypted; a read or the seal encrypts
-them earlier."""
+"""Number of bytes that `write` collects before it encrypts them. A read or the seal
+encrypts them earlier."""
 
 _LENGTH: Final = struct.Struct("<I")
 _TAG_BYTES: Final = 16
@@ -67,9 +72,10 @@ _NAME = re.compile(r"batch-\d{12,}-\d{5,}\.events")
 class FileSpool:
     """`pipeline.ports.Spool` in the lake.
 
-    `scratch` is a folder of this machine for files that need not survive the process; it is created
-    with the first one, accessible to this account only. `wrapping`: 32 bytes by which the keys of
-    prepared files are wrapped; None leaves them unwrapped.
+    `scratch` is a local folder for files that need not survive the process. It is
+    created with the first such file, and only this account can access it. `wrapping` is
+    the key of 32 bytes with which the keys of prepared files are wrapped; with None
+    they are not wrapped.
     """
 
     def __init__(self, lake: LakePath, scratch: Path, wrapping: bytes | None = None) -> None:
@@ -78,7 +84,8 @@ class FileSpool:
         self._wrapping = wrapping
 
     def wrapped_by(self, key: PrivacyKey | None) -> FileSpool:
-        """Return the same spool with keys of prepared files wrapped by the privacy key."""
+        """Return the same spool, which wraps the keys of prepared files with the
+        privacy key. With None it does not wrap them."""
         wrapping = None if key is None else key.derived("keys of prepared files")
         return FileSpool(self._lake, self._scratch, wrapping)
 
@@ -133,8 +140,8 @@ class FileSpool:
         return opened
 
     def _unwrapped(self, file: WaitingFile) -> bytes:
-        """Return the key by which a file is encrypted; it is not wrapped if the settings had no
-        privacy key when the file was sealed."""
+        """Return the key with which a file is encrypted. It is not wrapped if no
+        privacy key was configured when the file was sealed."""
         if len(file.key) == _KEY_BITS // 8:
             return file.key
         try:
@@ -179,9 +186,10 @@ class FileSpool:
 
 
 class DiskEventFile:
-    """`pipeline.ports.EventFile` over a descriptor, which is closed with this object. `path` is the
-    file's; for a scratch file, its folder. `size`: bytes written, including those not encrypted
-    yet. `key`: that of a sealed file, which is only read."""
+    """`pipeline.ports.EventFile` over a descriptor, which is closed at the latest when
+    this object is deleted. `path`: the path of a prepared file, or the folder of a
+    scratch file. `size`: bytes written, including those that are not encrypted yet.
+    `key`: given only to read a sealed file."""
 
     def __init__(
         self, descriptor: int, path: LakePath, *, named: bool = False, key: bytes | None = None
@@ -197,7 +205,8 @@ class DiskEventFile:
         self._not_encrypted = bytearray()
         self._begins: list[int] = []
         self._places: list[int] = []
-        """For each piece, the offset of its plaintext in the content, and of its ciphertext."""
+        """For each piece: where its plaintext begins in the content (`_begins`), and
+        where its ciphertext begins in the file (`_places`)."""
         self._stored = 0
         self._decrypted: tuple[int, bytes] = (-1, b"")
 
@@ -256,7 +265,8 @@ class DiskEventFile:
         make_durable(path, sink, self._stored)
 
     def check(self, file: WaitingFile) -> None:
-        """Find the pieces of a sealed file; `SegmentsLost` if it is not as it was sealed."""
+        """Find where the pieces of a sealed file begin. Raise `SegmentsLost` if the
+        file differs from what was sealed."""
         with lake_errors(self.path):
             with open(self._descriptor, "rb", buffering=0, closefd=False) as content:
                 if hashlib.file_digest(content, "sha256").hexdigest() != file.sha256:
@@ -300,7 +310,8 @@ class DiskEventFile:
             done += os.write(self._descriptor, memoryview(stored)[done:])
 
     def _piece(self, index: int, *, last: bool = False) -> bytes:
-        """Return a piece decrypted; the last one is kept for the reads that follow."""
+        """Return the plaintext of a piece, and keep it for the reads that follow.
+        `last`: the piece is the file's last one."""
         if self._decrypted[0] != index:
             ciphertext = self._stored_bytes(self._places[index], self._length(index) + _TAG_BYTES)
             try:
@@ -313,13 +324,13 @@ class DiskEventFile:
         return self._decrypted[1]
 
     def _length(self, index: int) -> int:
-        """Return the number of bytes that a piece encrypts."""
+        """Return the length of a piece's plaintext in bytes."""
         following = self._places[index + 1 : index + 2]
         end = following[0] - _LENGTH.size if following else self._stored
         return end - self._places[index] - _TAG_BYTES
 
     def _associated_data(self, *, last: bool) -> bytes:
-        """Return the associated data of a piece's tag."""
+        """Return the data that a piece's tag authenticates besides the ciphertext."""
         return self._name + bytes([last])
 
     def _stored_bytes(self, at: int, count: int) -> bytes:

@@ -1,9 +1,10 @@
-"""A Spark elsewhere: sessions of a server that is reached by Spark Connect, without Java here.
+"""A Spark outside this process: sessions of a Spark Connect server, without Java here.
 
-A statement whose client died continues at the server. Like any other, its commit is bound to the
-version that it was planned on (`pin`), so it is the commit that the next run looks for, or none. So
-that the next run need not wait, session ids are derived from the client's id and a number: whoever
-knows the client ends its sessions.
+A statement continues at the server if its client dies. That is safe, because every
+commit is bound to the table version on which it was planned (`pin`): the statement
+makes the commit that the next run looks for, or it makes none. The next run need not
+wait for it, either: session ids are derived from the client's id and a number, so any
+process that knows the client's id can end its sessions.
 """
 
 from __future__ import annotations
@@ -45,25 +46,28 @@ if TYPE_CHECKING:
 
 _NEEDED: Final = ("google.rpc", "grpc", "grpc_status", "pandas", "zstandard")
 _PATIENCE: Final = 10.0
-"""Seconds for a server to accept a connection, or to close sessions."""
+"""Longest time in seconds in which a server has to accept a connection, or to close
+sessions."""
 
 _SESSIONS: Final = 32
-"""Number of a dead client's sessions that are ended: two for each table that is written at the same
-time, some in which errors were raised, and as many again."""
+"""Number of sessions that are ended for a dead client. It has two for each table that
+it writes at the same time, and some that were given up after an error; the sum is
+doubled."""
 
 _EVERY_SESSION: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.databricks.delta.merge.materializeSource": "none",
 }
-"""Settings that writes need in every session; the server determines the number of tasks."""
+"""Settings that writes need in every session. The number of tasks is up to the server."""
 
 _HADOOP: Final = "spark.hadoop."
 
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """A server that accepts sessions: its version, the `defaults` of a new session's settings, all
-    sessions of this process, and the unused ones."""
+    """A server that accepts sessions. `defaults`: the settings of a new session;
+    `opened`: all sessions of this process; `idle`: the unused ones, by whether they are
+    for few rows."""
 
     version: str
     defaults: Mapping[str, str]
@@ -72,8 +76,8 @@ class Connected:
 
 
 class RemoteSpark:
-    """`Spark` at a server. `user` is the `[spark]` table; `lake` has the mirrors, and `staging` is
-    the folder of this machine from which Spark reads changes."""
+    """`Spark` at a Spark Connect server. `user`: the `[spark]` table; `lake`: where the
+    mirrors are; `staging`: the local folder from which Spark reads changes."""
 
     java = False
 
@@ -93,7 +97,8 @@ class RemoteSpark:
         return self._client
 
     def end_statements(self, client: UUID) -> None:
-        """End a client's sessions first of all, since their statements may occupy all tasks."""
+        """End a client's sessions. This needs no session of our own, which might have
+        to wait: the client's statements may occupy all tasks."""
         self.require_ready()
         self._knock()
         _released([self._joined(client, number) for number in range(_SESSIONS)])
@@ -123,7 +128,8 @@ class RemoteSpark:
         return self._start.wait().idle[few]
 
     def requests(self) -> int | None:
-        """Return None: the server's executors make requests, which no client can count."""
+        """Return None, because no client can count the requests of the server's
+        executors."""
         return None
 
     def stop(self) -> None:
@@ -162,7 +168,7 @@ class RemoteSpark:
             ) from error
 
     def _joined(self, client: UUID, number: int) -> SparkSession:
-        """Return a client's session by its number; no request is made yet."""
+        """Return the session with this number of a client. No request is made yet."""
         from pyspark.sql import SparkSession
 
         identity = UUID(bytes=uuid5(client, str(number)).bytes, version=4)
@@ -174,8 +180,8 @@ class RemoteSpark:
     def _set(
         self, session: SparkSession, defaults: Mapping[str, str], settings: Mapping[str, str]
     ) -> None:
-        """Set what differs from the defaults: our settings, those of the lake's object store, and
-        the user's, which override ours."""
+        """Set those settings that differ from the defaults: ours, the object store's,
+        and the user's, which override ours."""
         store = store_settings(self._lake)
         hadoops = {name.removeprefix(_HADOOP): value for name, value in store.items()}
         wanted = {**_EVERY_SESSION, **settings, **hadoops, **self._user}
@@ -184,7 +190,8 @@ class RemoteSpark:
 
     @contextmanager
     def _refused(self) -> Iterator[None]:
-        """Turn a server's errors while a session is opened into ours."""
+        """Turn a server's errors inside the context into ours (`refusal`), while a
+        session is opened."""
         from pyspark.errors import PySparkException
 
         try:
@@ -203,7 +210,8 @@ def _installed(name: str) -> bool:
 def _require_settable(
     session: SparkSession, settings: Mapping[str, str], defaults: Mapping[str, str]
 ) -> None:
-    """Set the user's settings. `ConfigurationError` for one that the server's start must set."""
+    """Set the user's settings in a session. Raise `ConfigurationError` for one that can
+    be set only when the server is started."""
     from pyspark.errors import PySparkException
 
     for name, value in settings.items():
@@ -216,8 +224,8 @@ def _require_settable(
 
 
 def _released(sessions: Iterable[SparkSession]) -> None:
-    """Close sessions at the server and end their statements. The server answers once these have
-    ended, for which we wait no longer than for a connection."""
+    """Close sessions at the server, which ends their statements. The server answers
+    only after the statements have ended; we wait at most `_PATIENCE` seconds for that."""
     threads = [Thread(target=_release, args=(session,), daemon=True) for session in sessions]
     for thread in threads:
         thread.start()
@@ -227,8 +235,8 @@ def _released(sessions: Iterable[SparkSession]) -> None:
 
 
 def _release(session: SparkSession) -> None:
-    """Close a session without `stop`, which locks all sessions meanwhile. An error is ignored: a
-    server that has ended has no sessions."""
+    """Close a session. `SparkSession.stop` is not used, because it locks all sessions
+    while it waits. An error is ignored: a server that has ended has no sessions."""
     from pyspark.errors import PySparkException
 
     with suppress(PySparkException, OSError):
@@ -238,8 +246,8 @@ def _release(session: SparkSession) -> None:
 
 
 def _set_retries(session: SparkSession, times: int) -> None:
-    """Set how often PySpark repeats a request; its warning when it gives up is silenced, since it
-    also raises an error."""
+    """Set how often PySpark repeats a request. Its warning that it gives up is
+    silenced, since it raises an error as well."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]", UserWarning)
@@ -257,8 +265,9 @@ _ANY: Final = "spark.delta.logStore.class"
 def require_fit(
     server: SparkServer, version: str, defaults: Mapping[str, str], lake: LakePath
 ) -> None:
-    """Raise `ConfigurationError` for a Spark that is too old, has no Delta, or writes the lake's
-    logs with another log store; `defaults` are a new session's settings."""
+    """Raise `ConfigurationError` if the server's Spark is too old, has no Delta, or
+    would write the lake's Delta logs with a log store other than ours. `defaults` are a
+    new session's settings."""
     if int(version.partition(".")[0]) < OLDEST:
         raise ConfigurationError(
             f"The Spark at {server} is {version}; Spark {OLDEST} or newer is needed",
@@ -285,8 +294,9 @@ def require_fit(
 
 
 def missing(user: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that a new session does not have by default. Under the `JOINED` keys a
-    server that we started has more than the user's value."""
+    """Return those settings that a new session does not have by default. For a `JOINED`
+    key it is enough that the default contains the value: a server that we started joins
+    the user's value to ours."""
     return {
         name: value
         for name, value in user.items()
@@ -295,7 +305,8 @@ def missing(user: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, s
 
 
 def unlike(name: str, defaults: Mapping[str, str]) -> ConfigurationError:
-    """Return the error for a setting that no session can change, and that differs at the server."""
+    """Return the error for a setting that differs at the server and that no session can
+    change."""
     return ConfigurationError(
         f"{name} is set when Spark's server is started, and this one has "
         f"{'another value' if name in defaults else 'none'}",
@@ -305,13 +316,13 @@ def unlike(name: str, defaults: Mapping[str, str]) -> ConfigurationError:
 
 
 _DETAILS: Final = re.compile(r'details = "(.*?)"\n')
-"""The details in gRPC's text of an error."""
+"""Matches the details in the text of a gRPC error."""
 _LONGEST: Final = 300
 
 
 def refusal(server: str, error: PySparkException) -> LockstepError:
-    """Return a server's error as ours: `ConfigurationError` if trying again cannot help, otherwise
-    `LakeUnavailable`."""
+    """Return our error for a server's error: `ConfigurationError` if trying again
+    cannot help, otherwise `LakeUnavailable`."""
     status = getattr(error, "getGrpcStatusCode", lambda: None)()
     if getattr(status, "name", "") in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
         return ConfigurationError(
