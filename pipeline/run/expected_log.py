@@ -21,13 +21,13 @@ def waiting_log(ledger: Ledger, source: str) -> int:
 def expected_log(
     ledger: Ledger, source: str, server: SourceServer, start: Place | None
 ) -> int | None:
-    """Return from how many bytes of the log the next run will probably write to mirrors, or None if
-    it probably writes nothing.
+    """Return how many bytes of the log the next run will probably merge into mirrors,
+    or None if it will probably write nothing.
 
-    Changes that were captured and wait are written; and so are new ones, if the log went on since
-    the newest batch and that batch had rows of captured tables: where the log is full of other
-    tables, the next run is taken to be like the last. A first run has something to write unless
-    it starts at the log's end.
+    Captured changes that wait for their merge always count. Log after the newest batch
+    counts only if that batch had rows of captured tables: the next run is expected to
+    be like the last, because a log may consist mostly of changes to other tables. For a
+    first run the whole log counts, unless it starts at the log's end.
     """
     waiting = waiting_log(ledger, source) if ledger.pending(source) else None
     cursor, newest = ledger.cursors(source).captured, ledger.batches(source, limit=1)

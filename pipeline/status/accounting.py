@@ -31,8 +31,9 @@ _MARKED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The account of one batch. `read` and `images` count row images, of which `marks` stand for no
-    row; `unmerged`: tables that follow the source and have rows here that no write has."""
+    """The account of one batch. `read` and `images` count row images; `marks`: the
+    number of images that may be marks, which stand for no row; `unmerged`: tables that
+    follow the source and have rows in this batch that no settled write has."""
 
     batch: int
     read: int
@@ -60,8 +61,8 @@ def accounts(
     writes: Sequence[SettledWrite],
     following: Collection[TableName],
 ) -> tuple[Account, ...]:
-    """Return the account of each batch, oldest first. `rows`, `events` and `writes` may be of other
-    batches, too; `following`: tables that are captured and merged now."""
+    """Return the account of each batch, oldest first. `rows`, `events` and `writes` may
+    include those of other batches; `following`: tables that are captured and merged now."""
     intents = [write.intent for write in writes if write.intent.step != REPLAY]
     found = []
     for batch in batches:
@@ -84,7 +85,8 @@ def accounts(
 
 
 def _marks(batch: Batch, events: Sequence[TableEvent]) -> int:
-    """Count them by the batch's sequence numbers: an event has that of the change before it."""
+    """Count the marks by the batch's sequence numbers: an event has the number of the
+    change before it."""
     last = batch.base + batch.changes
     return sum(event.kind in _MARKED and batch.base <= event.sequence <= last for event in events)
 

@@ -1,16 +1,16 @@
-"""Parent tables of foreign keys. A server may log the rows that a statement changes in a parent,
-but not those that ON DELETE or ON UPDATE then changes in its children. So each event on a parent is
-inspected for what it did to them.
+"""Parent tables of foreign keys. A server may log the rows that a statement changes in
+a parent, but not those that ON DELETE or ON UPDATE then changes in its children. So
+each event on a parent is inspected for its effects on the children.
 
 No row of a parent is kept. It only matters whether rows were deleted, and whether the bytes of a
 column that children refer to changed.
 
-From 9.6 on, MySQL carries out foreign keys above its storage engines and logs the changed rows;
-each rows event of such a statement has the flag 0x10. Before 9.6, on MariaDB, and with
-`innodb_native_foreign_keys=ON`, the storage engine carries them out, and only the parent's event is
-in the log. The flag 0x02 says that the statement did not check foreign keys, so that they changed
-nothing (`Rows_event::enum_flag` in `libs/mysql/binlog/event/rows_event.h`; tried on MySQL 9.7.4
-and MariaDB 10.11.19).
+From 9.6 on, MySQL carries out foreign keys above its storage engines and logs the
+changed rows; each rows event of such a statement has the flag 0x10. Before 9.6, on
+MariaDB, and with `innodb_native_foreign_keys=ON`, the storage engine carries them out,
+and only the parent's event is in the log. The flag 0x02 says that the statement did not
+check foreign keys, so no child was changed (`Rows_event::enum_flag` in
+`libs/mysql/binlog/event/rows_event.h`; tried on MySQL 9.7.4 and MariaDB 10.11.19).
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ _DELETES = (EventType.DELETE_ROWS_V1, EventType.DELETE_ROWS)
 
 @dataclass(frozen=True, slots=True)
 class UnloggedLoss:
-    """A foreign key changed rows of a captured table and the log does not have them. `transaction`:
-    the row of the transaction in its group; `at`: where it begins."""
+    """A loss: a foreign key changed rows of a captured table, and the log does not have
+    the changes. `transaction`: the index of the transaction in its group; `at`: the
+    place where it begins."""
 
     table: TableName
     transaction: int
@@ -56,8 +57,8 @@ class UnloggedLoss:
 
 
 class CascadeWatch:
-    """The parents of captured tables, and what their events did to those. `captured`: returns
-    whether rows of a table are captured."""
+    """A watch on the parents of captured tables, which finds the events that changed captured
+    rows through foreign keys. `captured`: returns whether rows of a table are captured."""
 
     def __init__(self, structures: SchemaTracker, captured: Callable[[TableName], bool]) -> None:
         self._structures = structures
@@ -68,8 +69,8 @@ class CascadeWatch:
         """Parents with inspected events, each with its `children`."""
 
     def moved(self) -> bool:
-        """Read the foreign keys again after a change of structures; return whether other tables are
-        watched now."""
+        """Read the foreign keys again after a change of structures; return whether the
+        set of watched tables changed."""
         if self._references is None:
             return False
         before, self._references = self._watched, None
@@ -135,9 +136,9 @@ class CascadeWatch:
     def _updated_columns(
         self, mapped: TableMap, updates: Block, wanted: Iterable[str]
     ) -> dict[str, int]:
-        """Return the wanted columns that updates changed, each with the row of the first event. If
-        the events cannot be decoded, return all of them: that rather stops a table than misses a
-        change."""
+        """Return the wanted columns that updates changed, each with the index of the
+        first event that did. If the events cannot be decoded, return all wanted
+        columns: it is better to stop a table without need than to miss a change."""
         version = self._structures.version(mapped.table)
         if version is None or version.knowledge is not Knowledge.KNOWN:
             return dict.fromkeys(wanted, 0)
@@ -160,8 +161,8 @@ _CHANGES_CHILDREN: Final = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
 
 
 def unlogged(events: Integers) -> npt.NDArray[np.bool_]:
-    """Return which rows events delete or update rows, so that the storage engine may have changed
-    children without a word in the log."""
+    """Return a mask of the rows events that delete or update rows and whose foreign keys the
+    storage engine carried out: it may have changed children, and the log does not say so."""
     flags = events[:, columns.FLAGS]
     writes = np.isin(events[:, columns.TYPE], _WRITES)
     mask: npt.NDArray[np.bool_] = ((flags & (_KEYS_ABOVE_ENGINE | _KEYS_UNCHECKED)) == 0) & ~writes
@@ -170,9 +171,10 @@ def unlogged(events: Integers) -> npt.NDArray[np.bool_]:
 
 @dataclass(slots=True)
 class UnloggedChange:
-    """A change of a table's rows that the log does not have: rows were `deleted`, or columns
-    `updated` (names in lower case), each with the number of the first event that did it; numbers
-    grow with the log. `reason`: a sentence for people."""
+    """A change of a table's rows that the log may lack. `deleted`: the number of the
+    first event that deleted rows, or None; `updated`: the changed columns, in lower
+    case, each with the number of the first event that changed it. Numbers ascend with
+    the log. `reason`: a sentence for people."""
 
     deleted: int | None = None
     updated: dict[str, int] = field(default_factory=dict)
@@ -234,8 +236,8 @@ class References:
     def below(
         self, parent: TableName, change: UnloggedChange
     ) -> Mapping[TableName, UnloggedChange]:
-        """Return the direct and indirect children of `parent`, with how that change of its rows
-        may have changed theirs."""
+        """Return the direct and indirect children of `parent`, each with the change of
+        its rows that foreign keys may have made after `change` of the parent's rows."""
         changes: dict[TableName, UnloggedChange] = {}
         names: dict[TableName, TableName] = {}
         waiting = [(self._fold(parent), change)]
@@ -247,7 +249,8 @@ class References:
                     continue
                 folded = self._fold(child)
                 names[folded] = child
-                # Keys may form a circle: a child is followed again only if its change grew.
+                # Foreign keys may form a cycle: a child is visited again only if its
+                # change became larger.
                 if changes.setdefault(folded, UnloggedChange()).add(change_of_child):
                     waiting.append((folded, change_of_child))
         return {names[folded]: of_child for folded, of_child in changes.items()}
@@ -256,7 +259,7 @@ class References:
 def _passed_on(
     parent: TableName, of_parent: UnloggedChange, key: ForeignKey
 ) -> UnloggedChange | None:
-    """Return what a key does to the child after a change of the parent; None if nothing."""
+    """Return the change that a key makes to the child after a change of the parent, or None."""
     change, rule = UnloggedChange(), ""
     if of_parent.deleted is not None and key.on_delete in _CHANGES_CHILDREN:
         rule = f"ON DELETE {key.on_delete}"

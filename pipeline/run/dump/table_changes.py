@@ -1,10 +1,11 @@
-"""How the tables of one capture change: by statements, at places of the log for which they wait,
-and by rows that cannot be decoded.
+"""The changes that the tables of one capture go through: statements alter them, they join
+at the places of the log for which they wait, and rows that cannot be decoded stop them.
 
-Tables that are read from the source are joined with the log while it is read. A table that comes
-back through the log is captured from the place on where it stopped; rows and statements before that
-place were captured earlier. A structure that a person gave holds from that place on. If a statement
-begins exactly there, it is the one that could not be followed, and the structure holds after it.
+The rows that are read from the source are joined with the log while the log is read. A
+table that comes back through the log is captured from the place on where it stopped;
+rows and statements before that place were captured earlier. A structure that a person
+gave holds from that place on. If a statement begins exactly there, it is the one that
+could not be followed, and the structure holds after it.
 """
 
 from __future__ import annotations
@@ -74,9 +75,10 @@ from lockstep.pipeline.values.table import TableName
 class ReadPassed:
     """A table that is read from the source, at a place of the log for which it waited.
 
-    `version`: of the structure that was read, or of the log's if only columns were read; None if
-    the table was dropped or could not be read. `begins`: the table's log counts from here on.
-    `whole`: all rows were read as they were at this place."""
+    `version`: the version of the structure that was read; if only columns were read, of
+    the structure that the log has here; None if the table was dropped or could not be
+    read. `begins`: the table's log counts from here on, which means that its changes
+    are captured. `whole`: all rows were read as they were at this place."""
 
     reread: Reread
     version: SchemaVersion | None
@@ -85,9 +87,9 @@ class ReadPassed:
 
 
 class Joining:
-    """The tables of `rereads` that wait for a place in the log. The rows of a load are read in
-    chunks between a low and a high: its log counts from the low on, and at the high it is
-    complete."""
+    """The tables of `rereads` that wait for a place in the log. The rows of a load are
+    read in chunks between a low and a high watermark: the table's log counts from the
+    low on, and the load is complete at the high."""
 
     def __init__(self, rereads: Sequence[Reread], structures: SchemaTracker) -> None:
         followed = [
@@ -101,7 +103,7 @@ class Joining:
         self.followed: list[LoadFollowed] = []
         self.joined: list[LoadJoined] = []
         self.loaded: list[LoadProgress] = []
-        """The loads that ended."""
+        """The progress of the loads that ended."""
         self._at: Coordinates | None = None
 
     def waits(self, table: TableName) -> bool:
@@ -113,12 +115,13 @@ class Joining:
         return table in self._partial
 
     def passed(self, at: Coordinates | None) -> Iterator[ReadPassed]:
-        """Yield the tables whose places lie up to `at` (None: the log ended)."""
+        """Yield the tables whose places are at or before `at` (None: the log ended)."""
         for table, reread in list(self._lows.items()):
             if at is None or reread.low <= at:
                 del self._lows[table]
                 yield self._low(reread)
-        # A high is passed only once all changes before it have numbers: those up to the last `at`.
+        # A high is passed only once all changes before it are numbered, and numbered
+        # are those up to the `at` of the previous call.
         for table, reread in list(self._highs.items()):
             if at is None or (self._at is not None and reread.high <= self._at):
                 del self._highs[table]
@@ -157,8 +160,8 @@ class Joining:
         self.snapshots.append(part)
 
     def place(self, reread: Reread) -> tuple[int, int]:
-        """Return the number of the change after which the rows of a load come, and their
-        version."""
+        """Return the number of the change that the rows of a load follow, and the
+        version of their structure."""
         assert reread.load is not None, "only loads are read in several places"
         followed = reread.load.followed
         if followed is not None:
@@ -322,10 +325,11 @@ _NEEDS_TABLE: Final = (Action.FOLLOW, Action.EMPTY, Action.DROP)
 """Actions that only concern a table that is in the lake, or on its way there."""
 
 _REFUSED: Final = {ENGINE_REFUSED: engine_hint, VERSIONED: versioning_hint}
-"""Rules of tables that cannot be read from the source either, each with the hint for it."""
+"""Rules that stop a table for which a new read from the source is no cure either, each
+with the function that returns its hint."""
 
 DROPPED_BEFORE_READ: Final = "it was dropped at the source before it could be read"
-"""Why a table ends that was to be read from the source."""
+"""The reason for a DROPPED event of a table that waited to be read from the source."""
 
 ALTERED: Final = "it was altered while its rows were read from the source"
 
@@ -459,8 +463,8 @@ class FollowedTables:
                 self._counts_from(reread, version, whole=passed.whole)
 
     def begin_load(self, reread: Reread) -> None:
-        """Begin to read all rows of a table whose log was captured up to `reread.low`. The rows
-        count together with the changes after that place."""
+        """Begin to read all rows of a table whose log was captured up to `reread.low`.
+        The rows are joined with the changes after that place."""
         version = self._structures.version(reread.table)
         assert version is not None, "its structure is known"
         self._counts_from(reread, version, whole=False)
@@ -492,8 +496,9 @@ class FollowedTables:
             self._stop(table, at, read_by_next_run(reason))
 
     def end_at(self, lost: Mapping[TableName, UnloggedLoss]) -> None:
-        """Stop the tables that foreign keys changed without logging it; by the policy, the next run
-        reads them again."""
+        """Stop the tables in which foreign keys changed rows that are not logged. If
+        the `foreign_keys` policy says so, the next run reads them again; otherwise they
+        wait for a person."""
         for table, loss in lost.items():
             if not self._tables.wanted(table):
                 continue
@@ -506,8 +511,9 @@ class FollowedTables:
     def _why_not_shown(
         self, table: TableName, consequence: Consequence, followed: FollowedStatement
     ) -> TableError | None:
-        """Return why only a person may bring the table back: from here on it may have rows of
-        another name whose settings hide more than its own, and reading it would show them."""
+        """Return why only a person may bring the table back: from here on it may have
+        the rows of another table whose settings hide more than its own, and reading it
+        would show what those hide."""
         refused = self._structures.not_shown(table)
         if refused is not None or not self._rules.shaping.hides:
             return refused
@@ -618,8 +624,8 @@ class FollowedTables:
         self._wants_changed()
 
     def _end_load(self, reread: Reread, version: SchemaVersion | None) -> None:
-        """Record that all chunks of a table were read, and the log up to the last of them, unless
-        the table was stopped or dropped meanwhile."""
+        """Record that all chunks of a table were read and that the log was captured up
+        to the last of them, unless the table was stopped or dropped meanwhile."""
         if version is None or not self._tables.loading(reread.table):
             return
         sequence, number = self.joining.place(reread)

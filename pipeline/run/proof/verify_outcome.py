@@ -30,12 +30,12 @@ WHY: Final = "`lockstep verify --repair`"
 """The reason that is recorded with the order to read rows again."""
 
 SAMPLED_TABLES: Final = 5
-"""Most tables of which a run compares a sample of rows."""
+"""Largest number of tables of which a run compares a sample of rows."""
 
 
 def prove_sample(work: Workplace, chance: Random) -> VerifyReport | None:
-    """Compare and record the sample of rows that a run compares after its merges, if it is
-    configured. An error is reported and does not end the run."""
+    """Compare a sample of rows after a run's merges, if one is configured, and record
+    the result. An error is reported and does not end the run."""
     rows = work.source.prove_rows
     if not rows:
         return None
@@ -71,8 +71,9 @@ def differing(difference: TableDifference) -> int:
 
 
 def orders_to_read(work: Workplace, report: VerifyReport, author: str) -> list[RereadRows]:
-    """Return orders to read the differing rows again, for the tables where a condition finds
-    them. Partial images in the log rule this out."""
+    """Return orders to read the differing rows again, for each table where a condition
+    selects them. Return none if the log has partial row images: rows that are read by a
+    condition cannot be merged with them."""
     if work.server.facts().settings.get("binlog_row_image", "FULL").upper() != "FULL":
         return []
     orders = []
@@ -87,8 +88,9 @@ def orders_to_read(work: Workplace, report: VerifyReport, author: str) -> list[R
 
 
 def repair(work: Workplace, lease: Lease, report: VerifyReport) -> tuple[TableName, ...]:
-    """Let the next run read the tables that differ from MySQL again, and return them. Rows are
-    never written one by one: consumers must find every row in the changelog."""
+    """Stop the tables that differ from MySQL, so that the next run reads them again,
+    and return them. Single rows are never corrected in the mirror: consumers must find
+    every change in the changelog."""
     states = work.ledger.table_states(work.source.name)
     wrong = []
     for table in report.tables:

@@ -37,7 +37,8 @@ class SegmentStanding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """The extent of a report on rows that differ. `most`: rows for each segment or table."""
+    """The limits of a report on rows that differ. `most`: the largest number of rows
+    reported for each segment or table."""
 
     most: int = 500
     show_values: bool = False
@@ -45,10 +46,11 @@ class Details:
 
 @dataclass(frozen=True, slots=True)
 class SegmentResult:
-    """The comparison of one segment of a batch. `why`: what is wrong with its files, if DAMAGED.
-    `fresh`: the files in the scratch folder that will replace them. `wrong`, `columns`, `rows`: the
-    number of row images that differ, the columns in which they do, and some of them; on request, if
-    DIFFERENT. `waits`: why the files cannot be replaced yet."""
+    """The comparison of one segment of a batch. `why`: what is wrong with its files, if
+    DAMAGED. `fresh`: the files in the scratch folder that will replace them. `wrong`,
+    `columns`, `rows`: the number of row images that differ, the columns in which they
+    differ, and some of these images; only filled for DIFFERENT, and if details were
+    requested. `waits`: why the files cannot be replaced yet."""
 
     json_keys: ClassVar = (
         "batch",
@@ -160,7 +162,8 @@ class SegmentComparison:
         return replace(compared, wrong=count, columns=tuple(columns), rows=tuple(rows))
 
     def _same_content(self, folder: str, segment: Segment, fresh: Segment) -> bool:
-        """Compare file by kind: images that omit columns are in files of their own."""
+        """Return whether the rows are the same. Each kind of file is compared alone:
+        images that omit columns are in files of their own."""
         return all(
             same_rows(
                 self.work.segments.pieces(folder, files_with(segment.files, ending)),
@@ -200,8 +203,8 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class ContentDifference:
-    """The number of rows that differ, the columns in which any of them does, and some pairs of
-    rows, as they are on each side. Rows that only one side has are counted and not in `some`."""
+    """The number of rows that differ, the columns in which at least one of them differs, and some
+    pairs of rows (left, right). Rows that only one side has are counted but are not in `some`."""
 
     rows: int
     columns: tuple[str, ...]
@@ -239,8 +242,8 @@ def differences(
 
 
 def _differs(a: pa.Table, b: pa.Table, name: str) -> Flags:
-    """Return for each row whether a column differs; all do if a table lacks the column or has
-    another type of it."""
+    """Return for each row whether a column differs. Every row differs if one table
+    lacks the column or has it with another type."""
     if name not in a.column_names or name not in b.column_names:
         return np.ones(a.num_rows, np.bool_)
     left, right = (table.column(name).combine_chunks() for table in (a, b))
@@ -260,7 +263,7 @@ def _differs(a: pa.Table, b: pa.Table, name: str) -> Flags:
 def _aligned(
     left: Iterable[pa.Table], right: Iterable[pa.Table]
 ) -> Iterator[tuple[pa.Table | None, pa.Table | None]]:
-    """Yield the rows of both in pieces of equal length; None after the end of one."""
+    """Yield the rows of both sides in pieces of equal length; None for a side that has ended."""
     lefts, rights = _filled(left), _filled(right)
     a, b = next(lefts, None), next(rights, None)
     while a is not None or b is not None:

@@ -1,7 +1,8 @@
 """A table's structure at a place of the log, and the changes that led to it.
 
-The ledger answers for most places. The server is asked for `earliest`, for a moment in one file,
-of which the ledger has no index, and for a moment after the last captured transaction.
+The ledger answers for most places. The server is asked only for `earliest`, for a
+moment in a given log file (the ledger has no index of log files), and for a moment
+after the last captured transaction.
 """
 
 from __future__ import annotations
@@ -58,10 +59,10 @@ def show_schema(
     place: Place | None,
     work: Callable[[], Workplace],
 ) -> ShownSchema:
-    """Return the table's structure at a place, or the newest (None).
+    """Return the table's structure at a place, or the newest one if `place` is None.
 
-    Raise `NothingMatches` for a table that the history does not have, and `SchemaUnknownAt` for a
-    place that no batch captured. `work` is called only if the server has to be asked.
+    Raise `NothingMatches` for a table that is not in the history, and `SchemaUnknownAt` for
+    a place that no batch captured. `work` is called only if the server has to be asked.
     """
     versions = ledger.schema_versions(source, table)
     if not versions:
@@ -78,7 +79,7 @@ def show_schema(
 
 
 def unknown_table(table: TableName, tables: Iterable[TableName], where: str) -> NothingMatches:
-    """Return the refusal of an unknown name, with the most similar names as its hint."""
+    """Return the error for an unknown table, with the most similar names as its hint."""
     names = sorted(map(str, tables))
     folded = {name.lower(): name for name in names}
     near = [
@@ -146,9 +147,9 @@ def _at_moment(
     moment: datetime,
     work: Callable[[], Workplace],
 ) -> SchemaVersion | None:
-    """Return the version that the statements before a moment made: those of earlier batches, and
-    those of the moment's batch that committed before it. After the last captured transaction, the
-    server is asked whether there are later ones."""
+    """Return the version in force at a moment: the last one from an earlier batch, or from
+    a statement of the moment's own batch that committed before the moment. If the moment is
+    after the last captured transaction, the server is asked whether it has later ones."""
     began = _began(ledger, source, versions)
     if began is not None and moment < began:
         raise SchemaUnknownAt(
@@ -184,7 +185,7 @@ def _at_moment(
 
 
 def _reaching(times: Sequence[BatchTimes], server: str, moment: datetime) -> int | None:
-    """Return the server's batch in which a moment is; None if it is after all of them."""
+    """Return the server's first batch that ends at or after a moment; None if all end before it."""
     ends = [(batch.id, batch.end) for batch in times if batch.server_uuid == server and batch.end]
     place = divide([end for _, end in ends], moment).place
     return ends[place][0] if place < len(ends) else None
@@ -209,7 +210,7 @@ def _began(ledger: Ledger, source: str, versions: Sequence[ShownVersion]) -> dat
 
 
 def _quiet(ledger: Ledger, source: str, moment: datetime, work: Workplace) -> bool:
-    """Return whether the moment is past, and everything committed before it was captured."""
+    """Return whether the moment is in the past and every earlier commit has been captured."""
     cursor, facts = ledger.cursors(source).captured, work.server.facts()
     if cursor is None or moment > work.clock() or cursor.position.server_uuid != facts.server_uuid:
         return False
@@ -221,8 +222,8 @@ def _quiet(ledger: Ledger, source: str, moment: datetime, work: Workplace) -> bo
 def _after(
     ledger: Ledger, source: str, versions: Sequence[ShownVersion], gtids: GtidSet
 ) -> SchemaVersion | None:
-    """Return the last version that a statement of the GTID set made, or that a batch read whose
-    start is inside the set."""
+    """Return the last version that was made by a statement in the GTID set, or was read
+    from the server by a batch whose start is inside the set."""
     cursor = ledger.cursors(source).captured
     if cursor is None or not cursor.position.gtid_set.contains(gtids):
         raise _never_read(source, f"transactions of {gtids.shortened()} were not captured")
@@ -281,8 +282,8 @@ def _with_changes(
 
 
 def _changes(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:
-    """Yield the differences of two versions, each as "what: before, now". Columns are compared by
-    their origins, if these are known."""
+    """Yield the differences of two versions, each as "what: before, now". Renamed
+    columns are recognized if the history knows which name each column had before."""
     if now.schema is None or before.schema is None:
         return
     parts = differences(before.schema, now.schema)
@@ -297,8 +298,8 @@ def _changes(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:
 
 
 def _columns(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:
-    """Yield the columns that were added, renamed or dropped; none if their origins are unknown,
-    because the earlier rows are not those of this table."""
+    """Yield the columns that were added, renamed or dropped. Yield nothing if the table
+    did not keep its rows, because then no column continues an earlier one."""
     if now.schema is None or before.schema is None or now.columns_from is None:
         return
     for column, origin in zip(now.schema.columns, now.columns_from, strict=True):

@@ -46,8 +46,8 @@ class MissingVersion:
 
 @dataclass(frozen=True, slots=True)
 class ShownVersions:
-    """The version set of a batch: the versions to read together, and the tables that are missing,
-    both by name. `position`: the place in the log that all `entries` show."""
+    """The version set of a batch: the versions to read together, and the tables that are
+    missing, both sorted by name. `position`: the place in the log that all `entries` show."""
 
     source: str
     batch: Batch
@@ -57,7 +57,8 @@ class ShownVersions:
 
 
 def version_set_at(ledger: Ledger, source: str, place: Place | None) -> ShownVersions:
-    """Return the set for a place, or the newest. Raise `VersionSetUnknown` if no batch shows it."""
+    """Return the set for a place, or the newest set if `place` is None. Raise
+    `VersionSetUnknown` if no batch shows it."""
     newest = place is None or isinstance(place, Latest)
     cursor = ledger.cursors(source).acknowledged if newest else None
     batches = known_batches(ledger, source, 0 if cursor is None else cursor.batch)
@@ -82,7 +83,7 @@ def version_set_of(ledger: Ledger, source: str, batch: Batch) -> ShownVersions:
 
 
 def _ends_of(ledger: Ledger, source: str, missing: Sequence[MissingTable]) -> dict[int, Position]:
-    """Return the ends of the batches that the missing tables were merged together with."""
+    """Return the ends of the batches with which changes of missing tables were merged together."""
     numbers = [table.together for table in missing if table.together is not None]
     if not numbers:
         return {}
@@ -145,7 +146,7 @@ def _chosen(batches: Sequence[Batch], place: Place | None) -> Batch | None:
 
 
 def _ended_by(batches: Sequence[Batch], moment: datetime) -> Sequence[Batch]:
-    """Return the batches that end before the end of a moment."""
+    """Return the batches that end at or before a moment."""
     ends = [
         (committed_at, batch)
         for batch in batches
@@ -160,9 +161,9 @@ def _last(batches: Sequence[Batch]) -> Batch | None:
 
 
 def _at(batches: Sequence[Batch], at: Coordinates) -> Batch | None:
-    """Return the last batch that shows nothing after coordinates. Log files of several servers may
-    have one name: the newest batch that captured the place decides which server is meant. None if
-    no batch captured it."""
+    """Return the last batch that shows nothing after coordinates. Several servers may
+    have log files of the same name: the newest batch that captured the place decides
+    which server is meant. None if no batch captured it."""
     covering = [batch for batch in batches if _covers(batch, at)]
     if not covering:
         return None
@@ -180,8 +181,8 @@ def _covers(batch: Batch, at: Coordinates) -> bool:
 
 
 def _in_file(batches: Sequence[Batch], file: LogFile, moment: datetime) -> Batch | None:
-    """Return the last batch that shows nothing after a moment in a log file, of the server from
-    which the file was last captured."""
+    """Return the last batch that shows nothing after a moment in a log file. If several
+    servers have a file of this name, the server from which it was captured last is meant."""
     through = [batch for batch in batches if _touches(batch, file)]
     if not through:
         return None
