@@ -1,8 +1,8 @@
-"""The facts about a source that `status` shows, and measures of them: its lag, how long its log is
-kept, whether it can be followed to another server by GTIDs.
+"""The facts about a source that `status` shows, and measures of them: its lag, how long
+its log is kept, and whether it can be followed to another server by GTIDs.
 
-Purging: MySQL manual, `binlog_expire_logs_seconds`: a file is purged once it was not written to for
-that time, at the next rotation or start; MariaDB knowledge base, `expire_logs_days`.
+Purging: MySQL manual, `binlog_expire_logs_seconds`: a file that was not written to for that
+time is purged at the next rotation or server start; MariaDB knowledge base, `expire_logs_days`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Headroom:
 
 @dataclass(frozen=True, slots=True)
 class WaitingBatch:
-    """An unfinished batch, and the tables for whose merge it waits."""
+    """An unfinished batch, and the tables that are still to be merged."""
 
     batch: Batch
     tables: tuple[TableName, ...]
@@ -86,17 +86,17 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Everything a person may want to know of a source. `facts` is None if the server did not
-    answer, and then `trouble` says why. `start`: what the next run would decide; None if that was
-    not looked into, and always while `override` is open. `quarantined`: the stopped tables;
-    `ordered_back`: those that an order starts again. `partial`: tables of which the lake can have
-    only a part. `lake`: why ledger and lake do not belong together; `astray`: tables that the next
-    run quarantines for what somebody did to their mirrors or changelogs, `moved`: those whose
-    changelogs list the same rows in files of somebody else's; `loading`: those whose rows are being
-    read from the source. `proofs`: what comparisons with the source found, and when. `unproven`:
-    tables whose structures are still to be compared with the server's; `in_clear`: tables of which
-    less is shown than before, and what stands in clear of them; `former`: folders that mirrors had
-    before."""
+    """Everything a person may want to know about a source. `facts` is None if the server did not
+    answer, and then `trouble` says why. `start`: what the next run would decide; None if that
+    was not looked into, and always while `override` is open. `quarantined`: the stopped tables;
+    `ordered_back`: those that an order starts again. `partial`: tables of which the lake can
+    have only a part. `lake`: why ledger and lake do not belong together; `astray`: tables that
+    the next run quarantines because another program changed their mirrors or changelogs;
+    `moved`: tables whose changelogs have the same rows as before, but in files that another
+    program wrote; `loading`: tables whose rows are being read from the source. `proofs`: what
+    comparisons with the source found, and when. `unproven`: tables whose structures are still to
+    be compared with the server's; `in_clear`: tables of which less is shown than before, and the
+    values that the lake still has in clear; `former`: folders that mirrors had earlier."""
 
     source: str
     captured: Cursor | None = None
@@ -154,8 +154,9 @@ def lag(
     now: datetime,
     since: datetime | None = None,
 ) -> Lag:
-    """Return the lag. It is 0 if the log has nothing after the position; else no unread change is
-    older than the last commit that was read, or than `since`, when the log had nothing more."""
+    """Return the lag. It is 0 seconds if the log has nothing after the position. Otherwise
+    it is the time since the last commit that was read, or since `since`, when a run last
+    reached the log's end, whichever is later: all unread changes are newer than both."""
     if position is None:
         return Lag()
     behind = log_distance(facts, position) if facts else None
@@ -182,7 +183,8 @@ def _transactions(facts: ServerFacts, position: Position) -> int | None:
         return None
     missing = executed.difference(read)
     if executed.flavour == "mariadb" and not set(missing.sources) <= set(read.sources):
-        return None  # a domain's numbers continue across servers: its first one is not 1
+        # The numbers of an unread domain may begin anywhere, so they cannot be counted.
+        return None
     return sum(last - first + 1 for spans in missing.intervals.values() for first, last in spans)
 
 
@@ -223,8 +225,8 @@ def why_not_by_gtid(cursor: Cursor, facts: ServerFacts | None) -> str | None:
 def failures(
     attempts: Sequence[Attempt], batches: Sequence[Batch], *, waiting: bool
 ) -> Failures | None:
-    """Return the failures since the last run that succeeded; both lists newest first. An idle run
-    succeeded unless batches are `waiting` for a merge that failed later."""
+    """Return the failures since the last run that succeeded; both lists newest first. An
+    idle run counts as a success, unless batches are `waiting` for a merge that failed."""
     done = next((batch.acknowledged_at for batch in batches if batch.acknowledged_at), None)
     failed: list[Attempt] = []
     for attempt in attempts:

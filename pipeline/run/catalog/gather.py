@@ -32,7 +32,7 @@ _WORD = re.compile(r"[\w$]+")
 class GatheredEntries:
     """The entries to examine. `wanted`: their content; `gone`: registered tables that the lake no
     longer shows; `left`: tables that cannot be registered. `statement`: the newest statement whose
-    comments are taken into account; `seen`: that of the last registration."""
+    comments are taken into account; `seen`: the newest statement at the last registration."""
 
     registered: Mapping[TableName, Registered]
     wanted: tuple[Entry, ...] = ()
@@ -72,9 +72,9 @@ def gather(work: Workplace, registry: Registry, *, every: bool = False) -> Gathe
 
 @dataclass(frozen=True, slots=True)
 class CatalogStanding:
-    """The state of a source's registrations by the ledger. `registered`: the number of entries;
-    `waiting`: tables whose entries the next run creates or changes; `left`: tables that can have no
-    name in the catalog."""
+    """The state of a source's registrations according to the ledger. `registered`: the
+    number of entries; `waiting`: tables whose entries the next run creates or changes;
+    `left`: tables that can have no name in the catalog."""
 
     catalog: str
     registered: int
@@ -136,8 +136,8 @@ def _named_in(name: str, words: Collection[str], texts: Collection[str]) -> bool
 
 
 def _is_shown(state: TableState) -> bool:
-    """Return whether the lake has a mirror that shows the table. A mirror that is being written
-    again at another place has none yet, and keeps its entry until then."""
+    """Return whether the lake has a mirror that shows the table. A table whose mirror is
+    being written again in another folder has none until that is done, and keeps its entry."""
     return state.mirror_version is not None and state.condition is not TableCondition.DROPPED
 
 

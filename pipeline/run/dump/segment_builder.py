@@ -1,7 +1,8 @@
-"""Groups of whole transactions → numbered rows of changelogs, and rows of the source's own tables.
+"""Turns groups of whole transactions into numbered rows of changelogs, and into rows of
+the source's own tables.
 
-A batch with rows that were read by a condition begins at the low of that reading. The rows have
-every change before the low, and the changes that the log has after it come after the rows and win.
+A batch with rows that were read by a condition begins at the low watermark of that read. The rows
+include every change before it; the log's changes after it come later in the changelog and win.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class CountedTransactions:
     def add(self, events: Integers, rows: Integers, images: Integers) -> None:
         """Add the numbers of rows and images of a block's events."""
         transactions, count = events[:, columns.TRANSACTION], len(self.rows)
-        # bincount sums doubles, which hold any number of rows exactly.
+        # bincount returns doubles, which are exact for any possible number of rows.
         self.rows += np.bincount(transactions, rows, count).astype(np.int64)
         self._images += np.bincount(transactions, images, count).astype(np.int64)
 
@@ -98,8 +99,8 @@ class CountedTransactions:
 
 
 class SourceRows:
-    """The rows that one capture adds to its source's own tables. `hides`: the settings hide values
-    of some table, so that no text of a statement is shown: it may have such values."""
+    """The rows that one capture adds to its source's own tables. `hides`: the settings hide
+    values of some table, so no statement's text is shown, because it may contain such values."""
 
     def __init__(
         self, store: SegmentStore, *, source: str, batch: int, hides: bool = False
@@ -122,7 +123,8 @@ class SourceRows:
         actions: Mapping[TableName, Consequence],
         sequence: int,
     ) -> None:
-        """Add a statement that the history has; `sequence`: the last change before it."""
+        """Add a statement that is in the history; `sequence`: the number of the last
+        change before it."""
         self._statements.append(PlacedStatement(logged, followed, dict(actions), sequence))
 
     def transactions(
@@ -146,8 +148,8 @@ class SourceRows:
             self._write()
 
     def finish(self, history: History) -> tuple[SourcePart, ...]:
-        """Write and close every file, which makes it durable. `history`: the part of the history
-        that this capture adds."""
+        """Write and close all files, which makes them durable. `history`: the part of
+        the history that this capture adds."""
         self._write()
         parts = []
         if self._statements:
@@ -226,16 +228,17 @@ class Segmenter:
         return self._tables.changes
 
     def tables_with_rows(self) -> Iterator[TableName]:
-        """Yield the captured tables whose rows this batch has, or keeps while their transaction is
-        prepared."""
+        """Yield the captured tables that have rows in this batch, or in an XA
+        transaction that is prepared and not yet committed."""
         mapped = {table_map.table for table_map in self._decoding.buffer.maps.maps}
         captured = filter(self._captured, mapped - self._undecodable)
         yield from filter(self._tables.wanted, captured)
         yield from self._tables.files.tables - self._undecodable
 
     def parents(self, others: Iterable[TableName]) -> dict[TableName, frozenset[TableName]]:
-        """Return the parents of foreign keys of which this batch has events, and `others`, each
-        with its children in the lake, whose rows the server may have changed with the parent's."""
+        """Return the parents of foreign keys that have events in this batch, and
+        `others`; each with its children in the lake whose rows the server may have
+        changed together with the parent's."""
         by_parent = {table: self._watch.children(table) for table in others}
         by_parent |= self._watch.inspected
         return {
@@ -320,9 +323,9 @@ class Segmenter:
     def _decoded_table(
         self, group: TransactionGroup, name: TableName, which: Integers, part: Block
     ) -> Decoded | None:
-        """Return a table's decoded events; None if nothing of the table is taken from this block.
-        If one event cannot be decoded, none of the block counts: the table stops before the first
-        of its transactions here, so that no transaction is captured in part."""
+        """Return a table's decoded events; None if nothing of the table is taken from this
+        block. If one event cannot be decoded, none of the block counts: the table stops before
+        its first transaction in this block, so that no transaction is captured in part."""
         if not self._tables.wanted(name) or self.following.joining.waits(name):
             return None
         if (low := self.following.lows.get(name)) is not None:
@@ -416,9 +419,9 @@ class Segmenter:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """The decoded events of one table. `which`: their rows in the block's index; `events`: these
-    rows of the index; `batches`: their images. For each event: the numbers of `images` and `rows`
-    that are taken, and `spans`, the number of its rows up to the last one taken."""
+    """The decoded events of one table. `which`: where they are in the block's index of events;
+    `events`: their part of this index; `batches`: their images. For each event: `images` and
+    `rows`, how many are taken; `spans`, how many rows it has up to the last one taken."""
 
     table: TableSegment
     which: Integers
@@ -453,8 +456,8 @@ def marks_of(group: TransactionGroup) -> TransactionMarks:
 
 def _first_rows(table: TableSegment, group: TransactionGroup, decoded: Decoded) -> Integers:
     """Return the `_row` of each event's first row. It is 0, except for events that share their
-    place in the log with the event before (inside a compressed payload, or at an XA COMMIT): they
-    are counted on, so that place and `_row` identify a change."""
+    place in the log with the event before (inside a compressed payload, or at an XA COMMIT): these
+    continue the count of that event, so that place and `_row` together identify a change."""
     offsets = decoded.events[:, columns.OFFSET]
     files = group.transactions[decoded.events[:, columns.TRANSACTION], columns.FILE]
     same_place = np.zeros(len(offsets), bool)

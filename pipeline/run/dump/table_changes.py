@@ -120,8 +120,8 @@ class Joining:
             if at is None or reread.low <= at:
                 del self._lows[table]
                 yield self._low(reread)
-        # A high is passed only once all changes before it are numbered, and numbered
-        # are those up to the `at` of the previous call.
+        # A high is passed only once all changes before it are numbered: so far these
+        # are the changes up to the `at` of the previous call.
         for table, reread in list(self._highs.items()):
             if at is None or (self._at is not None and reread.high <= self._at):
                 del self._highs[table]
@@ -325,8 +325,8 @@ _NEEDS_TABLE: Final = (Action.FOLLOW, Action.EMPTY, Action.DROP)
 """Actions that only concern a table that is in the lake, or on its way there."""
 
 _REFUSED: Final = {ENGINE_REFUSED: engine_hint, VERSIONED: versioning_hint}
-"""Rules that stop a table for which a new read from the source is no cure either, each
-with the function that returns its hint."""
+"""Rules that stop a table and also rule out reading it from the source, each with the
+function that returns its hint."""
 
 DROPPED_BEFORE_READ: Final = "it was dropped at the source before it could be read"
 """The reason for a DROPPED event of a table that waited to be read from the source."""
