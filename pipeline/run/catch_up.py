@@ -50,9 +50,9 @@ from lockstep.pipeline.values.table import TableName
 
 
 def catch_up(work: Workplace, lease: Lease, returns: TablePlans) -> CaptureReport | str | None:
-    """Capture a batch that brings the tables of `returns.spans` to where the others are. Return
-    None if there are no such tables, and a sentence if the log turns out not to have what it
-    should: then nothing is recorded."""
+    """Capture a batch that brings the tables of `returns.spans` to where the others
+    are. Return None if there are no such tables. If the log turns out not to have what
+    it should, abandon the batch and return a sentence that says why."""
     first, cursor = returns.first, returns.cursor
     if first is None or cursor is None:
         return None
@@ -102,7 +102,8 @@ def begin_catching_up(
 
 
 def read_proven(work: Workplace, lease: Lease, basis: Basis, capture: BatchCapture) -> None:
-    """Read the log; `SchemaUnknownAt` if a table's structure is not the one that was assumed."""
+    """Read the log. Raise `SchemaUnknownAt` if a table's structure is not the one that
+    was assumed."""
     capture.reading.run()
     left_open = work.ledger.unproven(work.source.name)
     proof = prove_structures(basis, capture.reading, capture.segmenter)
@@ -172,15 +173,17 @@ def comebacks_of(work: Workplace, returns: TablePlans) -> list[ReturningTable]:
 
 
 def _version_at(work: Workplace, order: TableOrder, returns: TablePlans) -> SchemaVersion | None:
-    """Return the version of a table's structure at its place. It cannot be followed from where the
-    reading begins: a version that was read from the source is not in the log."""
+    """Return the version of a table's structure at its place. It is looked up, because
+    following statements from where the reading begins would miss a structure that was
+    read from the source."""
     source, span = work.source.name, returns.spans[order.table]
     learnt = _learnt_version(work, order)
     return learnt or work.ledger.schema_at(source, order.table, batch=span.batch.id, place=span.low)
 
 
 def _learnt_version(work: Workplace, order: TableOrder) -> SchemaVersion | None:
-    """Return the version that an earlier catch-up learnt of a table, if it stopped again in it."""
+    """Return the version of a table's structure that an earlier catch-up recorded, if
+    the table stopped again during it."""
     stopped, source = order.stopped, work.source.name
     if stopped is None:
         return None
@@ -194,10 +197,10 @@ def _learnt_version(work: Workplace, order: TableOrder) -> SchemaVersion | None:
 def _stopped_again(
     returns: TablePlans, segmenter: Segmenter, tables: CapturedTables, cursor: Cursor
 ) -> tuple[StoppedTable, ...]:
-    """Return the tables that the batch quarantines. One that came no further, or whose rows are not
-    logged, is read from the source at once, unless a person has to consent to that or wants it
-    from its changelog. One that stops before it has what it needs besides the log is read from the
-    source once it is resumed."""
+    """Return the tables that the batch quarantines. A table that came no further, or whose
+    rows are not logged, is read from the source by the next run, unless a person has to
+    consent to that, or ordered the table from its changelog. A table that needs more than
+    the log and stops before it has that is read from the source once it is resumed."""
     quarantines = dict(tables.quarantined)
     suppliers = {order.table: order.supplier for order in returns.caught_up}
     for table, quarantined in tables.quarantined.items():

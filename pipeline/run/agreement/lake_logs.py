@@ -175,8 +175,9 @@ def changelog_disagreement(work: Workplace) -> ForeignCommit | None:
 
 
 def unknown_batches(work: Workplace) -> ForeignCommit | None:
-    """Return why the ledger may not claim a folder, or None: the newest commit to a changelog, or
-    to one of the source's own tables, is for a batch that the ledger does not know."""
+    """Return why the ledger may not claim a source's folder, or None if it may. It may
+    not if the newest commit to a changelog, or to one of the source's own tables, is
+    for a batch that the ledger does not know."""
     if (error := changelog_disagreement(work)) is not None:
         return error
     source = work.source.name
@@ -216,8 +217,8 @@ def moved_mirrors(work: Workplace, looked: Mapping[str, int]) -> list[TableState
 
 
 def changed_mirrors(work: Workplace) -> list[DisagreeingTable]:
-    """Return the tables that the next run would quarantine for commits to their mirrors; or for
-    commits to their changelogs, once it publishes changes there."""
+    """Return the tables that the next run would quarantine because of commits to their
+    mirrors, or, once it publishes changes there, because of commits to their changelogs."""
     looked = work.ledger.looked(work.source.name)
     changed = []
     for state in moved_mirrors(work, looked):
@@ -235,8 +236,8 @@ def changed_mirrors(work: Workplace) -> list[DisagreeingTable]:
 
 
 def moved_changelogs(work: Workplace) -> list[DisagreeingTable]:
-    """Return the changelogs whose rows somebody else only put into other files: the next run or
-    replay that comes to them lists the captured files again."""
+    """Return the changelogs whose rows another program put into other files without changing
+    them. The next run that publishes there, or a replay, lists the captured files again."""
     tables = _changelogs_of(work, frozenset(TableCondition))
     return [
         DisagreeingTable(
@@ -320,13 +321,13 @@ def clock(commit: LakeCommit) -> str:
 
 
 _COMMITS: Final = 50
-"""Most commits, newest first, among which one of Lockstep is searched."""
+"""Largest number of commits, newest first, that are searched for one of Lockstep's."""
 
 
 def foreign_mirrors(work: Workplace, tables: Iterable[TableName]) -> dict[TableName, str]:
-    """Return the new tables at whose mirrors' places somebody else made a Delta table, or whose
-    places cannot be read, each with a sentence on why the table is left out. A table that a person
-    ordered to be reloaded is not among them."""
+    """Return the new tables that are left out because somebody else made a Delta table in
+    the folder of their mirror, or because that folder cannot be read; each with a sentence
+    that says so. A table that a person ordered to be reloaded is not among them."""
     source = work.source.name
     captured = work.ledger.table_states(source).keys()
     looked = work.ledger.looked(source)

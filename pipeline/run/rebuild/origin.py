@@ -1,5 +1,5 @@
-"""The cut through the past, and the origin of a table as it was there: a version of its mirror, or
-an empty table, and the changes after it.
+"""Finds the cut, which is the place in the past as of which a table is rebuilt, and the table's
+origin: a version of its mirror, or an empty table, and the changes from there to the cut.
 
 The newest version of the mirror before the cut is chosen, because then the fewest changes are read.
 Rows that were read from the source are in no changelog, so no origin begins before them.
@@ -52,10 +52,10 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A place between two transactions: all changes up to number `sequence` lie before it, and all
-    events of tables up to the place `at`, which lies in `batch` or at its end (`whole`). `gtid`,
-    `committed_at`: those of the last transaction before it, if they are known. `before`: the newest
-    batch that ends before the cut; 0 for none."""
+    """A place between two transactions, which lies inside `batch`, or at its end if `whole`.
+    All changes up to number `sequence` lie before the cut, and so do all table events up to
+    the place `at`. `gtid`, `committed_at`: those of the last transaction before the cut, if
+    they are known. `before`: the newest batch that ends before the cut; 0 for none."""
 
     batch: Batch
     whole: bool
@@ -71,9 +71,9 @@ class Cut:
 
 
 def cut_at(work: Workplace, place: Place) -> Cut:
-    """Return where a place cuts the past. The ledger knows the ends of batches; inside a batch, the
-    lake's record of its transactions is read. `PastRefused` if there is no such record,
-    `SpanRefused` for a place that several logs have."""
+    """Return the cut at a place. The ledger knows the ends of batches; for a place
+    inside a batch, the lake's record of its transactions is read. Raise `PastRefused`
+    if there is no such record, and `SpanRefused` for a place that several logs have."""
     chain = known_batches(work.ledger, work.source.name)
     within = batch_at(place, chain, _runs(work, place))
     if within.whole:
@@ -97,8 +97,8 @@ def end_of_batch(batch: Batch) -> Cut:
 
 
 def _runs(work: Workplace, place: Place) -> dict[str, int]:
-    """Return the batch of the run that a place names, if it names one; `SpanRefused` if that batch
-    is not acknowledged."""
+    """Return the batch of the run that a place names, if it names one. Raise
+    `SpanRefused` if that batch is not acknowledged."""
     if not isinstance(place, OfRun):
         return {}
     batch = batch_of_run(work.ledger, work.source.name, place.run)
@@ -142,7 +142,8 @@ def _inside(work: Workplace, place: Place, batch: Batch, *, oldest: bool) -> Cut
 
 
 def _begins_before(batch: Batch, place: Place) -> bool:
-    """Return whether a batch, none of whose transactions lies before a place, begins before it."""
+    """Return whether a batch begins before a place, although none of its transactions
+    lies before it."""
     if not isinstance(place, AtMoment | InFile):
         return True
     begin = batch.start.committed_at
@@ -164,8 +165,8 @@ def _before(work: Workplace, batch: Batch) -> Batch | None:
 
 
 def _transactions(work: Workplace, batch: Batch) -> pa.Table:
-    """Return the transactions of a batch, in their order, as the lake's `_transactions` has them.
-    `PastRefused` if it does not have them."""
+    """Return the transactions of a batch, in their order, as the lake's `_transactions`
+    has them. Raise `PastRefused` if it does not have them."""
     folder = source_table_path(work.source.name, SourceTable.TRANSACTIONS)
     files = [
         file
@@ -200,8 +201,8 @@ class RebuildOrigin:
 
 
 def origin_at(work: Workplace, table: TableName, place: Place) -> RebuildOrigin:
-    """Return the origin of a table as of a place; reads no rows, and needs no lease. `PastRefused`
-    if the lake no longer has it, or not yet."""
+    """Return the origin of a table as of a place. This reads no rows of the table and needs no
+    lease. Raise `PastRefused` if the lake no longer has the origin, or does not have it yet."""
     cut = cut_at(work, place)
     parts = _parts_at(work, table, cut)
     _require_captured(work, table, cut, parts)
@@ -243,8 +244,8 @@ def _lies_before(event: TableEvent, cut: Cut) -> bool:
 def _from_version(
     work: Workplace, table: TableName, cut: Cut, base: MirrorVersion, parts: Sequence[TableContent]
 ) -> RebuildOrigin:
-    """Return the origin that begins with a version; `TableError` if the changelog does not have all
-    changes since."""
+    """Return the origin that begins with a version. Raise `TableError` if the changelog
+    does not have all changes since."""
     later = tuple(part for part in parts if part.batch > base.last_batch)
     forgotten = work.ledger.forgotten(work.source.name, table).newest
     if forgotten is not None and any(part.batch <= forgotten.through for part in later):
@@ -263,10 +264,12 @@ def _from_version(
     if not plan.replaces:
         schema = work.mirrors.schema(base.mirror, base.delta_version)
         return _origin(work, table, cut, ChangelogOrigin(later, shown, base), plan, schema)
-    # The table was emptied since, so that rows of the version count only if they are kept.
+    # The table was emptied after the version, so rows of the version count only if they are kept.
     keeps = work.source.policies_of(table).keeps_rows
     if keeps and any(part.events for part in later[1:]):
-        # A run keeps rows that were there when it began; these changes are merged all at once.
+        # A run keeps the rows that its mirror had when it began. Here all changes are
+        # merged at once, so rows that were added after the version and before the table
+        # was emptied would be missing.
         raise TableError("its rows were kept when it was emptied", hint="")
     return _origin(work, table, cut, ChangelogOrigin(later, shown, base if keeps else None), plan)
 
@@ -274,8 +277,8 @@ def _from_version(
 def _from_changelog(
     work: Workplace, table: TableName, cut: Cut, parts: Sequence[TableContent]
 ) -> RebuildOrigin:
-    """Return the origin that begins with an empty table; `TableError` if the changelog does not go
-    back to one."""
+    """Return the origin that begins with an empty table. Raise `TableError` if the
+    changelog does not go back to one."""
     ledger, source = work.ledger, work.source.name
     gaps = [gap.batch for gap in ledger.gaps(source) if gap.batch <= cut.batch.id]
     overlaps = ledger.live_batches(source, last=cut.batch.id, continuity=Continuity.OVERLAP)
@@ -333,8 +336,8 @@ def _origin(
     plan: MergePlan,
     schema: pa.Schema | None = None,
 ) -> RebuildOrigin:
-    """Return the origin of these changes. `schema`: the columns of the version that it begins with,
-    if any of its rows count; `TableError` if the changes do not fit them."""
+    """Return the origin of these changes. `schema`: the columns of the version that it begins
+    with, if any of its rows count. Raise `TableError` if the changes do not fit them."""
     first = changes.version if plan.first is None else plan.first
     versions = tuple(versions_between(work, table, first, plan.final))
     line = lineage_over(work, versions, mirror=schema)

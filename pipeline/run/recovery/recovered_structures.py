@@ -1,5 +1,5 @@
-"""The facts that a ledger is made from: what the lake shows of a source, where in the server's log
-the ledger continues, and which structures tables have there.
+"""The facts from which a lost ledger is made again: what the lake shows of a source,
+where in the server's log the ledger continues, and which structures tables have there.
 
 | the server | the place is proven by |
 |---|---|
@@ -69,7 +69,7 @@ from lockstep.pipeline.values.segment import SourceTable, batch_of
 from lockstep.pipeline.values.table import TableName
 
 COMMITS: Final = 200
-"""Most commits that are read of each table's Delta log, newest first."""
+"""Largest number of commits that are read from each table's Delta log, newest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +203,10 @@ def _unmirrored(
 def _completed(
     mirrors: Sequence[MirrorFacts], listed: Sequence[ListedChangelog]
 ) -> Iterator[MirrorFacts]:
-    """Yield mirrors, each with the batches of all changelogs of its table and the writes to all
-    folders that the table's mirrors had: a version shows the end of a batch only if no write to
-    another folder began after it. The newest generation of a table comes first, and all have its
-    number, so that the next generation is new to all of them."""
+    """Yield mirrors, each with the batches of all changelogs of its table and the writes to
+    all folders that the table's mirrors had: a version shows the end of a batch only if no
+    write to another folder began after it. The newest generation of a table comes first, and
+    all mirrors of the table get its number, so that the next number is new to each of them."""
     published, begins = dict[TableName, set[int]](), dict[TableName, set[int]]()
     generations = dict[TableName, int]()
     for changelog in listed:
@@ -303,10 +303,10 @@ def _begun(lake_end: BatchRecord, proven: ProvenPosition, facts: ServerFacts) ->
 
 @dataclass(frozen=True, slots=True)
 class Structures:
-    """The structures that the ledger records. `adopted`: tables that continue with their mirrors;
-    `dropped`: tables that were dropped at the source before the place; `reloads`: tables that are
-    re-read from MySQL, and why. `in_clear`: what old versions of mirrors may show although the
-    settings hide it; their batch is 0 and is filled in when they are recorded."""
+    """The structures that the ledger records. `adopted`: tables that continue with their
+    mirrors; `dropped`: tables that were dropped at the source before the place; `reloads`:
+    tables that are re-read from MySQL, and why. `in_clear`: what old versions of mirrors
+    may show although the settings hide it; the batch of each is 0 until it is recorded."""
 
     versions: tuple[SchemaVersion, ...]
     databases: tuple[DatabaseVersion, ...]
@@ -323,8 +323,8 @@ class Structures:
 def structures_of(
     work: Workplace, gathered: GatheredLake, plan: RecoveryPlan, placed: PlacedRecovery
 ) -> Structures:
-    """Return the structures at the place: the server is asked for those of now, and its log for the
-    statements that changed them after the place."""
+    """Return the structures at the place: the server is asked for the current
+    structures, and its log for the statements that changed them after the place."""
     baseline, between = quiet_baseline(work, placed.run_start)
     now = {table.name: table for table in baseline.tables}
     touched = touched_between(between, list(now))
@@ -385,9 +385,9 @@ def structures_of(
 def _shown_otherwise(
     work: Workplace, version: SchemaVersion, mirrors: Mapping[TableName, MirrorFacts]
 ) -> bool:
-    """Return whether some version of a mirror shows its table otherwise than the settings would
-    show it with the structure of that version. The lost ledger may have recorded that values were
-    still to be cleared."""
+    """Return whether any version of a mirror shows its table differently from what the
+    settings make of that version's structure. The lost ledger may have recorded that
+    values were still to be cleared."""
     for mirror_version in mirrors[version.table].shown:
         schemas = work.claims.structures(work.source.name, mirror_version.structure or "") or ()
         schema = next(
@@ -430,9 +430,9 @@ def _version(
 def _generation(
     work: Workplace, changelogs: Sequence[ListedChangelog], version: SchemaVersion, batch: int
 ) -> int:
-    """Return the generation of the changelog that the table continues with: the newest that has
-    batches up to this one, or the next later one whose columns fit the structure. Return a new one
-    if none fits or the structure is unknown."""
+    """Return the generation of the changelog that the table continues with. The search begins
+    at the newest generation that has a batch up to this one, and takes the first whose columns
+    fit the structure. Return a new generation if none fits or the structure is unknown."""
     existing = {changelog.generation: changelog for changelog in changelogs}
     if version.schema is None:
         return max(existing, default=0) + 1
@@ -453,7 +453,7 @@ def _generation(
 def _kept(
     work: Workplace, gathered: GatheredLake, plan: RecoveryPlan, adoption: Adopted
 ) -> TableSchema | None:
-    """Return the newest structure up to the batch that the lake keeps of a table."""
+    """Return the newest structure of a table, up to the plan's batch, that the lake keeps."""
     keys = [
         (lake_end.batch, lake_end.structures)
         for lake_end in gathered.facts.told
@@ -474,7 +474,8 @@ def _unfit(
     adopted: Mapping[TableName, Adopted],
     versions: list[SchemaVersion],
 ) -> Iterator[TableName]:
-    """Yield the tables whose mirrors cannot be read at that version, or lack one of its columns."""
+    """Yield the tables whose mirrors cannot be read at the adopted version, or lack a
+    column of the table's structure."""
     schemas = {version.table: version.shown for version in versions}
     for name, adoption in adopted.items():
         schema = schemas[name]

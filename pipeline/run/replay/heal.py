@@ -1,5 +1,5 @@
-"""The comparison of a mirror with its changelog, and its correction, for the keys that a span
-touched.
+"""The comparison of a mirror with its changelog, and its correction, for the keys that
+a span of batches touched.
 
 The newest change of a key is searched from the span's first batch up to the newest merged one, so
 the span's values never overwrite later ones. As in any merge, changes before a TRUNCATE or a full
@@ -144,10 +144,10 @@ def _written(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _MirrorComparison:
-    """One mirror and the changes it must show. `version`: the mirror's Delta version. `last`: the
-    newest acknowledged batch, up to which changes count. `stamps`: columns that are written but not
-    compared. `soft`: deleted rows stay and are marked. `ranges`: the sequence numbers of the span's
-    changes, each (above, up to)."""
+    """One mirror and the changes it must show. `version`: the mirror's Delta version.
+    `last`: the newest acknowledged batch, up to which changes count. `stamps`: columns
+    that are written but not compared. `soft`: deleted rows stay and are marked.
+    `ranges`: the sequence numbers of the span's changes, as pairs (above, up to)."""
 
     work: Workplace
     state: TableState
@@ -309,9 +309,9 @@ class _MirrorComparison:
 
 
 def _mirror_shown(work: Workplace, state: TableState) -> tuple[int, pa.Schema, bool]:
-    """Return the mirror's version, its columns without the one that marks deleted rows, and whether
-    it has that one. Raise `TableError` unless the mirror exists, is as configured, and shows all
-    changes of its changelog."""
+    """Return the mirror's version, its columns except the one that marks deleted rows,
+    and whether it has this column. Raise `TableError` unless the mirror exists, is as
+    configured, and shows all changes of its changelog."""
     table = state.table
     if not state.complete:
         raise TableError(
@@ -351,7 +351,7 @@ def _lineage_of(work: Workplace, state: TableState, plan: MergePlan) -> ColumnLi
 
 
 def _with_fresh(content: TableContent, fresh: Sequence[SegmentResult]) -> TableContent:
-    """Return the content with the files that will replace others."""
+    """Return the content with fresh files in place of those that they will replace."""
     replacements = {
         (segment.table, segment.schema_version): segment.fresh
         for segment in fresh
