@@ -1,4 +1,5 @@
-"""The examination of commits to a source's tables in the lake since the last look.
+"""The examination of commits to a source's tables in the lake since the last look,
+which is recorded as the Delta version up to which a table's log was checked.
 
 A foreign commit, or a mirror that is lost or ends too early, concerns one table and quarantines it.
 A commit of Lockstep that this ledger does not know concerns the whole source: ledger or lake was
@@ -293,7 +294,7 @@ def _error(work: Workplace, state: TableState, relation: Judgement) -> TableErro
 def ahead(
     source: str, folder: str, commit: LakeCommit, ledger: str | None, own: str
 ) -> ForeignCommit:
-    """Return the refusal for a commit of Lockstep that the ledger does not know."""
+    """Return the error for a commit of Lockstep that the ledger does not know."""
     metadata = commit.said or {}
     batches, position = metadata.get("batches"), metadata.get("position")
     subject = f"version {commit.delta_version} of {folder} ({clock(commit)})"

@@ -1,5 +1,5 @@
-"""The changes that the tables of one capture go through: statements alter them, they join
-at the places of the log for which they wait, and rows that cannot be decoded stop them.
+"""The changes that the tables of one capture go through: statements alter them, they join the
+capture at the places of the log for which they wait, and rows that cannot be decoded stop them.
 
 The rows that are read from the source are joined with the log while the log is read. A
 table that comes back through the log is captured from the place on where it stopped;
@@ -181,8 +181,8 @@ def events_after(group: TransactionGroup, events: Integers, low: Coordinates) ->
 
 @dataclass(frozen=True, slots=True)
 class ReturningTable:
-    """A table that comes back: the order of a person, and the place at which the table stopped.
-    `version`: its version there, None if none was recorded."""
+    """A table that comes back: a person's order, and the place at which the table
+    stopped. `version`: the version of its structure there, None if none was recorded."""
 
     order: TableOrder
     low: Coordinates
@@ -209,8 +209,8 @@ class ReturningTables:
         have to be read from the source."""
 
     def passes(self, table: TableName, logged: LoggedStatement, consequence: Consequence) -> bool:
-        """Return whether a statement has no consequence for the table: it was followed before the
-        table stopped, or a person gave the structure that it left."""
+        """Return whether a statement has no consequence for the table: it was followed before
+        the table stopped, or a person gave the structure that the table has after it."""
         low = self.lows.get(table)
         if low is None:
             return False
@@ -249,7 +249,7 @@ class ReturningTables:
         before, renaming, doubt = self._structures.last_known(comeback.table), False, None
         stopped_by = self._stopped_by.get(comeback.table)
         if stopped_by is not None and stopped_by.rule != NOT_FOLLOWED:
-            # The statement was understood, so the columns have the names that it left.
+            # The statement was understood, so the column names after it are known.
             renames, doubt = (), None if stopped_by.action in KEEPS_ROWS else stopped_by.reason
         elif stopped_by is not None and logged is not None:
             renaming = may_rename_columns(logged.text, logged.context)
@@ -543,7 +543,7 @@ class FollowedTables:
         version, kind = self._structures.version(table), _EVENTS.get(consequence.action)
         quarantined = consequence.action is Action.QUARANTINED
         if quarantined and consequence.rule not in _REFUSED and self.joining.is_read(table):
-            # The load may have read the structure that the statement left: read the table again.
+            # The load may have read the structure from after the statement: read the table again.
             self._stop(table, logged.end, read_by_next_run(consequence.reason))
         elif quarantined:
             hint = _REFUSED.get(consequence.rule, resume_hint)(table)

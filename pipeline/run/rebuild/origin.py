@@ -1,5 +1,5 @@
-"""Finds the cut, which is the place in the past as of which a table is rebuilt, and the table's
-origin: a version of its mirror, or an empty table, and the changes from there to the cut.
+"""Finds the cut, a place in the past, and the origin from which a table is rebuilt as of
+the cut: a version of its mirror, or an empty table, and the changes from there to the cut.
 
 The newest version of the mirror before the cut is chosen, because then the fewest changes are read.
 Rows that were read from the source are in no changelog, so no origin begins before them.

@@ -1,9 +1,9 @@
 """The comparison of a mirror with its changelog, and its correction, for the keys that
 a span of batches touched.
 
-The newest change of a key is searched from the span's first batch up to the newest merged one, so
-the span's values never overwrite later ones. As in any merge, changes before a TRUNCATE or a full
-re-read of the table do not count.
+The newest change of a key is looked for from the span's first batch up to the newest
+merged one, so the span's values never overwrite later ones. As in any merge, changes
+before a TRUNCATE or a full re-read of the table do not count.
 """
 
 from __future__ import annotations
