@@ -1,9 +1,9 @@
 """The columns by which a mirror's files are clustered (Delta Lake documentation, "Use liquid
 clustering for Delta tables").
 
-A setting can name a column that a table does not have, or cannot be clustered by. That stops no
-table, since clustering changes no row: the mirror keeps the clustering that it has, such as that of
-a column which was renamed since, and `check` and `plan` report the name.
+A setting can name a column that the table does not have, or by which Delta cannot cluster. This
+does not stop the table, since clustering changes no row. The mirror keeps its present clustering,
+for example by a column that was renamed since, and `check` and `plan` report the name.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from lockstep.pipeline.schema.column_names import folded
 
 _WITH_STATISTICS: Final = 32
 """Number of leading columns with minimum and maximum values in Delta's log, unless the table sets
-`delta.dataSkippingNumIndexedCols`; Delta clusters by no other column."""
+`delta.dataSkippingNumIndexedCols`. Delta clusters only by these columns."""
 
 
 def unclusterable(names: Sequence[str], columns: pa.Schema) -> Iterator[tuple[str, str]]:
-    """Yield the names that a mirror with these columns cannot be clustered by, and why."""
+    """Yield each name by which a mirror with these columns cannot be clustered, and the reason."""
     places = {folded(name): place for place, name in enumerate(columns.names)}
     for name in names:
         place = places.get(folded(name))
@@ -34,8 +34,9 @@ def unclusterable(names: Sequence[str], columns: pa.Schema) -> Iterator[tuple[st
 
 
 def clustered_by(names: Sequence[str], columns: pa.Schema) -> tuple[str, ...] | None:
-    """Return the columns to cluster a mirror by, in its spelling; an empty tuple for no names. None
-    if it cannot be clustered by some of them: then its present clustering stays."""
+    """Return the columns by which to cluster a mirror, spelled as the mirror spells them; an empty
+    tuple if there are no names. Return None if the mirror cannot be clustered by one of the names:
+    then its present clustering stays."""
     if any(unclusterable(names, columns)):
         return None
     own = {folded(name): name for name in columns.names}

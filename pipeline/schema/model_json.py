@@ -1,5 +1,5 @@
-"""Table structures as JSON values, for the ledger, the lake and `--json` output, and their
-fingerprints."""
+"""Conversion of table schemas to and from JSON values, for the ledger, the lake and `--json`
+output, and the fingerprints of schemas."""
 
 from __future__ import annotations
 
@@ -55,8 +55,9 @@ def schema_from_json(data: Mapping[str, Any]) -> TableSchema:
 
 
 def schema_fingerprint(schema: TableSchema) -> str:
-    """Return 16 hexadecimal digits that change with every part of the table except its name and the
-    places of its hidden columns, which statements do not tell."""
+    """Return 16 hexadecimal digits, which differ if any part of two schemas differs. The table's
+    name, the order of its keys and its hidden columns do not count: no statement contains the
+    places of hidden columns."""
     data = {**schema_to_json(schema), "name": None, "keys": sorted(map(_text, schema.keys))}
     data.pop("hidden", None)
     text = json.dumps(data, sort_keys=True, separators=(",", ":"))
@@ -64,8 +65,8 @@ def schema_fingerprint(schema: TableSchema) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON values. It uses lookups only, since a baseline of a large server has
-    some hundred thousand values."""
+    """Return a part of a schema as JSON values, without fields that have their default. It only
+    looks types up, for speed: a baseline of a large server has several hundred thousand values."""
     kind = type(value)
     if kind in _PLAIN:
         return value

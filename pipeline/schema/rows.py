@@ -1,12 +1,12 @@
-"""The structure that the log's decoder needs of a schema, its inverse, and the keys that identify
-rows.
+"""The row structure of a table, which the log's decoder needs: made from a schema, and a schema
+made from it. Also the keys that identify rows.
 
-`pipeline.binlog.rows.table_map.read_structure` gives the same structure for a TABLE_MAP with full
-metadata. The lake compares keys as text or bytes. That is sound: what is unique under a collation
-is unique in its bytes, and a table is quarantined if the bytes of a key do not come back from its
-text (`binlog.text.twins`).
+`pipeline.binlog.rows.table_map.read_structure` returns the same structure for a TABLE_MAP with full
+metadata. The lake compares keys as text or bytes. That is sound: values that differ under a
+collation also differ in their bytes, and a table is quarantined if encoding the text of a key does
+not give the key's bytes again (`pipeline.binlog.text.ambiguous_text`).
 
-Widths: `pack_length()` in `sql/field.h` of MySQL's source.
+The widths of types are those of `pack_length()` in `sql/field.h` of MySQL's source.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ _BYTES_OF_TYPE: Final = {
     "inet6": 16,
     "uuid": 16,
 }
-"""Bytes of the length before a value, or of the value itself where it has one width."""
+"""Number of bytes of the length that precedes a value, or of the value itself if all values of the
+type have the same width."""
 
 _CHARACTERS: Final = frozenset({"char", "varchar"})
 _BYTES: Final = frozenset({"binary", "varbinary"})
@@ -53,8 +54,8 @@ def row_structure(table: TableSchema) -> TableStructure:
 
 
 def logged_structure(table: TableSchema) -> TableStructure:
-    """Return `row_structure` with the key that a TABLE_MAP names: where the primary key is missing,
-    MySQL names no UNIQUE key over a virtual generated column."""
+    """Return `row_structure` with the key that a TABLE_MAP names. For a table without a primary
+    key, MySQL never names a UNIQUE key over a virtual generated column."""
     return _structure(table, _logged_key)
 
 
@@ -66,9 +67,9 @@ def _structure(
 
 
 def _with_row_times(table: TableSchema) -> TableSchema:
-    """Add the two columns that MariaDB puts at the end of each image of a versioned table, unless
-    they are declared, and the second of them to its keys. The names are those that MariaDB's
-    statements use."""
+    """Add the two columns that MariaDB puts at the end of each image of a system-versioned table,
+    unless they are declared. Add the second of them to the table's primary and UNIQUE keys. The
+    names are those that MariaDB's statements use."""
     declared = any(column.system_period is not None for column in table.columns)
     if not table.system_versioned or declared:
         return table
@@ -83,8 +84,9 @@ def _with_row_times(table: TableSchema) -> TableSchema:
 
 
 def _with_hashes(table: TableSchema) -> TableSchema:
-    """Add the column that MariaDB puts at the end of each image for each UNIQUE that it hashes.
-    Whether it may be NULL depends on the order of keys, which is unknown: it is nullable here."""
+    """Add one column for each UNIQUE key that MariaDB enforces by a hash: MariaDB puts the hash at
+    the end of each image. Whether the column may be NULL depends on the order of keys, which is
+    unknown, so it is nullable here."""
     hashed = [key for key in table.keys if key.hashed]
     hashes = (
         ColumnSchema(f"DB_ROW_HASH_{number}", "bigint", unsigned=True)
@@ -158,9 +160,9 @@ _DECLARED: Final = frozenset({"bit", *_BYTES, *_TEMPORAL})
 def schema_of(structure: TableStructure) -> TableSchema:
     """Return a schema with this structure: the inverse of `row_structure`.
 
-    It has nothing that the structure does not tell: no defaults, no keys but the primary one, no
-    collations, no character set of the table. Every spatial type is "geometry", and MariaDB's INET6
-    and UUID are BINARY.
+    The schema lacks everything that a structure does not contain: defaults, all keys except the
+    primary key, collations, and the table's character set. Every spatial type becomes "geometry",
+    and MariaDB's INET6 and UUID become BINARY.
     """
     key = tuple(KeyPart(name) for name in structure.primary_key)
     return TableSchema(
@@ -192,14 +194,15 @@ def _schema_of(column: Column) -> ColumnSchema:
 
 
 def merge_key(schema: TableSchema) -> tuple[str, ...]:
-    """Return the columns of the primary key; without one, those of the UNIQUE index over whole NOT
-    NULL columns whose name comes first (the order of a schema's keys means nothing)."""
+    """Return the columns of the primary key. Without one, return those of a UNIQUE index over whole
+    NOT NULL columns; of several, the index whose name sorts first, because the order of a schema's
+    keys has no meaning."""
     return next(key_candidates(schema), ())
 
 
 def key_candidates(schema: TableSchema) -> Iterator[tuple[str, ...]]:
-    """Yield the columns of every key that identifies rows, the best key first, spelled as the
-    columns are."""
+    """Yield the columns of every key that identifies rows, the best key first. Names are spelled
+    as in the table's columns."""
     for key in _identifying_keys(schema):
         yield tuple(_spelled(schema, name) for name in key.columns)
 
@@ -210,7 +213,8 @@ def merge_index(schema: TableSchema) -> KeySchema | None:
 
 
 def key_columns(schema: TableSchema) -> frozenset[str]:
-    """Return the columns of all keys that identify rows, now or after another key is dropped."""
+    """Return the columns of all keys that can identify rows: the present key, and those that could
+    take its place if it is dropped."""
     return frozenset(name for key in key_candidates(schema) for name in key)
 
 

@@ -16,13 +16,13 @@ from lockstep.pipeline.binlog.stream.ring import Block, Integers
 from lockstep.pipeline.values.table import TableName
 
 MAX_STRING_BYTES: Final = 1 << 29
-"""Most bytes of events in a portion, so that Arrow's offsets of 32 bits suffice even if text grows
-when it is converted to UTF-8; a larger event is a portion of its own."""
+"""Largest size of a portion's events in bytes. It is small enough for Arrow's 32-bit offsets even
+if text grows when it is converted to UTF-8. An event larger than this is a portion of its own."""
 
 
 def by_map(block: Block) -> Iterator[tuple[int, Integers, Block]]:
-    """Yield for each table map of the block: its number, its events (rows of the block's index,
-    ascending), and a block of them. One table may have several maps."""
+    """Yield for each table map of the block: the map's number, the places of its events in the
+    block's index, ascending, and a block of these events. One table may have several maps."""
     maps = block.events[:, columns.MAP]
     if not len(maps):
         return
@@ -38,7 +38,8 @@ def by_map(block: Block) -> Iterator[tuple[int, Integers, Block]]:
 def by_table(
     block: Block, tables: Sequence[TableMap]
 ) -> Iterator[tuple[TableName, Integers, Block]]:
-    """Yield the same for each table of the block. `tables`: the maps by their numbers."""
+    """Yield for each table of the block: its name, the places of its events in the block's index,
+    ascending, and a block of these events. `tables`: the table maps by number."""
     parts_of: dict[TableName, list[tuple[Integers, Block]]] = {}
     for number, events, part in by_map(block):
         parts_of.setdefault(tables[number].table, []).append((events, part))
@@ -51,8 +52,8 @@ def by_table(
 
 
 def in_portions(block: Block) -> Iterator[tuple[int, Block]]:
-    """Yield the block's events in portions of at most MAX_STRING_BYTES, each with its first event
-    (a row of the block's index)."""
+    """Yield the block's events in portions of at most MAX_STRING_BYTES, each after the place of its
+    first event in the block's index."""
     totals = np.cumsum(block.events[:, columns.SIZE])
     first, before = 0, 0
     while first < len(totals):

@@ -1,4 +1,4 @@
-"""The outcomes of a call of the compiled loop, and the errors for damaged events."""
+"""The codes that a call of the compiled loop can return, and the errors for damaged events."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from lockstep.pipeline.values.position import Coordinates
 
 MORE, EVENT, FULL, STOPPED, PACKET, LARGE, NEW_MAP, EMITTED, HUGE = range(9)
 """MORE: the input is used up, or ends within an event. EVENT: Python has to handle the event.
-FULL: the ring or an index is full. STOPPED: a limit (STOP_…) is reached. PACKET: a packet without
-an event. LARGE: the first of several packets that hold one event. NEW_MAP: a table map that the
-loop has not met. EMITTED: a transaction that is ALONE is complete. HUGE: a row event larger than
-the ring; the next row of the index describes it, with its offset in the input as AT."""
+FULL: the ring or an index is full. STOPPED: a limit is reached (the registers STOP_…). PACKET: a
+packet without an event. LARGE: the first of several packets that hold one event. NEW_MAP: a table
+map that is new to the loop. EMITTED: a transaction for which the register ALONE is set is complete.
+HUGE: a row event larger than the ring; the next free row of the index of events describes it, with
+its offset in the input in the column AT."""
 
-# Kinds of damage.
+# Outcomes for a damaged event, by the kind of damage.
 NO_HEADER, WRONG_SIZE, WRONG_CHECKSUM, WRONG_OFFSET, WRONG_PACKET, NO_MAP, SHORT = range(10, 17)
 
 NONE = -1

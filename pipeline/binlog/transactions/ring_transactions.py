@@ -1,8 +1,8 @@
-"""The transactions in the loop's arrays: the complete ones, until they are handed out, then the
-open one, a part of which may be in a file.
+"""The transactions in the loop's arrays: first the complete transactions that are not handed out
+yet, then the open transaction, a part of which may be in a file.
 
 A transaction with a part in a file is a group of its own: the loop stops at its end, so that the
-file never belongs to another one.
+file never holds rows of another transaction.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RingTransactions:
         self._savepoints: dict[str, SavedPlace] = {}
         self._saved_in = (-1, -1)
 
-    # -- the complete ones -------------------------------------------------------------
+    # -- the complete transactions -----------------------------------------------------
 
     @property
     def count(self) -> int:
@@ -48,7 +48,7 @@ class RingTransactions:
 
     @property
     def bytes(self) -> int:
-        """Size of their row events in the ring."""
+        """Size of the complete transactions' row events in the ring."""
         return self._registers.get - self._registers.ack
 
     @property
@@ -57,19 +57,19 @@ class RingTransactions:
 
     @property
     def alone(self) -> bool:
-        """True if the newest one is a group of its own."""
+        """True if the newest complete transaction has to be a group of its own."""
         if self._prepared_rows is not None or (self.count and self._registers.alone):
             return True
         return self._statements.has(self.count - 1)
 
     def add(self, last: Event, size: int, blocks: Iterator[Block] | None = None) -> None:
-        """Complete the open one, whose last event has `size` bytes in the log. `blocks`: its rows,
-        if it commits a prepared transaction."""
+        """Complete the open transaction, whose last event has `size` bytes in the log. `blocks`:
+        its rows, if it commits a prepared XA transaction."""
         self._prepared_rows = blocks
         self._loop.finish(last.timestamp, size, last.crc32)
 
     def end_payload(self, payload: Event) -> None:
-        """Set the newest one's end to that of the payload that it came out of."""
+        """Set the end of the newest transaction to the end of the payload that contained it."""
         size = payload.size
         self._registers.offset += size
         offset = self._registers.offset
@@ -98,7 +98,7 @@ class RingTransactions:
         )
 
     def free(self) -> None:
-        """Free the complete ones' room; the open one moves up."""
+        """Free the room of the complete transactions and move the open one to the beginning."""
         registers, ring = self._registers, self._loop.ring
         count, first, end = self.count, registers.complete_events, registers.events
         if self._spill is not None and registers.alone:
@@ -114,7 +114,7 @@ class RingTransactions:
         self._statements.drop(count)
         registers.free_complete()
 
-    # -- the open one: its identity and its statements ---------------------------------
+    # -- the open transaction: its identity and its statements -------------------------
 
     def begin(self, event: Event) -> None:
         identity = read_identity(event, self.sources, self._registers.server_id)
@@ -139,7 +139,7 @@ class RingTransactions:
         if tables:
             self._statements.note_elsewhere(self.count, MergeTableRows(table, tables))
 
-    # -- the open one: its rows, and rolling them back ----------------------------------
+    # -- the open transaction: its rows, and rolling them back --------------------------
 
     def mark(self, name: str) -> None:
         """Set a savepoint; an earlier one of the same name is replaced."""
@@ -156,8 +156,8 @@ class RingTransactions:
         places[name] = place
 
     def drop_to(self, name: str, at: Coordinates) -> None:
-        """Drop the rows, texts and savepoints after a savepoint; DamagedEvent if it does not exist.
-        `at`: the place of the ROLLBACK TO."""
+        """Drop the rows, texts and savepoints after a savepoint. Raise DamagedEvent if it does not
+        exist. `at`: the place of the ROLLBACK TO in the log."""
         places = self._places()
         if name not in places:
             raise damaged(
@@ -172,12 +172,12 @@ class RingTransactions:
             self._spill.cut(mark.blocks, mark.events)
             self._registers.cut_open()
         else:
-            # If no event precedes the mark, its sequence may be outdated: the ring may since have
-            # skipped the bytes before its end.
+            # If no event precedes the savepoint, its `put` may be outdated: since then the ring may
+            # have skipped the bytes before the ring's end.
             self._registers.cut_open(mark.events, mark.put if mark.events else None)
 
     def roll_back(self) -> None:
-        """Drop its rows and texts; it stays open."""
+        """Drop the open transaction's rows and texts; it stays open."""
         self._cut_texts(0, 0)
         self._registers.cut_open()
         if self._spill is not None:
@@ -185,8 +185,9 @@ class RingTransactions:
         self._forget()
 
     def take_open(self) -> Block | Spill | None:
-        """Take its row events out, for the caller to keep; it stays open without rows. Its texts
-        stay, because the log has them in this transaction."""
+        """Take the row events out of the open transaction and return them, None if there are none.
+        The transaction stays open without rows. Its texts stay, because the log has them in this
+        transaction."""
         first, end = self._registers.complete_events, self._registers.events
         block = packed(self._loop.ring.block(first, end)) if end > first else None
         if self._spill is not None and block is not None:
@@ -197,8 +198,8 @@ class RingTransactions:
         return taken
 
     def _places(self) -> dict[str, SavedPlace]:
-        """Return its savepoints by name, in the order of their places. The loop does not report a
-        transaction's end, so savepoints of an earlier one are only cleared here."""
+        """Return the open transaction's savepoints by name, in the order of the log. The loop does
+        not report a transaction's end, so savepoints of an earlier transaction are cleared here."""
         row = self._loop.open_row
         transaction = int(row[columns.FILE]), int(row[columns.BEGIN_OFFSET])
         if transaction != self._saved_in:
@@ -216,17 +217,18 @@ class RingTransactions:
         self._statements.cut(self.count)
         self._registers.alone = 0
 
-    # -- the open one: its file --------------------------------------------------------
+    # -- the open transaction: its file ------------------------------------------------
 
     def spill(self) -> None:
-        """Move its row events to a file; only while no complete transaction is in the ring."""
+        """Move the open transaction's row events to its file. Callers do this only while the ring
+        holds no complete transaction."""
         if self._spill is None:
             self._spill = Spill(self._spool.scratch())
         self._spill_ring(self._spill)
         self._registers.empty_ring()
 
     def spill_rows(self, rows: Block) -> None:
-        """Append one event, too large for the ring, to the file."""
+        """Append one event that is too large for the ring to the file."""
         self.spill()
         assert self._spill is not None, "spill() opens the file"
         self._spill.add(rows, self._loop.maps)
@@ -244,8 +246,8 @@ class RingTransactions:
 
 class Statements:
     """Statements that may change a structure, or that were logged in place of rows, each with its
-    transaction's row in the index: those of complete ones, then those of the open one.
-    `elsewhere`: rows that may be stored in other tables, likewise."""
+    transaction's row in the index; those of complete transactions come before those of the open
+    one. Also notes of rows that may be stored in other tables (`elsewhere`), in the same form."""
 
     def __init__(self) -> None:
         self._kept: list[tuple[int, Query]] = []
@@ -268,7 +270,8 @@ class Statements:
         return tuple(kept for kept in self._kept if kept[0] < transactions)
 
     def elsewhere(self, transactions: int) -> tuple[tuple[int, MergeTableRows], ...]:
-        """Return such rows of the first `transactions` transactions."""
+        """Return the notes of rows that may be stored in other tables, for the first `transactions`
+        transactions."""
         return tuple(rows for rows in self._elsewhere if rows[0] < transactions)
 
     def cut(self, transaction: int) -> None:
@@ -277,7 +280,8 @@ class Statements:
         self._kept = [(at, q) for at, q in self._kept if at < transaction or q.for_rows]
 
     def drop(self, transactions: int) -> None:
-        """Remove those of the first `transactions` transactions; the others move up."""
+        """Remove the statements and notes of the first `transactions` transactions, and renumber
+        the transactions of the others."""
         self._kept = [(at - transactions, q) for at, q in self._kept if at >= transactions]
         later = [(at, rows) for at, rows in self._elsewhere if at >= transactions]
         self._elsewhere = [(at - transactions, rows) for at, rows in later]
@@ -285,8 +289,9 @@ class Statements:
 
 @dataclass(frozen=True, slots=True)
 class SavedPlace:
-    """A savepoint's place in the open transaction: the blocks in its file, its events in the ring's
-    index, the ring's sequence, and its texts and their size up to there."""
+    """A savepoint's place in the open transaction: how many blocks are in the transaction's file
+    before it, how many of its events in the ring's index, and how many of its texts, with their
+    size. `put`: the ring's sequence at the savepoint."""
 
     blocks: int
     events: int
