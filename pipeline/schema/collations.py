@@ -1,9 +1,9 @@
 """Character sets and collations by name and number, as statements and the server use them.
 
 Source: `information_schema.collations` and `character_sets` of MySQL 9.7, and
-`collation_character_set_applicability` of MariaDB 10.11. MariaDB's numbers from 1024 on
-follow a layout: a bit for NOPAD below 2048, then UCA 14.0.0
-(`strings/ctype-uca1400.h`). Tests compare this table with live servers.
+`collation_character_set_applicability` of MariaDB 10.11. MariaDB's numbers from 1024 on are
+composed: below 2048, the bit 1024 means NOPAD; from 2048 on, the number contains the parts of a
+UCA 14.0.0 collation (`strings/ctype-uca1400.h`). Tests compare this table with live servers.
 """
 
 from __future__ import annotations
@@ -101,8 +101,9 @@ _SETS: Final = {
         "608:croatian_ci 609:myanmar_ci 610:thai_520_w2",
     ),
 }
-"""Character set → bytes of its widest character, its default collation, and the numbers and names
-of its collations. Names are without the set's own; those of `_UNICODE` are left out."""
+"""Character set → number of bytes of its widest character, its default collation, and the numbers
+and names of its collations. Collation names lack their prefix, the name of the set; the collations
+of `_UNICODE` are left out."""
 
 _UNICODE: Final = (
     "unicode icelandic latvian romanian slovenian polish estonian spanish swedish turkish czech "
@@ -110,7 +111,8 @@ _UNICODE: Final = (
     "unicode_520 vietnamese"
 )
 _FIRST_UNICODE: Final = {"ucs2": 128, "utf16": 101, "utf32": 160, "utf8mb3": 192, "utf8mb4": 224}
-"""Character set → number of its `unicode_ci`; the other languages of `_UNICODE` follow."""
+"""Character set → number of its collation `unicode_ci`; those of the other names in `_UNICODE` have
+the numbers after it, in that order."""
 
 _NOPAD: Final = 0x400
 _UCA_1400: Final = 0x800
@@ -124,7 +126,7 @@ _UCA_1400_STRENGTHS: Final = ("ai_ci", "ai_cs", "as_ci", "as_cs")
 
 UTF8: Final = frozenset({"utf8mb4", "utf8mb3"})
 WIDE: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
-"""Sets in which the characters of ASCII are not their own bytes."""
+"""Character sets that do not encode ASCII characters as the same single bytes."""
 
 SINGLE_BYTE: Final = frozenset(
     {"latin1", "latin2", "latin5", "latin7", "greek", "hebrew", "cp1250", "cp1251", "cp1256"}
@@ -155,15 +157,16 @@ _RENAMED_BY_MARIADB: Final = {
 
 
 def canonical_charset(name: str) -> str | None:
-    """Return a character set's canonical name, in lower case; None if no server has it."""
+    """Return a character set's canonical name, in lower case; None if neither MySQL nor MariaDB has
+    such a set."""
     folded = name.lower()
     folded = "utf8mb3" if folded == "utf8" else folded
     return folded if folded in _SETS else None
 
 
 def canonical_collation(name: str, charset: str | None = None) -> str | None:
-    """Return a collation's canonical name, in lower case; None if no server has its character set.
-    MariaDB takes `uca1400_…` without a character set: `charset` is used then."""
+    """Return a collation's canonical name, in lower case; None if its character set is unknown.
+    MariaDB accepts `uca1400_…` without a character set: then `charset` is the set."""
     folded = name.lower()
     if folded.startswith("utf8_"):
         folded = "utf8mb3" + folded[4:]
@@ -217,8 +220,9 @@ def _uca_1400(number: int) -> str | None:
 
 
 def default_collation(charset: str, of_utf8mb4: str) -> str:
-    """Return the collation that a character set without COLLATE means. That of utf8mb4 depends on
-    server and session (MySQL's `default_collation_for_utf8mb4`)."""
+    """Return the collation of a definition that names a character set without COLLATE. That of
+    utf8mb4 depends on server and session (MySQL's `default_collation_for_utf8mb4`), so the caller
+    passes it as `of_utf8mb4`."""
     if charset == "utf8mb4":
         return of_utf8mb4
     rest = _SETS[charset][1]
@@ -230,5 +234,5 @@ def binary_collation(charset: str) -> str:
 
 
 def widest(charset: str) -> int:
-    """Return the number of bytes of the widest character in a set."""
+    """Return the number of bytes of a character set's widest character."""
     return _SETS[charset][0]

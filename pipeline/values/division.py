@@ -1,15 +1,16 @@
 """The place of a moment in a sequence of items whose times need not ascend.
 
-Not here: the items: transactions (`pipeline.binlog.search.moments`), batches (`pipeline.replay`).
+Not here: the items themselves, which are transactions (`pipeline.binlog.search.moments`) or
+batches (`pipeline.replay`).
 
 A place in the sequence has misplaced items: those before it whose time is the moment or
 later, and those after it whose time is earlier. The moment lies at the place with the
-fewest misplaced items; if several have equally few, at the first. If times ascend, this
-is the place before the first item at or after the moment. A single wrong time, however
-far off, moves the place by at most one other item.
+fewest misplaced items; if several places have equally few, at the first of them. If times
+ascend, this is the place before the first item at or after the moment. A single wrong time,
+however far off, moves the place by at most one other item.
 
-A time later than `latest`, the time at which the items were read, is not believed: such
-an item counts like the one before it.
+A time later than `latest`, the time at which the items were read, is not believed: such an
+item counts as the item before it does: as earlier than the moment, or as not earlier.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ _NEVER: Final = int(np.iinfo(np.int64).max)
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """`place`: number of items before the moment. `late`: number of these whose time is the moment
-    or later; `early`: number of the other items whose time is earlier. `last`: number of items
-    before the last of the equally good places."""
+    """The place that was found. `place`: number of items before the moment. `late`: number of these
+    whose time is the moment or later. `early`: number of the items after the place whose time is
+    earlier than the moment. `last`: number of items before the last of the equally good places."""
 
     place: int
     late: int
@@ -53,8 +54,9 @@ class Divider:
         self.place = 0
         self._last_place = 0
         self.balance = 0
-        """Number of items so far that count as earlier than the moment, minus the number of the
-        others."""
+        """Number of items so far that count as earlier than the moment, minus the number of all
+        other items so far. A place has the fewest misplaced items if the balance of the items
+        before it is the highest."""
 
     def restart(self) -> Divider:
         return Divider(self.moment, self.latest)
@@ -79,7 +81,8 @@ class Divider:
     def _believed(
         self, times: npt.NDArray[np.int64], earlier: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.bool_]:
-        """Return `earlier`, with the answer of the item before wherever a time is not believed."""
+        """Return `earlier`, but wherever a time is not believed, the value of the nearest believed
+        item before it."""
         credible = np.where(times <= self.latest, np.arange(len(times)), -1)
         source = np.maximum.accumulate(credible)
         believed = np.where(source >= 0, earlier[source], self._last)

@@ -16,8 +16,8 @@ from lockstep.pipeline.values.shown import shown
 
 
 class Recovery(Enum):
-    """Who has to act. The value is the exit code, and it decides whether Dagster retries. The
-    ledger keeps the name with each failed attempt."""
+    """Who has to act after an error. The value is the process's exit code, and Dagster retries a
+    run by it. The ledger keeps the member's name with each failed attempt."""
 
     CONFIGURATION = 2
     RETRY = 3
@@ -64,7 +64,7 @@ class ConfigurationError(LockstepError):
 
 
 class NotYet(LockstepError):
-    """Designed, but not built in this version."""
+    """The feature is designed, but this version does not have it."""
 
     recovery = Recovery.CONFIGURATION
 
@@ -94,7 +94,7 @@ class ConditionRefused(ConfigurationError):
 
 
 class PastRefused(ConfigurationError):
-    """The lake cannot show what was asked for: not any more, not yet, or never."""
+    """The lake cannot show the requested past: it no longer can, cannot yet, or never will."""
 
 
 class ConsumerUnknown(ConfigurationError):
@@ -171,11 +171,11 @@ class StreamEndedEarly(TemporaryTrouble):
 
 
 class SourceMoving(TemporaryTrouble):
-    """A comparison found the source or the lake changing while neither may."""
+    """The source or the lake changed during a step, such as a comparison, that forbids it."""
 
 
 class StructureMoved(TemporaryTrouble):
-    """A table to be read does not have the expected structure, or no longer has it."""
+    """A table that is to be read does not have the expected structure (any longer)."""
 
 
 # -- an operator must decide -----------------------------------------------------
@@ -188,11 +188,11 @@ class OperatorNeeded(LockstepError):
 
 
 class StartNotChosen(OperatorNeeded):
-    """No cursor and no configured start."""
+    """The source has neither a cursor nor a configured start."""
 
 
 class StartUnreachable(OperatorNeeded):
-    """The chosen start is not on the server (file unknown, offset beyond it)."""
+    """The server does not have the chosen start: it lacks the file, or the file is shorter."""
 
 
 class NotAnEventBoundary(OperatorNeeded):
@@ -204,7 +204,7 @@ class MomentOutOfRange(OperatorNeeded):
 
 
 class EndNotReached(OperatorNeeded):
-    """The server's log does not hold all GTIDs that a run was to end with."""
+    """The server's log lacks GTIDs of the set with which a run was told to end."""
 
 
 class HistoryRewritten(OperatorNeeded):
@@ -228,12 +228,12 @@ class StartBehindCursor(OperatorNeeded):
 
 
 class PreparedBeforeStart(OperatorNeeded):
-    """An XA transaction is prepared whose rows lie before the source's start."""
+    """An XA transaction was prepared before the source's start, so its rows would be missing."""
 
 
 class TransactionsWithoutGtid(OperatorNeeded):
-    """The log has anonymous transactions, and either only a GTID set says what was read, or
-    `gtid_mode` keeps the server from sending them."""
+    """The log has anonymous transactions, and either only a GTID set tells which transactions were
+    read, or the server's `gtid_mode` keeps it from sending them."""
 
 
 class SegmentsLost(OperatorNeeded):
@@ -255,8 +255,9 @@ class PrivilegeMissing(OperatorNeeded):
 class LogStops(OperatorNeeded):
     """Base of errors about an event or statement that no run can pass; never raised itself.
 
-    `at`: its place, unless the hint already says what to type to continue after it. `before`: the
-    end of the last transaction before it, up to which the log can be captured, or "" if unknown.
+    `at`: the place of the event, or "" if the hint already says what to type to continue after it.
+    `before`: the end of the last transaction before the event, up to which the log can be captured,
+    or "" if unknown.
     """
 
     def __init__(self, message: str, *, hint: str, at: str = "", before: str = "") -> None:
@@ -266,7 +267,7 @@ class LogStops(OperatorNeeded):
 
 
 class SourceRefused(OperatorNeeded):
-    """MySQL answered a question with an error that is not about one table."""
+    """MySQL answered a query with an error that does not concern a single table."""
 
 
 class UnsupportedStatement(LogStops):
@@ -274,7 +275,7 @@ class UnsupportedStatement(LogStops):
 
 
 class UnsupportedEvent(LogStops):
-    """An event type that is not on the allow-list."""
+    """The log has an event whose type is not on the allow-list."""
 
 
 class PreparedElsewhere(LogStops):
@@ -294,7 +295,7 @@ class ForeignCommit(OperatorNeeded):
 
 
 class TableQuarantined(OperatorNeeded):
-    """All changes of a table are asked for, but it is quarantined from some position on."""
+    """A command needs all changes of a table that is quarantined from some position on."""
 
 
 class LedgerRefused(OperatorNeeded):
@@ -323,7 +324,7 @@ class SchemaUnknownAt(OperatorNeeded):
 
 
 class VersionSetUnknown(OperatorNeeded):
-    """No acknowledged batch shows the source, or one of its tables, as of the place."""
+    """No acknowledged batch shows the source, or one of its tables, as of the requested place."""
 
 
 class VersionGone(OperatorNeeded):
@@ -335,8 +336,9 @@ class VersionGone(OperatorNeeded):
 
 
 class Need(StrEnum):
-    """What a mirror lacks besides the changes that the log has after its place. The ledger keeps
-    the first four, because they follow from nothing else that is kept. The others are computed."""
+    """Something that a mirror lacks, other than the changes that the log has after the mirror's
+    place. The ledger keeps the first four, because they do not follow from anything else in it. The
+    others are computed."""
 
     ROWS = "rows"
     """All rows: they are not in the log."""
@@ -345,9 +347,9 @@ class Need(StrEnum):
     MIRROR = "mirror"
     """A mirror: the table has none, or one that refused a write."""
     CONSENT = "consent"
-    """All rows, once a person's `resume` consents to what the mirror may show then."""
+    """All rows, but only after a person's `resume` has consented to what the mirror will show."""
     SHAPE = "shape"
-    """Rows in another shape: the mirror shows more than the settings do."""
+    """All rows in the shape of the present settings: the mirror shows more than these allow."""
     LOG = "log"
     """Part of the log, which was purged before it was read."""
 
@@ -367,8 +369,8 @@ class TableError(Exception):
     """An error that concerns one table: the table is quarantined, and the others continue.
 
     The steps of a run catch it and record it in the ledger, so a user never sees the exception.
-    `reason` is one sentence, `hint` the cure in words. `need`: what the table lacks besides the
-    log. `by`: RUN if the next run can supply that without a person.
+    `reason` is one sentence, and `hint` says in words how to cure it. `need`: what the table lacks
+    besides the log's changes. `by`: RUN if the next run can supply that without a person.
     """
 
     def __init__(
@@ -410,8 +412,8 @@ Named = TypeVar("Named", bound=LockstepError)
 
 
 def named(error: Named, source: str) -> Named:
-    """Return the error with `--source` added to each `lockstep start-at` of its hint, which is
-    refused without it if there are several sources."""
+    """Add `--source` to each `lockstep start-at` in the error's hint, and return the error. Without
+    it, the command is refused if several sources are configured."""
     error.hint = _START_AT.sub(rf"`\1 --source {source}\2`", error.hint)
     return error
 

@@ -32,12 +32,13 @@ _XA_ACTIONS: Final = frozenset(
     {BufferAction.PREPARE, BufferAction.EMIT_PREPARED, BufferAction.FORGET_PREPARED}
 )
 _ROWS: Final = ROWS | {EventType.PARTIAL_UPDATE_ROWS}
-"""The compiled loop hands these over if their rows may be stored in other tables."""
+"""Row events. The compiled loop hands them over only if their rows may be stored in tables other
+than the logged one."""
 
 
 class RareEvents:
-    """Applies the rules to rare events. `nested`: the payload to be read next, if there is one.
-    `again`: transactions that were read before."""
+    """The rules (`stream.rules`), applied to rare events. `nested`: the events inside a compressed
+    event, which the caller reads next, or None. `again`: transactions that were read before."""
 
     def __init__(
         self,
@@ -61,8 +62,8 @@ class RareEvents:
         return self.nested is None and self._loop.registers.phase is Phase.BETWEEN
 
     def take(self, event: Event) -> bool:
-        """Apply the rules to an event; return False if complete transactions have to be handed out
-        first, after which the same event is taken again."""
+        """Apply the rules to an event. Return False if complete transactions have to be handed out
+        first: the caller does so, and then passes the same event again."""
         if event.type is EventType.MARIADB_QUERY_COMPRESSED:
             event = plain_query(event)
         role, query = classify(event)
@@ -88,8 +89,8 @@ class RareEvents:
     def _act(
         self, action: BufferAction, event: Event, role: EventRole, query: Query | None
     ) -> None:
-        """Carry out an action, which includes the step over the event. A transaction begins before
-        that step, so that its first byte is the event's; it ends after the step."""
+        """Carry out an action and advance the position past the event. A transaction begins before
+        the advance, so that it contains the event, and ends after it."""
         if action is BufferAction.UNPACK:
             self._enter(event, Nested(payload_pieces(event)))
             return
@@ -114,7 +115,8 @@ class RareEvents:
             self._emit(event)
 
     def _note_elsewhere(self, event: Event) -> bool:
-        """Note rows that may be stored in other tables; they have to be the first of a group."""
+        """Note that rows may be stored in other tables. Their transaction has to be the first of
+        its group, so return False if complete transactions have to be handed out before."""
         if self._transactions.count:
             return False
         self._transactions.note_elsewhere(int.from_bytes(event.body[:6], "little"))
@@ -153,7 +155,7 @@ class RareEvents:
                 pass
 
     def finish(self) -> None:
-        """Complete the compressed event, after all events inside it (`nested`) were read."""
+        """Complete the compressed event after all events inside it (`nested`) have been read."""
         holder, self._holder, self.nested = self._holder, None, None
         assert holder is not None, "nested events are inside an event"
         if holder.type is not EventType.TRANSACTION_PAYLOAD:
