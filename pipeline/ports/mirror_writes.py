@@ -14,10 +14,10 @@ _DEFAULTS = LakePolicies()
 
 @dataclass(frozen=True, slots=True)
 class PartColumn:
-    """The origin of a mirror's column in files: their column `source`, of Arrow type `type`,
-    which is cast; or `value` for every row. With neither, the files lack the column: a row keeps
-    the mirror's value, and a new row gets NULL. `bit`: the place of `source` in the bits of
-    `StagedFiles.present`."""
+    """The origin of a mirror's column in a write's files: their column `source`, of Arrow type
+    `type`, which is cast to the mirror's type; or `value`, which every row gets. With neither, the
+    files lack the column: an existing row keeps its value in the mirror, and a new row gets NULL.
+    `bit`: the number of the bit for `source` in `StagedFiles.present`."""
 
     source: str | None = None
     type: pa.DataType | None = None
@@ -31,10 +31,11 @@ class PartColumn:
 
 @dataclass(frozen=True, slots=True)
 class StagedFiles:
-    """Parquet files of one structure: absolute paths, and a column for each column of the
-    write's schema, in its order. Only row images with `above` < `_sequence` <= `through` count
-    (None: no end). `present`: the files' column of bits that say which of the table's columns an
-    image has (`RowImages.present`); None if images have all."""
+    """Parquet files of one structure. `files`: their absolute paths. `columns`: the origin of each
+    column of the write's schema, in the schema's order. Only row images with `above` < `_sequence`
+    <= `through` count (None: no upper limit). `present`: the name of the files' column with bits
+    that tell which of the table's columns an image has (`RowImages.present`); None if every image
+    has all columns."""
 
     files: tuple[str, ...]
     columns: tuple[PartColumn, ...]
@@ -45,8 +46,9 @@ class StagedFiles:
 
 @dataclass(frozen=True, slots=True)
 class MirrorRows:
-    """The rows of another mirror at a Delta version, without those that are marked as deleted: its
-    absolute path, and a column for each column of the write's schema, in its order."""
+    """The rows of another mirror at a Delta version, without those that are marked as deleted.
+    `path`: the absolute path of that mirror. `columns`: the origin of each column of the write's
+    schema, in the schema's order."""
 
     path: str
     version: int
@@ -61,12 +63,12 @@ Snapshot = tuple[StagedFiles | MirrorRows, ...]
 class MirrorTarget:
     """The mirror that is written, and its commit's metadata.
 
-    `schema`: the mirror's columns, without `_deleted_at`; `stamps`: those that describe the row's
-    last change. `app_id`, `txn_version`: the transaction that Delta records. `deletes` "soft":
-    deleted rows stay, with the moment in `_deleted_at`. `deletes` and `truncates` "ignore": they
-    stay as they were. `readers` "any": a mirror that this write creates has no deletion vectors.
-    `cluster`: the columns by which the mirror's files are clustered from then on; None changes
-    nothing.
+    `schema`: the mirror's columns, without `_deleted_at`. `stamps`: the names of those columns that
+    describe a row's last change. `app_id`, `txn_version`: the transaction that Delta records.
+    `deletes` "soft": deleted rows stay, with the moment of the delete in `_deleted_at`. `deletes`
+    or `truncates` "ignore": rows that a DELETE or a TRUNCATE removed at the source stay unchanged.
+    `readers` "any": if this write creates the mirror, it has no deletion vectors. `cluster`: the
+    columns by which the mirror's files are clustered from this write on; None changes nothing.
     """
 
     mirror: str
@@ -86,19 +88,21 @@ class MirrorTarget:
 
     @property
     def keeps(self) -> bool:
-        """Whether rows stay that were deleted at the source."""
+        """True if rows that were deleted at the source stay in the mirror."""
         return keeps_rows(self.deletes, self.truncates)
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedChanges:
-    """One image per key over all `files`, absolute paths of Parquet files: the target's columns
-    as a changelog spells them (`layout.changelog_names`); `_change_type`, which tells upserts
-    (insert, update_postimage, `mapping.KEPT`) from deletes; `_committed_at` if deletes are "soft".
+    """Changes folded to one image per key over all `files`, which are absolute paths of Parquet
+    files. The files have the target's columns, spelled as in a changelog
+    (`layout.changelog_names`); `_change_type`, which tells upserts (insert, update_postimage,
+    `mapping.KEPT`) from deletes; and, if deletes are "soft", `_committed_at`.
 
-    `kept`: columns with a marker column, which is true where the mirror's value stays
-    (`layout.keep_names`). `lacking`: columns with a marker column, which is true where every image
-    left the value out (`layout.lack_names`): the value is that of the row whose key is in
+    `kept`: columns that may keep the mirror's value. Each has a marker column
+    (`layout.keep_names`), which is true where the value stays. `lacking`: columns whose value every
+    image may have left out. Each has a marker column (`layout.lack_names`), which is true where
+    that is so: the value is looked up in the mirror, in the row whose key is in the columns of
     `layout.origin_names`. A delete without `_committed_at` removes the row even if deletes are
     "soft".
     """
@@ -109,13 +113,14 @@ class FoldedChanges:
 
     @property
     def whole(self) -> bool:
-        """Whether they have every value that they write."""
+        """True if the changes contain every value that they write."""
         return not self.kept and not self.lacking
 
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Append the inserted row images of `parts` to a mirror without rows that are marked."""
+    """Append the inserted row images of `parts` to a mirror that has no rows marked as
+    deleted."""
 
     target: MirrorTarget
     parts: tuple[StagedFiles, ...]
@@ -123,13 +128,15 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Update, delete and insert rows of the mirror. `TableError` if a change lacks values and its
-    row is not in the mirror.
+    """Update, delete and insert rows of the mirror. The write raises `TableError` if a change lacks
+    values and its row is not in the mirror.
 
-    `bounds`: the least and greatest values of leading key columns, those of `origin_names`
-    included, as SQL literals, as far as they are known. `completion`: rows of the source with the
-    key and some columns. Rows of the mirror without an image above `completion.above` get its
-    values of these columns; it inserts no row. The changes are then whole and have `_sequence`.
+    `bounds`: names of leading key columns, each with the least and the greatest value of the
+    changes as SQL literals, as far as these are known; the keys in `layout.origin_names` count too.
+    `completion`: rows that were read from the source, with the key and some other columns. A row of
+    the mirror gets their values in these columns, unless the changes have an image of it above
+    `completion.above`. A completion inserts no row. With it, the changes are whole and have the
+    column `_sequence`.
     """
 
     target: MirrorTarget
@@ -140,7 +147,7 @@ class Merge:
 
     @property
     def completed(self) -> tuple[str, ...]:
-        """The mirror's columns that the completion has beside the key."""
+        """The mirror's columns that the completion has besides the key."""
         if self.completion is None:
             return ()
         pairs = zip(self.target.schema.names, self.completion.columns, strict=True)
@@ -157,11 +164,16 @@ class CountedMerge:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Replace the mirror's rows by those of `snapshot` with the changes applied, possibly under
-    other columns than before. Without either, the mirror is empty. Values that changes lack are in
-    the snapshot's row. If the target keeps deleted rows, those of `gone`, which have all values,
-    stay, and so do all other rows that the mirror had: if deletes are "soft", the former are marked
-    with their own moments, the latter as `emptied` says. With `forgets`, no row of before stays."""
+    """Replace the mirror's rows by those of `snapshot` with `changes` applied, possibly under other
+    columns than before. Without a snapshot and changes, the mirror becomes empty. A value that a
+    change lacks is taken from the row of the snapshot.
+
+    If the target keeps deleted rows, two kinds of other rows stay: those of `gone`, which have all
+    values, and the rows that the mirror had before. If deletes are "soft", both are marked as
+    deleted: the former at their own moments, the latter, unless they are marked already, at the
+    moment of `emptied`, or at the time of the write if it is None. With `forgets`, no row that the
+    mirror had before stays.
+    """
 
     target: MirrorTarget
     key: tuple[str, ...]
@@ -174,7 +186,8 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class CountedReplace:
-    """The same without a key, by counting copies in `snapshot` and in the row images."""
+    """Replace the rows of a mirror without a key by those of `snapshot` with the row images of
+    `parts` applied, by counting copies."""
 
     target: MirrorTarget
     parts: tuple[StagedFiles, ...] = ()
@@ -186,7 +199,7 @@ MirrorWrite = Append | Merge | CountedMerge | Replace | CountedReplace
 
 
 def parts_of(write: MirrorWrite) -> Snapshot:
-    """Return the inputs of a write whose columns are not those of the mirror yet."""
+    """Return the inputs of a write whose columns still have to be mapped to the mirror's."""
     match write:
         case Append(_, parts) | CountedMerge(_, parts):
             return parts
@@ -199,7 +212,7 @@ def parts_of(write: MirrorWrite) -> Snapshot:
 
 
 def staged(write: MirrorWrite) -> tuple[str, ...]:
-    """Return every file that a write reads."""
+    """Return the paths of all staged files that a write reads."""
     read: list[FoldedChanges | StagedFiles]
     read = [part for part in parts_of(write) if isinstance(part, StagedFiles)]
     if isinstance(write, Merge):
@@ -252,7 +265,7 @@ class WidenColumn:
 
 @dataclass(frozen=True, slots=True)
 class AddColumns:
-    """New columns at the end, NULL in every row."""
+    """Add columns after all others, with NULL in every row."""
 
     fields: pa.Schema
 
@@ -272,8 +285,8 @@ class Fill:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Write all rows again under `schema`: each column is cast from a column of the mirror, or has
-    a value."""
+    """Write all rows again under `schema`. `columns`: the origin of each of its columns, which is a
+    column of the mirror, to be cast, or one value for all rows."""
 
     schema: pa.Schema
     columns: tuple[PartColumn, ...]
@@ -287,5 +300,5 @@ class Rewrite:
 
 
 MirrorStep = SetProperties | DropColumns | RenameColumn | WidenColumn | AddColumns | Fill | Rewrite
-"""One commit of a mirror that changes its columns; `str` says what it does, in words by which a
-repeated try finds it in the history."""
+"""One commit that changes a mirror's columns. `str(step)` describes the step for people, in
+the commit's metadata."""

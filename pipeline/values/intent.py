@@ -13,16 +13,18 @@ from typing import Final
 from lockstep.pipeline.values.table import TableName
 
 REPLAY: Final = "replay"
-"""The step of a write that corrects a mirror after a replay. It adds no batch to the mirror."""
+"""The value of `Intent.step` for a write that corrects a mirror after a replay. Such a write adds
+no batch to the mirror."""
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A write to one mirror, recorded before it is tried.
+    """A write to one mirror, which is recorded before it is tried.
 
-    It merges the captured batches from `first_batch` to `last_batch`, which never change.
-    `txn_version` is unique per application id and ascends. The table has no other write until this
-    one is settled. `copies`: the settled write whose version of a mirror is copied first.
+    The write merges the captured batches from `first_batch` to `last_batch`; a repeated try merges
+    the same batches. `txn_version` is unique per application id and ascends. The table has no other
+    write until this one is settled. `copies`: the id of the settled write that made the mirror's
+    version from which rows are copied first, or None.
     """
 
     id: int
@@ -37,8 +39,9 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class SettledWrite:
-    """An intent whose commit was made, as `delta_version`, and read back at `settled_at`. `reason`:
-    why it was written the way it was, or None if unknown."""
+    """An intent whose commit was made. `delta_version`: the version that the commit made.
+    `settled_at`: when the commit was read back. `reason`: why this way of writing was chosen, or
+    None if unknown."""
 
     intent: Intent
     delta_version: int
@@ -66,8 +69,8 @@ class MirrorVersion:
 
 @dataclass(frozen=True, slots=True)
 class NewestWrites:
-    """The newest settled write of an application id, or None, and the highest transaction version
-    that was ever intended for it, or 0."""
+    """The newest writes of an application id. `settled`: the newest settled one, or None.
+    `intended`: the highest `txn_version` that an intent ever had, or 0."""
 
     settled: SettledWrite | None
     intended: int
@@ -77,8 +80,8 @@ class NewestWrites:
 class VersionSetEntry:
     """The version of a mirror (a path in the lake) that shows its table as of a batch.
 
-    `table_id`: the `metaData.id` of the Delta table, because the same version of another table in
-    that folder would show something else. None if it is unknown.
+    `table_id`: the `metaData.id` of the Delta table, or None if unknown. If another Delta table is
+    in that folder later, its version of the same number shows something else.
     """
 
     table: TableName
@@ -91,21 +94,22 @@ class Missing(StrEnum):
     """Why a table of the source cannot be read as of a batch."""
 
     TOGETHER = "together"
-    """One write merged its changes of this batch and of a later one."""
+    """One write merged the table's changes of this batch together with those of a later one."""
     LATER = "later"
-    """It was resumed by a later batch, which was captured before this one was merged."""
+    """The table was resumed with a later batch, which was captured before this one was merged."""
     READING = "reading"
-    """Its rows are still being read from the source."""
+    """The table's rows are still being read from the source."""
     STOPPED = "stopped"
     BEHIND = "behind"
-    """It is followed again, but its mirror lacks batches that the others have."""
+    """The table is followed again, but its mirror lacks batches that the other mirrors have."""
     UNWRITTEN = "unwritten"
-    """Nothing of it was merged yet."""
+    """Nothing of the table was merged yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class MissingTable:
-    """A table that a version set lacks. `together`: the batch whose set has it, for TOGETHER."""
+    """A table that a version set lacks. `together`: for TOGETHER, the later batch, whose version
+    set has the table."""
 
     table: TableName
     why: Missing
@@ -114,9 +118,10 @@ class MissingTable:
 
 @dataclass(frozen=True, slots=True)
 class VersionSet:
-    """The versions that together show the source as of the end of an acknowledged batch: per table
-    the newest settled write up to it. `missing`: tables of the source that cannot be read so. Both
-    are sorted by name, and empty if the batch is not acknowledged."""
+    """The versions of mirrors that together show the source as of the end of an acknowledged batch.
+    `shown`: for each table, the version of its newest settled write up to that batch. `missing`:
+    the tables that cannot be shown as of that batch. Both are sorted by table name, and empty if
+    the batch is not acknowledged."""
 
     shown: list[VersionSetEntry]
     missing: list[MissingTable]

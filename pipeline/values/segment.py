@@ -16,15 +16,17 @@ from typing import Final
 from lockstep.pipeline.values.table import TableName
 
 GROUP_ROWS: Final = 128 * 1024
-"""Rows of a row group in segments, staged files and snapshot files. They are few, so that even a
-small file is read by several threads."""
+"""Number of rows of a row group in segments, staged files and snapshot files. It is small, so that
+several threads can read even a small file."""
 
 GROUP_BYTES: Final = 48 << 20
-"""Bytes of rows in memory that are written as a row group even if they are fewer rows."""
+"""Size in memory, in bytes, at which rows are written as a row group even if they are fewer than
+`GROUP_ROWS`."""
 
 
 class ChangeType(StrEnum):
-    """`_change_type` of one row image, as in Delta's change data feed."""
+    """A value of `_change_type`, which each row image has. The first four are those of Delta's
+    change data feed."""
 
     INSERT = "insert"
     UPDATE_PREIMAGE = "update_preimage"
@@ -38,7 +40,8 @@ class ChangeType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """Rows by operation; an update is one row although it has two images."""
+    """Numbers of changed rows by operation. An update counts as one row, although it has two
+    images."""
 
     inserted: int = 0
     updated: int = 0
@@ -57,11 +60,13 @@ class RowCounts:
 
 
 ENDINGS = (".parquet", "-logged.parquet", "-partial.parquet")
-"""Ends of files' names, by the columns that follow the changelog's: none; the one that lists which
-columns the log had of each image; and also the one that lists which columns are known."""
+"""Endings of file names. They tell which columns a file has after the changelog's: none; the column
+that lists which columns the log had of each image (`layout.logged_field`); or that one and the
+column that tells which columns are known (`layout.present_name`)."""
 
 UPDATED = "-updated"
-"""Comes before that in the name of a file that lists which columns each update changed."""
+"""Precedes the ending in the name of a file that has the column `layout.updated_field`, which lists
+the columns that each update changed."""
 
 _MARK: Final = r"r[0-9a-f]{12}-"
 """The beginning of a revised file's name: 12 hex digits of its SHA-256."""
@@ -107,8 +112,8 @@ def batch_of(path: str) -> int | None:
 
 
 class SourceTable(StrEnum):
-    """The lake's tables that a source has besides those of its tables, by the names of their
-    folders."""
+    """A Delta table that concerns a whole source instead of one of its tables. The value is the
+    name of its folder."""
 
     DDL = "_ddl"
     TRANSACTIONS = "_transactions"
@@ -116,7 +121,7 @@ class SourceTable(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SourcePart:
-    """The files that one batch adds to one of them."""
+    """The files that one batch adds to a `SourceTable`."""
 
     table: SourceTable
     files: tuple[SegmentFile, ...]
@@ -168,8 +173,8 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class Revisions:
-    """`newest`: the number of a source's newest revision, open or not, or 0 if it has none. `open`:
-    the open one, or None."""
+    """A source's revisions, as far as writers need to know them. `newest`: the number of the newest
+    one, open or not, or 0 if the source has none. `open`: the open one, or None."""
 
     newest: int
     open: Revision | None
@@ -182,5 +187,5 @@ def with_revised_names(files: Iterable[SegmentFile]) -> tuple[SegmentFile, ...]:
 
 
 def unrevised_name(path: str) -> str:
-    """Return the name that a file had before it was `revised`."""
+    """Return the name that a file had before `with_revised_names`."""
     return re.sub(f"^{_MARK}", "", path)

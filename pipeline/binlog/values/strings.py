@@ -1,4 +1,5 @@
-"""CHAR to LONGTEXT, BINARY to LONGBLOB, GEOMETRY and VECTOR: bytes with a length before them.
+"""Values of CHAR to LONGTEXT, BINARY to LONGBLOB, GEOMETRY and VECTOR: the log has them as a length
+and that many bytes.
 
 Text is stored in the column's character set. UTF-8 is copied and validated, single-byte sets are
 converted by a table in compiled code, and all other sets by `charsets`, value by value. BINARY(n)
@@ -40,12 +41,13 @@ _HIGH_BITS: Final = -0x7F7F7F7F7F7F7F80
 
 _HAS_SRID: Final = 0x20000000
 _GEOMETRY_HEAD: Final = 9
-"""SRID 4, byte order 1, type 4."""
+"""Size of a geometry's header in bytes: 4 for the SRID, 1 for the byte order, 4 for the type."""
 
 
 def texts(column: Column, cells: Cells) -> pa.Array:
-    """CHAR, VARCHAR, TEXT → string; TableError for bytes that are not valid in the column's set.
-    Notes ambiguous values of a key, and the number of values with undefined characters."""
+    """Return the values of a CHAR, VARCHAR or TEXT column as strings. Raise TableError if bytes are
+    not valid in the column's character set. Set in `cells` the first image with an ambiguous value
+    of a key, and the number of values with undefined characters."""
     charset = column.charset or "utf8mb4"
     array = _read(column, cells, charset)
     if is_ambiguous(charset):
@@ -71,7 +73,8 @@ def _read(column: Column, cells: Cells, charset: str) -> pa.Array:
 
 
 def binaries(column: Column, cells: Cells) -> pa.Array:
-    """BINARY, VARBINARY, BLOB → binary, BINARY padded with 0x00 to its length."""
+    """Return the values of a BINARY, VARBINARY or BLOB column as bytes. Those of BINARY are padded
+    with 0x00 to the column's length."""
     pad = cells.layout.width if column.type == "binary" else 0
     return _copied(column, cells, pa.binary(), pad)
 
@@ -84,7 +87,8 @@ def _undecodable(column: Column) -> TableError:
 
 
 def spans(column: Column, cells: Cells, pad: int = 0) -> tuple[Integers, pa.Buffer, int]:
-    """Return the place of each image's bytes, Arrow's offsets, and the total number of bytes."""
+    """Return the place of each image's bytes (-1 if it has no value), Arrow's offsets, and the
+    total number of bytes. With `pad`, shorter values count as `pad` bytes."""
     places = np.empty(len(cells), np.int64)
     offsets, ends = room(len(cells) + 1, 4)
     size = -cells.layout.size
@@ -138,8 +142,9 @@ def _copy(data: Bytes, places: Integers, size: int, ends: Places, out: Bytes) ->
 
 @cache
 def _table(charset: str) -> Integers | None:
-    """Return for each byte the length of its character in UTF-8, 0 if it has none, and these bytes
-    as a little-endian integer; None for a multi-byte set."""
+    """Return the conversion of a single-byte set to UTF-8; None for a multi-byte set. For each
+    byte, it has the length of the byte's character in UTF-8, or 0 if there is no character, and the
+    character's UTF-8 bytes as a little-endian integer."""
     characters = single_byte(charset)
     if characters is None:
         return None
@@ -183,7 +188,8 @@ def _ascii(data: Bytes, at: int, length: int) -> bool:
 def _measure(
     data: Bytes, places: Integers, size: int, table: Integers, plain: bool, ends: Places
 ) -> int:
-    """Set the ends of the converted values; return their total length, or -1 if one is invalid."""
+    """Set the ends of the values after conversion to UTF-8. Return their total length, or -1 if a
+    value is invalid."""
     total = 0
     for i in range(len(places)):
         place = places[i]
@@ -231,7 +237,8 @@ def _decoded(column: Column, cells: Cells, charset: str) -> pa.Array:
 
 
 def _first_ambiguous(column: Column, cells: Cells, charset: str) -> int:
-    """Return the first image whose value another value has as its text too, or -1."""
+    """Return the index of the first image whose value is not canonical (`text.ambiguous_text`),
+    because another value becomes the same text, or -1."""
     canonical = is_canonical(charset)
     values = enumerate(_values(column, cells))
     return next((at for at, value in values if value is not None and not canonical(value)), -1)

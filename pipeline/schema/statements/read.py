@@ -52,12 +52,12 @@ _UNKNOWN_TABLE: Final = 1051
 def read_change(text: str, context: StatementContext) -> Understood | NotUnderstood:
     """Return what a logged statement changes. It never raises.
 
-    `text` is decoded with the client's character set. `NotUnderstood` has the tables that the
-    statement may touch if these could be read, else None for any table.
+    `text` is decoded with the client's character set. `NotUnderstood` contains the tables that the
+    statement may touch; None, if they could not be read, means that it may touch any table.
     """
     reading = _read_text(text, context)
     grammar = context.other_grammar
-    # Statements that define no column, and their tables, mean the same in every grammar.
+    # A statement that defines no column means the same in every grammar, and so do its tables.
     if grammar is not None and (isinstance(reading, NotUnderstood) or _defines_columns(reading)):
         reading = NotUnderstood(f"it ran under sql_mode={grammar}", _may_touch(reading))
     if _may_set_mode(text, context):
@@ -65,8 +65,8 @@ def read_change(text: str, context: StatementContext) -> Understood | NotUnderst
     if isinstance(reading, Irrelevant | NotUnderstood):
         return reading
     if context.error not in (0, _UNKNOWN_TABLE):
-        # A failed statement is logged if a part of it was done, as MySQL 5.7 does for DROP TABLE of
-        # several tables.
+        # A server logs a failed statement if it carried out a part of it. MySQL 5.7 does so for
+        # DROP TABLE of several tables.
         reason = f"it failed with error {context.error} in the middle"
         return NotUnderstood(reason, named_by(reading))
     if context.thread_specific and any(map(_may_mean_temporary, reading)):
@@ -75,9 +75,11 @@ def read_change(text: str, context: StatementContext) -> Understood | NotUnderst
 
 
 def _may_mean_temporary(change: SchemaChange) -> bool:
-    """Return whether a name may mean a temporary table of the session instead of a permanent one.
-    Servers log which kind of table they dropped, and definitions in full. MariaDB also marks every
-    CREATE OR REPLACE that replaced a table, so the mark says nothing about its LIKE."""
+    """Return whether, in a thread-specific statement, a name may mean a temporary table of the
+    session instead of a permanent one. Other statements are unambiguous: servers log whether a
+    dropped table was temporary, and they log definitions in full. MariaDB also marks every CREATE
+    OR REPLACE that replaced a table as thread-specific, so there the mark says nothing about the
+    table after LIKE."""
     if isinstance(change, CreateLike):
         return not change.or_replace
     return isinstance(change, AlterTable | RenameTables | RepairTables | TruncateTable)
@@ -116,8 +118,8 @@ def _with_engine(change: SchemaChange, engine: str) -> SchemaChange:
 
 
 def _may_set_mode(text: str, context: StatementContext) -> bool:
-    """Return whether SET STATEMENT may set `sql_mode`: then the text was parsed under another mode
-    than the one in the event."""
+    """Return whether SET STATEMENT may set `sql_mode`. If it does, the server parsed the text under
+    another mode than the one in the event."""
     if not context.facts.mariadb or "sql_mode" not in text.lower():
         return False
     try:
@@ -129,9 +131,9 @@ def _may_set_mode(text: str, context: StatementContext) -> bool:
 def _under_any_mode(
     text: str, context: StatementContext, reading: Understood | NotUnderstood
 ) -> Understood | NotUnderstood:
-    """Return the reading if it is the same under every `sql_mode`, else `NotUnderstood`. The
-    definition of a column never is: its type and its default depend on more modes than the two that
-    govern quoting."""
+    """Return the reading if it is the same under every `sql_mode`, else `NotUnderstood`. A
+    statement that defines a column is always `NotUnderstood`: the column's type and default depend
+    on more modes than the two that govern quoting."""
     modes = (
         context.sql_mode & ~(ANSI_QUOTES | NO_BACKSLASH_ESCAPES) | quotes | escapes
         for quotes, escapes in product((0, ANSI_QUOTES), (0, NO_BACKSLASH_ESCAPES))
@@ -180,7 +182,8 @@ def _read(reader: StatementReader) -> Understood:
 
 
 def _followed(reader: StatementReader) -> SchemaChange | None:
-    """Read a statement that changes structures; return None if it begins like another."""
+    """Read a statement that changes structures. Return None if its first words are those of another
+    kind of statement."""
     match reader.next().keyword:
         case "CREATE":
             return _create(reader)
@@ -274,8 +277,8 @@ def _repair(reader: StatementReader) -> SchemaChange:
 
 
 def _passed(reader: StatementReader) -> Irrelevant:
-    """Read a statement on the list. Raise CannotRead if it is not on the list, or another statement
-    follows."""
+    """Read a statement that is on the list in `passed`. Raise CannotRead if it is not on the list,
+    or if another statement follows it."""
     first = reader.next()
     if first.keyword in ("CREATE", "ALTER", "DROP"):
         skip_attributes(reader)
@@ -295,7 +298,7 @@ def _passed(reader: StatementReader) -> Irrelevant:
 
 
 def skip_attributes(reader: StatementReader) -> None:
-    """Skip the attributes between CREATE, ALTER or DROP and the kind of an object."""
+    """Skip attributes such as DEFINER between CREATE, ALTER or DROP and the kind of object."""
     reader.accept("OR", "REPLACE")
     while True:
         if reader.accept("ALGORITHM"):
@@ -320,8 +323,9 @@ def _skip_account(reader: StatementReader) -> None:
 
 
 def _touched(reader: StatementReader) -> tuple[TableName, ...] | None:
-    """Return the tables that a statement which could not be read may change: that of CREATE TABLE
-    or ALTER TABLE, with its new names; None for any other statement."""
+    """Return the tables that an unreadable statement may change. For CREATE TABLE and ALTER TABLE,
+    this is the table, and each new name that ALTER TABLE gives it. Return None for other statements
+    and if the names cannot be read: then any table may change."""
     reader.at = 0
     try:
         read_settings(reader)
