@@ -1,5 +1,5 @@
-"""The row structure of a table, which the log's decoder needs: made from a schema, and a schema
-made from it. Also the keys that identify rows.
+"""Conversion between a table's schema and the row structure that the log's decoder needs, and the
+keys that identify rows.
 
 `pipeline.binlog.rows.table_map.read_structure` returns the same structure for a TABLE_MAP with full
 metadata. The lake compares keys as text or bytes. That is sound: values that differ under a

@@ -10,7 +10,7 @@ ascend, this is the place before the first item at or after the moment. A single
 however far off, moves the place by at most one other item.
 
 A time later than `latest`, the time at which the items were read, is not believed: such an
-item counts as the item before it does: as earlier than the moment, or as not earlier.
+item counts as earlier than the moment if the item before it does.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ class StreamEndedEarly(TemporaryTrouble):
 
 
 class SourceMoving(TemporaryTrouble):
-    """The source or the lake changed during a step, such as a comparison, that forbids it."""
+    """The source or the lake changed during a comparison or another step that allows no change."""
 
 
 class StructureMoved(TemporaryTrouble):
