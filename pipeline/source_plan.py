@@ -102,9 +102,9 @@ class SourcePlan:
 
     `standby`: the server that may answer in its place. `until`: where this run ends if not at the
     head. `prove_rows`: number of rows of some tables that are compared after a run. `part`: rows
-    that this run reads from the source again. `passes`: tables for which a person declares that
-    logged statements which change them change no captured table. `lake`: policies of all tables,
-    which the blocks in `tables` override.
+    that this run reads from the source again. `allowed_statements`: tables for which a person
+    declares that logged statements which change them change no captured table. `lake`: policies of
+    all tables, which the blocks in `tables` override.
     """
 
     name: str

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StepProgress:
-    """The progress of a step: `done` of `total` of whatever it counts, in words (`told`) and in
+    """The progress of a step: `done` of `total` of whatever it counts, in words (`words`) and in
     `figures` for a program, one mapping for each table if the step counts tables."""
 
     step: str

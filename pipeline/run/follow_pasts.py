@@ -130,7 +130,7 @@ _WHOLE_LOG: Final = "the server's log begins there"
 
 
 class Scan:
-    """A `log_reader.Taker` that finds where the pasts of tables begin, and keeps no rows."""
+    """A `log_reader.LogTaker` that finds where the pasts of tables begin, and keeps no rows."""
 
     changes = rows = 0
 

@@ -8,7 +8,7 @@ columns.
 
 If a process dies, its own Spark dies with it, but a Spark Connect server goes on with the
 statement. Its commit is bound to a version and so does no harm; but it takes the cores and the
-memory that the same write needs again, so the next run ends it first (`statements_noted`).
+memory that the same write needs again, so the next run ends it first (`recorded_session`).
 """
 
 from __future__ import annotations

@@ -99,8 +99,8 @@ def open_orders(work: Workplace, lease: Lease) -> list[TableOrder]:
 
 
 def foreseen_orders(work: Workplace) -> list[TableOrder]:
-    """Return the orders that `due` would return; those that are not recorded yet have number 0.
-    Writes nothing."""
+    """Return the orders that `open_orders` would return; those that are not recorded yet have
+    number 0. Writes nothing."""
     source, now = work.source.name, work.clock()
     orders = work.ledger.open_orders(source)
     orders += [

@@ -76,7 +76,7 @@ def mirror_name(name: str) -> str:
 
 
 def source_name(name: str) -> str:
-    """Return the source's name of a mirror's column: the inverse of `hidden`."""
+    """Return the source's name of a mirror's column: the inverse of `mirror_name`."""
     return chr(int(name[1:3], 16)) + name[3:] if _is_hidden(name) else name
 
 

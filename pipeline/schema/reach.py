@@ -2,7 +2,7 @@
 
 The search begins with the names in the statement (`statements.row_changes`) and follows views,
 triggers, foreign keys and MERGE tables. Whatever the history does not know makes the answer
-`Unknown`. Triggers are assumed to run on rows that a foreign key changes, as on some servers.
+`Undetermined`. Triggers are assumed to run on rows that a foreign key changes, as on some servers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Verdict = ReachedTables | Undetermined
 
 
 class _CannotTell(Exception):
-    """Carries the reason of an `Unknown`."""
+    """Carries the reason of an `Undetermined`."""
 
 
 def reached_tables(

@@ -93,7 +93,7 @@ class FirstStructures(Protocol):
 
 @dataclass(slots=True)
 class StructuresInMemory:
-    """`KnownStructures` in memory. `tables`: the newest version of each table; `ever`: returns all
+    """`FirstStructures` in memory. `tables`: the newest version of each table; `ever`: returns all
     versions of a table."""
 
     tables: dict[TableName, SchemaVersion] = field(default_factory=dict)
@@ -179,7 +179,7 @@ class _AsTheyAre:
 
 
 class SchemaTracker:
-    """The structures at the current position of the log, which `take` moves from statement to
+    """The structures at the current position of the log, which `follow` moves from statement to
     statement, and the history that this makes.
 
     `known`: the structures at the beginning; `later`: those that are known only from some position

@@ -176,7 +176,8 @@ def column_without_literal(schema: TableSchema, key: Sequence[str]) -> str | Non
 
 def point_condition(schema: TableSchema, keys: pa.RecordBatch) -> str:
     """Return the SQL condition for the rows with one of these keys. `keys` has at least one row and
-    no NULLs, and the columns of a key that is not `unaskable`, with the types of `schema.types`."""
+    no NULLs, and the columns of a key that is not `column_without_literal`, with the types of
+    `schema.types`."""
     names = [quoted(name) for name in keys.schema.names]
     rows = zip(
         *(_lake_literals(schema, name, keys.column(name)) for name in keys.schema.names),

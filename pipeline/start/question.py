@@ -84,9 +84,10 @@ class Question:
 
     `cursor`: the captured cursor if its segments are intact, else the acknowledged one. With a
     cursor the configured start does not count. `reached`: the override's place on this server, or
-    why it cannot be reached. `known`: whether the transactions of the cursor's set are those that
-    were read, which is compared if only the set says where to continue; `reused`: the GTID of one
-    that is not. `loading`: the place before which a run that did not end began to read tables.
+    why it cannot be reached. `set_reading`: whether the transactions of the cursor's set are those
+    that were read, which is compared if only the set says where to continue; `reused_gtid`: the
+    GTID of one that is not. `load_low`: the place before which a run that did not end began to read
+    tables.
     """
 
     facts: ServerFacts

@@ -40,7 +40,7 @@ class RowImages:
     `event`: int32, index of the image's event among the decoded events.
     `row`: int32, the row's index within its event; the two images of an update share it.
     `change_type`: int8, index into `CHANGE_TYPES`.
-    `softened`: per column, the number of values that a policy replaced by NULL.
+    `nulled`: per column, the number of values that a policy replaced by NULL.
     `unknown`: per column, the number of texts with a code that has no character; they have U+FFFD.
     `present`: binary, per image one bit for each column, the lowest for the first: whether its
     value is known. A column without its bit is NULL. The bits are NULL for an image with every
@@ -107,8 +107,8 @@ def pack_bits(present: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> p
 
 
 def unpack_bits(bits: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return the inverse of `packed` (images x columns). Rows that are NULL are true; up to seven
-    columns of false follow the table's. If all rows are NULL, there are no columns."""
+    """Return the inverse of `pack_bits` (images x columns). Rows that are NULL are true; up to
+    seven columns of false follow the table's. If all rows are NULL, there are no columns."""
     valid = bits.drop_null()
     if not len(valid):
         return np.ones((len(bits), 0), np.bool_)

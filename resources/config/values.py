@@ -101,7 +101,7 @@ def duration_in_seconds(value: object) -> object:
 
 
 def without_literal_secrets(options: dict[str, str]) -> dict[str, str]:
-    """Return the options; `AboutKey` if the name of one suggests that its value is a secret."""
+    """Return the options; `KeyMistake` if the name of one suggests that its value is a secret."""
     literal = sorted(
         name for name, value in options.items() if is_sensitive(name) and not is_reference(value)
     )
@@ -161,7 +161,7 @@ Uuid = Annotated[
 
 
 def refuse_plain_text(host: str) -> None:
-    """`AboutKey` unless the host is this machine."""
+    """`KeyMistake` unless the host is this machine."""
     if not is_loopback(host):
         raise KeyMistake(
             "tls",

@@ -162,7 +162,7 @@ def _from_history(work: Workplace, batch: Batch, run_start: RunStart) -> SchemaT
 
 
 class Newest:
-    """`KnownStructures` of a run that continues after the last batch: the newest versions."""
+    """`FirstStructures` of a run that continues after the last batch: the newest versions."""
 
     def __init__(self, ledger: Ledger, source: str) -> None:
         self._ledger, self._source = ledger, source

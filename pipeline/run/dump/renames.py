@@ -70,7 +70,7 @@ _DETERMINE_ROWS: Final = (
 
 
 class Renames:
-    """The `Copies` of one capture."""
+    """The `DecideCopies` of one capture."""
 
     def __init__(self, basis: Basis) -> None:
         self._basis = basis

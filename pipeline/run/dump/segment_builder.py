@@ -184,7 +184,8 @@ class SourceRows:
 
 
 class Segmenter:
-    """The `Taker` of a capture: decodes the groups of one buffer and gives the rows to `tables`."""
+    """The `LogTaker` of a capture: decodes the groups of one buffer and gives the rows to
+    `tables`."""
 
     def __init__(
         self,
@@ -213,7 +214,7 @@ class Segmenter:
         self._watch = CascadeWatch(structures, following.wanted)
         self._decoding = ImageDecoder(structures, rules.shaping, updated=tables.files.updated)
         self._undecodable: set[TableName] = set()
-        # Methods of `Taker` that one of these parts answers alone.
+        # Methods of `LogTaker` that one of these parts answers alone.
         self.wanted, self.lose, self.reach = following.wanted, following.lose, following.reach
         self.watches, self.follow = self._watch.watches, self._decoding.follow
         self.rows = 0

@@ -78,7 +78,7 @@ def read_log(
 
 
 class LogOfTables:
-    """A `log_reader.Taker` that passes images on to readers and captures nothing."""
+    """A `log_reader.LogTaker` that passes images on to readers and captures nothing."""
 
     changes = 0
     """Always 0: no Spark is started, because nothing will be merged."""

@@ -275,7 +275,7 @@ _Tallies = tuple[dict[TableName, TableTally], Integers]
 
 
 class LogTally:
-    """A `log_reader.Taker` that counts rows instead of capturing them. It follows structures and
+    """A `log_reader.LogTaker` that counts rows instead of capturing them. It follows structures and
     quarantines tables as a capture would. `returns`: what supplies tables besides this log."""
 
     def __init__(self, basis: Basis, returns: TablePlans) -> None:
