@@ -98,7 +98,7 @@ def test_what_runs_did_can_be_read_as_events(
     )
     file = '{ type = "file", log_file_path = "events.jsonl", append = true }'
     project = project_with(tmp_path, mysql, database, warm, file)
-    assert "OpenLineage events go by" in project.run("check", expect=None).stdout
+    assert "OpenLineage events are sent by the client" in project.run("check", expect=None).stdout
 
     def events(*command: str) -> list[dict[str, Any]]:
         path = project.folder / "events.jsonl"

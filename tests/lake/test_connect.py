@@ -116,14 +116,16 @@ def test_settings_of_the_server_must_be_as_told(
     assert spark.session().conf.get("spark.sql.shuffle.partitions") == "3"
     spark.stop()
     user["spark.driver.memory"] = "7g"
-    with pytest.raises(ConfigurationError, match=r"spark\.driver\.memory is set by whoever starts"):
+    with pytest.raises(
+        ConfigurationError, match=r"spark\.driver\.memory is set when Spark's server"
+    ):
         RemoteSpark(connect_server.server, user, lake=tmp_path, staging=tmp_path).session()
 
 
 @pytest.mark.parametrize(
     ("told", "refusal"),
     [
-        ({"token": "x"}, "has a token, and no remote"),
+        ({"token": "x"}, "has a token, but no remote"),
         ({"remote": "http://host:15002"}, "no address of Spark Connect"),
         ({"remote": "sc://host/;token=x"}, "holds a token"),
         ({"remote": "sc://host/;session_id=x"}, "names a session"),
