@@ -1,4 +1,4 @@
-"""The validated settings of one source. Methods may resolve references, as those of `Settings`."""
+"""The validated settings of one source. As in `Settings`, methods may resolve references."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """One [[sources]] table; `folder`: that of lockstep.toml, where relative paths begin."""
+    """One [[sources]] table of lockstep.toml. `folder`: the folder of that file, to which relative
+    paths are relative."""
 
     part: SourceSection
     folder: Path
@@ -85,7 +86,8 @@ class SourceSettings:
         return self._allowed(host), port
 
     def plan(self, *, until: Place | None = None) -> SourcePlan:
-        """Return what the steps of a run need to know about the source."""
+        """Return what the steps of a run need to know about the source. `until`: the place where
+        the run ends, unless its limits end it before."""
         standby = self.part.standby
         return SourcePlan(
             name=self.name,
@@ -126,7 +128,8 @@ class SourceSettings:
         )
 
     def mirrors(self) -> MirrorNames:
-        """Return the names of mirrors. This resolves only the references in patterns."""
+        """Return the rules that name the source's mirrors. This resolves no references but those in
+        patterns."""
         rules = [
             (TablePatterns(tuple(map(self._pattern, part.match))), Into.parse(part.into))
             for part in self.part.table
@@ -153,8 +156,8 @@ class SourceSettings:
 
 
 def parse_reference(parse: Callable[[str], Value], text: str, folder: Path, subject: str) -> Value:
-    """Return the parsed value of a text or of its reference; `ConfigurationError` if `parse` raises
-    ValueError."""
+    """Return the parsed value of a text, or of what it refers to. Raise `ConfigurationError`, whose
+    message begins with `subject`, if `parse` raises ValueError."""
     try:
         return parse(resolve(text, folder))
     except ValueError as error:

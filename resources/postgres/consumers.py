@@ -1,4 +1,4 @@
-"""The changelog's consumers, on Postgres: `pipeline.ports.consumers`."""
+"""The port `Consumers` (`pipeline.ports.consumers`) on Postgres."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lockstep.resources.postgres.session import Step, Subject
 
 
 class PostgresConsumers(Subject):
-    """The port over the ledger's session; safe to use from several threads."""
+    """The port `Consumers` over the ledger's session; safe to use from several threads."""
 
     def consumers(self, source: str) -> list[Consumer]:
         return [Consumer(**row) for row in self._all("consumers", source=source)]
@@ -68,7 +68,8 @@ class PostgresConsumers(Subject):
 
     @contextmanager
     def _held(self, source: str, name: str) -> Iterator[tuple[Step, int]]:
-        """Yield a transaction that locks the consumer, and the consumer's id."""
+        """Open a transaction that locks the consumer, and yield it with the consumer's id. Raise
+        `ConsumerUnknown` if the source has no consumer of that name."""
         with self._session.step("lock_consumer", source=source, name=name) as (step, rows):
             if not rows:
                 raise unknown_consumer(source, name)

@@ -1,4 +1,4 @@
-"""`pipeline.ports.mirrors` in the lake: Delta tables equal to the source's, written by Spark."""
+"""The port `Mirrors` in the lake: Delta tables equal to the source's, written by Spark."""
 
 from __future__ import annotations
 
@@ -100,25 +100,25 @@ if TYPE_CHECKING:
 
 
 _UNCONSTRAINED: Final = {"spark.sql.constraintPropagation.enabled": "false"}
-"""With a thousand columns, Spark takes minutes to infer constraints of each column of a plan from
-all others, and they save no file and no row in our writes."""
+"""With a thousand columns, Spark takes minutes to infer the constraints of each column of a plan
+from all others, and in our writes these constraints let it skip no file and no row."""
 
 
 _FOR_SPARK = frozenset({"deletionVectors", "columnMapping", "typeWidening"})
-"""Features that a table which every reader can read does not have."""
+"""Table features that not every reader supports: a mirror with one of them was made for Spark."""
 
 _ASKED_AT_ONCE = 16
-"""Mirrors for which a store is asked at the same time: an answer takes milliseconds, and a source
-can have thousands of mirrors."""
+"""Number of mirrors for which an object store is asked concurrently: an answer takes milliseconds,
+and a source can have thousands of mirrors."""
 
 
 class SparkMirrors:
-    """`pipeline.ports.Mirrors` below `lake`.
+    """The port `Mirrors`, for the mirrors below the folder `lake`.
 
-    `staging` is a folder for folded changes, which need not survive the machine. `files`: the lake
-    of the files that writes name, if mirrors are written to another place. `few`: the size up to
-    which rows are few (`changes.strategy`); `in_memory`: whether those are computed in this process
-    if they can be. `keep`: how long each version of a mirror created here stays readable.
+    `staging`: a folder for folded changes, which need not survive the machine. `files`: the lake
+    with the files that writes read, by default `lake`. `few`: the size up to which rows are few
+    (`mirror.strategy`). `in_memory`: compute the rows of such small mirrors in this process where
+    that is possible. `keep`: how long each version of a mirror created here stays readable.
     """
 
     def __init__(
@@ -231,7 +231,8 @@ class SparkMirrors:
     def _rows_by_spark(
         self, mirror: str, columns: Sequence[str], version: int
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows through staged files, for a table that delta-rs does not read."""
+        """Yield the rows of a table that delta-rs cannot read, from staged files to which Spark
+        copies them."""
         path = self._lake / mirror
         few = self._has_few(delta_table(path, version))
         with one_session(self._spark, few=few) as session, self._staging.folder() as folder:
@@ -257,7 +258,7 @@ class SparkMirrors:
         with one_session(self._spark, few=chosen.few) as session:
             try:
                 if head.exists and isinstance(write, Replace | CountedReplace):
-                    # An overwrite adds no table features that its columns need.
+                    # An overwrite does not add the table features that its columns need.
                     said = {USER_METADATA: metadata_for_kind(target.user_metadata, WriteKind.ALTER)}
                     with (
                         self._about(target.mirror),
@@ -269,7 +270,7 @@ class SparkMirrors:
                 with self._about(target.mirror), pinned_errors(path, head):
                     self._apply(session, write, head, chosen)
             except CommitConflict:
-                # The other commit may be that of an earlier try of this write.
+                # The conflicting commit may come from an earlier try of this write.
                 if self._done(target) is None:
                     raise
             if target.cluster is not None:
@@ -296,8 +297,8 @@ class SparkMirrors:
         words: str,
         held: RequireHeld,
     ) -> None:
-        """Execute the statement that clusters the mirror, if there is one; its commit says that it
-        belongs to the write whose userMetadata is `words`."""
+        """Execute a statement that changes the mirror's clustering; do nothing if it is None. The
+        commit's userMetadata says that it belongs to the write whose userMetadata is `words`."""
         if statement is None:
             return
         head = self._planned_on(mirror, held)
@@ -306,7 +307,8 @@ class SparkMirrors:
             session.sql(statement)
 
     def _done(self, target: MirrorTarget) -> MirrorCommit | None:
-        """Return the commit of this try, or of an earlier one; None if there is none."""
+        """Return the commit that this try or an earlier one made of the write; None if there is
+        none."""
         done = self.recorded(target.mirror, target.app_id, target.txn_version)
         return None if done is None else _ours(target, done)
 
@@ -450,16 +452,17 @@ class SparkMirrors:
             carry_out(session, table, step, said, head, app_id=app_id, txn_version=txn_version)
 
     def _planned_on(self, mirror: str, held: RequireHeld) -> Head:
-        """Return the head that the next commit is planned on. It is read before the holder is
-        asked. Whoever takes over after that either commits first, so that our commit is refused, or
-        finds our commit."""
+        """Return the head that the next commit is planned on. The head is read before `held` checks
+        that this run still holds the source. A run that takes over after the check either commits
+        first, so that our commit is refused, or finds our commit."""
         with self._about(mirror) as path:
             head = head_of(path)
         held()
         return head
 
     def _make_durable(self, mirror: str) -> None:
-        """Make the names of a new mirror's folders durable; our log store did so for its log."""
+        """Sync the folders above a new mirror's log, so that their entries are durable; our log
+        store has synced the log itself."""
         folder = self._lake / mirror / "_delta_log"
         with lake_errors(folder):
             while folder != self._lake:
@@ -468,7 +471,8 @@ class SparkMirrors:
 
     @contextmanager
     def _about(self, mirror: str) -> Iterator[LakePath]:
-        """Give the mirror's folder; errors inside concern that mirror only."""
+        """Yield the mirror's folder; errors of files and of Delta inside the context are raised as
+        errors of that mirror only, unless the whole lake fails."""
         path = self._lake / mirror
         with mirror_errors(self._lake, path):
             yield path

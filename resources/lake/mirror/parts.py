@@ -1,6 +1,6 @@
 """Spark DataFrames of what a write reads: staged files, mirrors, and the values that changes lack.
 
-Files are read with schemas given here, so that Spark infers nothing.
+Files are read with explicit schemas, so that Spark infers none.
 """
 
 from __future__ import annotations
@@ -48,20 +48,22 @@ if TYPE_CHECKING:
 
 
 def keep_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
-    """Return the columns whose value in the mirror can stay → the mark that says so."""
+    """Return each column whose value in the mirror may stay → the boolean column that marks the
+    changes where it does."""
     marks = keep_names(schema.names)
     return {name: marks[name] for name in changes.kept}
 
 
 def _lack_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
-    """Return the columns whose value may have to be looked up → the mark that says so."""
+    """Return each column whose value may have to be looked up → the boolean column that marks the
+    changes where it has to be."""
     marks = lack_names(schema.names)
     return {name: marks[name] for name in changes.lacking}
 
 
 def _origins(write: Merge | Replace, changes: FoldedChanges) -> dict[str, str]:
-    """Return the columns of the key → the columns with the key of the row to look values up in;
-    empty if no value is looked up."""
+    """Return each column of the key → the column with its value in the row from which a change
+    takes the values that it lacks; empty if no change lacks values."""
     origins = origin_names(write.target.schema.names)
     return {name: origins[name] for name in write.key} if changes.lacking else {}
 
@@ -69,8 +71,9 @@ def _origins(write: Merge | Replace, changes: FoldedChanges) -> dict[str, str]:
 def changes_of(
     session: SparkSession, write: Merge | Replace, changes: FoldedChanges | None = None
 ) -> DataFrame:
-    """Return folded changes, the write's unless others are given: marks, the mirror's columns as a
-    changelog spells them, and the marks of the fold."""
+    """Return folded changes, by default those of the write. The columns: the marks of a changelog
+    that the write needs, the mirror's columns as a changelog spells them, and the columns that the
+    fold adds (`keep_names`, `lack_names`, `origin_names`)."""
     schema, changes = write.target.schema, changes or write.changes
     marks = ["_change_type"]
     marks += ["_committed_at"] if write.target.soft else []
@@ -107,8 +110,8 @@ def images_of(session: SparkSession, parts: Sequence[StagedFiles], schema: pa.Sc
 
 
 def rows_of(session: SparkSession, parts: Snapshot, schema: pa.Schema, lake: LakePath) -> DataFrame:
-    """Return the rows of a snapshot under the mirror's own names, NULL in columns that they do not
-    have. `lake`: any path of the lake that has the parts."""
+    """Return a snapshot's rows under the mirror's own column names; columns that a part lacks are
+    NULL. `lake`: any path in the lake that has the parts."""
     frames = []
     for part in parts:
         if isinstance(part, MirrorRows):
@@ -127,7 +130,7 @@ def rows_of(session: SparkSession, parts: Snapshot, schema: pa.Schema, lake: Lak
 def empty_rows(session: SparkSession, schema: pa.Schema) -> DataFrame:
     from pyspark.sql import functions as f
 
-    # For `createDataFrame([])` Spark would start a Python process.
+    # `createDataFrame([])` would make Spark start a Python process.
     columns = [f.lit(None).cast(sql_type(field.type)).alias(field.name) for field in schema]
     return session.range(0).select(*columns)
 
@@ -153,7 +156,8 @@ def read_files(session: SparkSession, files: Sequence[str], schema: pa.Schema) -
 
 
 def mirror_frame(session: SparkSession, path: LakePath, version: int | None = None) -> DataFrame:
-    """Return a mirror's rows under the source's names of columns; `version` None is the newest."""
+    """Return a mirror's rows at a version, by default the newest, with its columns named as at the
+    source."""
     reader = session.read.format("delta")
     if version is not None:
         session.conf.set(BY_AGE, "false")
@@ -179,12 +183,13 @@ def column(name: str) -> Column:
 
 
 _BOX = "_derived"
-"""A column of structs; it has the name of a mark, so that no table's column has it."""
+"""The name of a temporary column. A changelog has a mark of this name, so it spells no column of a
+table like that."""
 
 
 def boxed(rows: DataFrame, names: Sequence[str]) -> tuple[DataFrame, Column, dict[str, Column]]:
-    """Return rows as one column of structs, so that a join has no name twice. Also return that
-    column, which is NULL if the join finds no row, and the columns in it by name."""
+    """Return rows packed into one struct column, so that a join has no duplicate column names. Also
+    return that column, which is NULL where a join finds no row, and its fields by name."""
     from pyspark.sql import functions as f
 
     fields = [column(name).alias(f"c{at}") for at, name in enumerate(names)]
@@ -194,7 +199,8 @@ def boxed(rows: DataFrame, names: Sequence[str]) -> tuple[DataFrame, Column, dic
 
 
 def column_from(part_column: PartColumn, kind: pa.DataType) -> Column:
-    """Return the expression of a `PartColumn` in a frame that has its source."""
+    """Return the expression for a `PartColumn` as the type `kind`, in a frame that has its source
+    column."""
     from pyspark.sql import functions as f
 
     if part_column.source is None:
@@ -207,10 +213,11 @@ def column_from(part_column: PartColumn, kind: pa.DataType) -> Column:
 def completed(
     session: SparkSession, changes: DataFrame, write: Merge, part: StagedFiles
 ) -> DataFrame:
-    """Return folded changes, which have `_sequence`, with the values that `part` has of the
-    completed columns; and a row of `_change_type` COMPLETE for each key without a change.
+    """Return the folded changes, which must have `_sequence`, with the values of the completed
+    columns from `part`. Each row of `part` whose key has no change becomes a row with the
+    `_change_type` COMPLETE.
 
-    A change after the reading (`part.above`) has newer values, which stay.
+    A change with a `_sequence` above `part.above` is newer than the reading and keeps its values.
     """
     from pyspark.sql import functions as f
 
@@ -246,11 +253,12 @@ def looked_up(
     rows: DataFrame,
     staging: Staging,
 ) -> Iterator[DataFrame]:
-    """Give folded changes with all values, which can be read inside the context.
+    """Yield the folded changes with the values that they lack, looked up in `rows`. They can be
+    read only inside the context.
 
-    `rows`: those to look values up in, under the mirror's own names of columns. `TableError` for a
-    change whose row is not among them, since no value is ever made up; but a delete of a row that
-    is not in a snapshot needs no values.
+    `rows`: the present rows of the mirror or of the snapshot, under the mirror's own column names.
+    Raise `TableError` for a change whose row is not among them, since no value is ever made up. But
+    a `Replace` leaves out the delete of a row that its snapshot does not have.
     """
     if not write.changes.lacking:
         yield changes
@@ -269,8 +277,9 @@ def looked_up(
 
 
 def _joined(changes: DataFrame, write: Merge | Replace, rows: DataFrame) -> DataFrame:
-    """Return the changes with the values that they lack, without marks and origins; and in `_BOX`
-    whether the row of each was found."""
+    """Return the changes with the values that they lack, without the columns `lack_names` and
+    `origin_names`. In `_BOX`, each says whether it has all its values: it lacked none, or the row
+    with them was found."""
     from pyspark.sql import functions as f
 
     schema = write.target.schema

@@ -1,4 +1,4 @@
-"""Error codes of object stores → the store's state in words, and a hint."""
+"""The error codes of object stores, each with the store's state in words and a hint."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ TAKEN: Final = (
     "refuses each commit for another one, and there is none (409)",
     "run again later; if it stays so, ask whoever runs the store about conditional writes",
 )
-"""For a store that answers each commit with 409, by which Amazon S3 asks to try again."""
+"""The entry for a store that answers each commit with HTTP 409, the code with which Amazon S3 asks
+its client to try again."""
 
 _ANSWERS: Final = (
     (
@@ -61,6 +62,7 @@ _ANSWERS: Final = (
 
 
 def refusal(said: str) -> tuple[str, str] | None:
-    """Return the store's state and a hint for an error message; None if no store refused."""
+    """Return the store's state and a hint for the error message `said`, by the first entry with a
+    code that occurs in it; None if none does."""
     fitting = (answer for codes, answer in _ANSWERS if any(code in said for code in codes))
     return next(fitting, None)
