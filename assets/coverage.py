@@ -1,6 +1,6 @@
-"""The partitions of a source's past: which of them runs have read, reported to Dagster.
+"""The partitions of a source's past, by time: those that runs have read are reported to Dagster.
 
-`.lockstep/coverage.json` only serves Dagster's page, as the catalogue does. If it is lost, the
+`.lockstep/coverage.json` only serves Dagster's page, like the `catalogue`. If the file is lost, the
 beginning is taken from the first batch, and all partitions are reported again.
 """
 
@@ -34,8 +34,9 @@ _MOST_REPORTED: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """`begins`: the beginning of the partition with the first captured transaction, which can only
-    move back; `until`: the end of the last partition that was reported."""
+    """The time whose partitions were reported. `begins`: the beginning of the partition with the
+    first captured transaction, which can only move to an earlier one; `until`: the end of the last
+    partition that was reported."""
 
     begins: datetime
     until: datetime
@@ -43,8 +44,8 @@ class Coverage:
     def unreported(
         self, moment: datetime, partitions: Partitions, limit: int
     ) -> Iterator[datetime]:
-        """Yield the beginnings of at most `most` partitions that ended before the moment and were
-        not reported yet, oldest first."""
+        """Yield the beginnings of the partitions that had ended by the moment and were not reported
+        yet: the oldest first, at most `limit`."""
         begin = self.until
         for _ in range(limit):
             if begin + partitions.length > moment:
@@ -63,9 +64,10 @@ def read_coverage(folder: Path, source: str) -> Coverage | None:
 
 
 def coverage_from(before: Coverage | None, first: datetime, partitions: Partitions) -> Coverage:
-    """Return the coverage with the partition of the first captured transaction. If that is earlier
-    than before, all partitions are reported again. The coverage before is
-    rounded to partitions, because their length may have been changed."""
+    """Return the coverage from which a run goes on reporting. `before`: the coverage in the file;
+    `first`: the commit time of the first captured transaction. If that lies in a partition earlier
+    than `before`, all partitions are reported again. Otherwise `before` is rounded down to
+    partitions, because their length may have been changed."""
     begin = partitions.begin_of(first)
     if before is None or begin < partitions.begin_of(before.begins):
         return Coverage(begin, begin)
@@ -80,9 +82,9 @@ def write_coverage(folder: Path, source: str, coverage: Coverage) -> None:
 def note_coverage(
     events: Events, settings: Settings, work: Workplace, began: datetime | None
 ) -> None:
-    """Report the partitions that ended and were read. `began`: when this run asked the server for
-    the log's end, by this machine's clock; if None, partitions up to the last commit count as
-    read."""
+    """Report the partitions that have ended and were read completely. `began`: when this run asked
+    the server for the log's end, by this machine's clock, up to which partitions count as read; if
+    None, they count up to the last captured commit."""
     source, partitions = work.source.name, settings.file.dagster.partitions
     cursor = work.ledger.cursors(source).acknowledged
     folder = settings.state_folder
@@ -102,8 +104,9 @@ def note_coverage(
 
 
 def _first_commit(work: Workplace, before: Coverage | None) -> datetime | None:
-    """Return the earliest commit time of the source's first batch. It is limited to the time
-    between the log file's creation and its capture, because a server's clock may be wrong."""
+    """Return the earliest commit time of the source's first batch; None if it is unknown. The time
+    is limited to the span from the log file's creation to the batch's capture, because a server's
+    clock may be wrong."""
     batch = next(iter(work.ledger.live_batches(work.source.name, limit=1)), None)
     if batch is None or batch.end is None or batch.anchor is None:
         return None
@@ -118,7 +121,8 @@ def _first_commit(work: Workplace, before: Coverage | None) -> datetime | None:
 
 
 def _first_transaction(work: Workplace, batch: Batch) -> datetime | None:
-    """Return the earliest commit time of a batch's transactions; None if their files are gone."""
+    """Return the earliest commit time of a batch's transactions; None if it has none, or if their
+    files are missing or damaged."""
     parts = content_of(work.ledger, batch.source, batch.id).source_parts
     transactions = [part for part in parts if part.table is SourceTable.TRANSACTIONS]
     files = [file for part in transactions for file in part.files]

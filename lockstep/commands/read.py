@@ -1,5 +1,5 @@
-"""`lockstep read TABLE`: code that reads a table, ready to paste, for each common reader; `--dbt`:
-tables as sources of a dbt project.
+"""`lockstep read TABLE`: print code that reads a table, ready to paste, for each common reader;
+with `--dbt`, print the YAML that declares mirrors as sources of a dbt project.
 
 Paths are quoted as each language requires, because they contain names from the source. Secrets are
 never printed: if lockstep.toml refers to one, the code reads it from the same place.
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Print the snippets of a mirror, of a changelog, or of a mirror as of a place."""
+    """Print the snippets that read a mirror, the mirror as of a place (`--at`), or the changelog
+    (`--changes`)."""
     if arguments.dbt:
         return _as_dbt_sources(arguments, context)
     table = table_name(arguments.table)
@@ -69,8 +70,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 def _find(
     ledger: Ledger, sources: Sequence[SourceSettings], name: TableName
 ) -> tuple[str, TableName] | None:
-    """Return the source and the table that has this name at the source, or whose mirror has it. If
-    several sources have a table of this name, return the first."""
+    """Return the source and the table that the name means, be it the table's or its mirror's; None
+    if there is none. If several sources have the table, return the first. Raise `UsageError` if the
+    name means different tables."""
     matches = [
         (source.name, table)
         for source in sources
@@ -117,7 +119,7 @@ def _in_store(values: dict[str, Any], context: CommandContext) -> dict[str, str]
 def describe(
     ledger: Ledger, source: str, table: TableName, lake: LakePath
 ) -> dict[str, Any] | None:
-    """Return a mirror's path, version and snippets, as JSON; None if the source has no such
+    """Return a mirror's path, version and snippets, as JSON; None if the ledger does not have the
     table."""
     state = ledger.table_states(source).get(table)
     if state is None:
@@ -145,7 +147,7 @@ def _reading(
     folder: LakePath, version: int | None = None
 ) -> tuple[Collection[str], Mapping[str, str]]:
     """Return the features that a reader of the Delta table must support, and its columns' names by
-    their names at the source; both empty if there is no table."""
+    their names at the source; both empty if the table cannot be opened."""
     from lockstep.resources.lake.delta.columns import column_names
     from lockstep.resources.lake.store.storage import delta_table, lake_errors
 
@@ -164,8 +166,8 @@ def _renamed(names: Mapping[str, str]) -> dict[str, str]:
 def describe_at(
     ledger: Ledger, source: str, table: TableName, lake: LakePath, place: Place
 ) -> dict[str, Any]:
-    """Return the mirror's version as of a place and its snippets, as JSON. `VersionSetUnknown` if
-    the mirror has no version for that place."""
+    """Return the mirror's version as of a place and its snippets, as JSON. Raise
+    `VersionSetUnknown` if the mirror has no version for that place."""
     from lockstep.pipeline.run.status.version_sets import version_set_at
 
     shown = version_set_at(ledger, source, place)
@@ -229,8 +231,8 @@ def describe_changes(
 _PACKAGES_COMMENT = "# with --packages io.delta:delta-spark_4.2_2.13:4.4.0, for Spark 4.2\n"
 
 _AGE_SETTING = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
-"""The setting by which Delta refuses a version whose commit is old, even if it was the newest
-version until recently."""
+"""The setting that makes Delta refuse a version whose commit is old, even if that version was the
+newest one until recently."""
 
 _REFUSED: Final[Mapping[str, Mapping[str, str]]] = {
     "delta-rs": {"typeWidening": "types of its columns were widened"},
@@ -239,13 +241,14 @@ _REFUSED: Final[Mapping[str, Mapping[str, str]]] = {
         "typeWidening": "types of its columns were widened",
     },
 }
-"""The table features that a reader does not support, and how a table gets them (deltalake 1.6,
-Polars 2.1). Spark and DuckDB's delta extension support all features of mirrors."""
+"""The table features that a reader does not support, each with what has happened to a table that
+has it (deltalake 1.6, Polars 2.1). Spark and DuckDB's delta extension support all features of
+mirrors."""
 
 
 def refusals(features: Collection[str]) -> dict[str, str]:
     """Return the readers that cannot read a table with these features, each with the reason."""
-    names = {feature.partition("-")[0] for feature in features}  # typeWidening-preview
+    names = {feature.partition("-")[0] for feature in features}  # as in typeWidening-preview
     reasons_by_reader = {}
     for reader, causes in _REFUSED.items():
         reasons = [cause for name, cause in causes.items() if name in names]
@@ -281,7 +284,8 @@ def table_snippets(
 
 
 def version_set_snippet(source: str, table: str, at: str | None) -> str:
-    """Return the code that reads the table at a place in the log with this package."""
+    """Return the code that reads the table with this package as of a place; `at` None: as of the
+    newest acknowledged batch."""
     place = "" if at is None else f", at={at!r}"
     return f"import lockstep\nlockstep.read_at({source!r}{place})[{table!r}].arrow()"
 
@@ -300,9 +304,9 @@ _FILE_SYSTEM: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 
 
 def store_lines(path: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Return by reader the lines that connect it with an S3 store, given `[lake.options]` as
-    written in lockstep.toml. Empty for a folder, and for other stores, whose address readers
-    take from their environment."""
+    """Return, by reader, the lines that connect the reader with an S3 store. `options`:
+    [lake.options] as written in lockstep.toml. The result is empty for a local folder, and for
+    other stores, whose address readers take from their environment."""
     scheme = path.partition("://")[0]
     if scheme not in ("s3", "s3a"):
         return {}
@@ -329,7 +333,8 @@ def _spark(scheme: str, options: Mapping[str, str]) -> str:
 
 
 def _environment(options: Mapping[str, str]) -> str:
-    """delta-rs and Polars read the store's options from the environment."""
+    """Return the lines for delta-rs and Polars, which read the store's options from the
+    environment."""
     pairs = ", ".join(f'"AWS_{name.upper()}": {_python(value)}' for name, value in options.items())
     return f"import os\nos.environ |= {{{pairs}}}" if pairs else ""
 
@@ -364,7 +369,8 @@ def _python(value: str) -> str:
 
 
 def _sql(value: str) -> str:
-    """DuckDB's shell reads a secret only from an environment variable, not from a file."""
+    """Return an option's value in SQL. For a reference to a file this is a placeholder, since
+    DuckDB's shell reads a secret only from an environment variable."""
     kind, _, target = value.partition(":")
     if is_reference(value):
         return f"getenv('{target}')" if kind == "env" else f"'the content of {target}'"

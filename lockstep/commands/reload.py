@@ -1,4 +1,4 @@
-"""`lockstep reload`: have mirrors, or some rows of one, written again."""
+"""`lockstep reload`: have mirrors written again, or some rows of one."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from lockstep.running import run_sources
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """What the next run does is recorded for each table, or shown; rows of a condition are read at
-    once, by runs of their own."""
+    """Record for each table that the next run writes its mirror again; with `--dry-run`, only show
+    what it would do. With `--where`, read the rows at once, in runs that this command makes."""
     if arguments.where is not None:
         _require_one_table(arguments)
     with context.adapters() as adapters:
@@ -74,8 +74,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _source(arguments: argparse.Namespace, context: CommandContext, adapters: Adapters) -> str:
-    """The source that has the tables which are named without wildcards; the only one there is, if
-    the lake has none of them."""
+    """Return the source that has the tables which are named without wildcards. If the lake has none
+    of them, or they are in several sources, return the only source, or raise `UsageError`."""
     found = set[str]()
     for named in filter(_is_name, arguments.tables):
         with suppress(NothingMatches):
@@ -90,7 +90,8 @@ def _is_name(pattern: str) -> bool:
 def _foreseen(
     arguments: argparse.Namespace, context: CommandContext, work: Workplace
 ) -> list[Reload]:
-    """What comes of each table. One that has stopped waits for a person, who names it."""
+    """Return the reload that is planned for each chosen table. A table that has stopped waits for a
+    person, so it is left out unless it is named without wildcards."""
     supplier = None if arguments.since is None else Supplier(arguments.since)
     tables, named = _chosen(work, arguments.tables), {*filter(_is_name, arguments.tables)}
     states, chosen = work.ledger.table_states(work.source.name), list[TableName]()
@@ -138,7 +139,8 @@ def _tell_given(context: CommandContext, work: Workplace, reload: Reload) -> Non
 
 
 def _costs(work: Workplace, reloads: Sequence[Reload]) -> list[str]:
-    """How long reading all of them takes."""
+    """Return lines on reading the rows of all reloads: how long it takes, how much space it needs,
+    and whether the server keeps its log long enough; none if no rows are read."""
     total = sum(reload.rows or 0 for reload in reloads)
     facts = work.server.facts() if total else None
     return [] if facts is None else [f"  {told}" for told in loads_take(work, facts, total)]
@@ -158,7 +160,8 @@ def _require_one_table(arguments: argparse.Namespace) -> None:
 def _some_rows(
     arguments: argparse.Namespace, context: CommandContext, adapters: Adapters, source: str
 ) -> Outcome:
-    """An ordinary run, so that the lake shows what the log tells; then one that reads the rows."""
+    """Read the rows of the condition again: first an ordinary run captures the log up to its end,
+    then another run reads the rows. With `--dry-run`, only show what would be read."""
     order, rows = _order(adapters.workplace(source, Unwatched()), arguments)
     _foresee_rows(context, source, order, rows)
     if arguments.dry_run:
@@ -172,9 +175,9 @@ def _some_rows(
 def read_again(
     context: CommandContext, adapters: Adapters, source: str, orders: Sequence[RereadRows]
 ) -> tuple[int, dict[str, Any]]:
-    """An ordinary run, then one for each of the orders; exit code and JSON of the last one, with
-    what was read by all of them."""
-    # A run whose sample differs has done all of its work.
+    """Make an ordinary run, then one for each order, until one fails. Return the exit code and JSON
+    of the last run; `refreshed` has the tables that all of the runs read again."""
+    # A run that finds differences when it samples rows has still done all of its work.
     going = (exits.DONE, exits.QUARANTINED, exits.DIFFERENCES)
     read: dict[str, Any] = {}
     code, told = run_sources([source], adapters, None, context)[source]
@@ -189,7 +192,8 @@ def read_again(
 
 
 def _order(work: Workplace, arguments: argparse.Namespace) -> tuple[RereadRows, int]:
-    """What is to be read, and about how many rows that is; refused where it cannot be."""
+    """Return the order to read the rows of `--where`, and the server's estimate of their number.
+    Raise `ConditionRefused` if they cannot be read by that condition."""
     condition = read_condition(arguments.where, dialect_of(work.server.facts()))
     order = RereadRows(
         table_name(arguments.tables[0]),

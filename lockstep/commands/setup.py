@@ -21,7 +21,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _setup(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Check Java, fetch missing jars and compile the engine. This needs no configuration."""
+    """Check Java, download missing jars and compile the engine, which decodes the binlog. This
+    needs no configuration."""
     from lockstep.pipeline.binlog.arrays.compiled import cache_folder
     from lockstep.resources.mysql.rehearsal import rehearse
 
@@ -74,7 +75,7 @@ def _serve(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _completion(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Print the script for a shell. This needs no configuration."""
+    """Print the completion script for a shell. This needs no configuration."""
     import shtab
 
     script = shtab.complete(make_parser(), arguments.shell)

@@ -30,8 +30,8 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """One [[sources]] table of lockstep.toml. `folder`: the folder of that file, to which relative
-    paths are relative."""
+    """One [[sources]] table of lockstep.toml. `folder`: the folder of that file, against which
+    relative paths are resolved."""
 
     part: SourceSection
     folder: Path

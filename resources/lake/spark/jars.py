@@ -1,4 +1,4 @@
-"""The jars of Delta and of object stores: their lists, their presence, and downloading them.
+"""The jars of Delta and of object stores: which ones are needed, checking them, downloading them.
 
 `lockstep setup` downloads exactly the jars of `jars.lock` into the environment, and those of
 `jars-s3.lock` if asked to; their SHA-256 must match. A run only checks that they exist.
@@ -23,7 +23,7 @@ DELTA: Final = "jars.lock"
 S3: Final = "jars-s3.lock"
 
 SETUP: Final = {DELTA: "`lockstep setup`", S3: "`lockstep setup --with s3`"}
-"""The command that downloads the jars of a list."""
+"""The command that downloads the jars of each lock file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Jar:
 
 
 def locked_jars(*locks: str) -> tuple[Jar, ...]:
-    """Return the jars of these lists, or of all."""
+    """Return the jars of these lock files; of all of them if none is named."""
     jars = []
     for lock in locks or (DELTA, S3):
         text = files("lockstep.resources.lake.spark").joinpath(lock).read_text(encoding="utf-8")
@@ -54,7 +54,8 @@ def jars_folder(prefix: str) -> Path:
 
 
 def class_path(folder: Path, lock: str = DELTA) -> tuple[Path, ...]:
-    """Return the paths of a list's jars in `folder`; `SetupIncomplete` if one is missing."""
+    """Return the paths in `folder` of a lock file's jars; raise `SetupIncomplete` if one is
+    missing."""
     paths = tuple(folder / jar.file_name for jar in locked_jars(lock))
     missing = [path.name for path in paths if not path.is_file()]
     if missing:
@@ -70,9 +71,9 @@ def missing_or_damaged(folder: Path, jars: Iterable[Jar]) -> list[Jar]:
 
 
 def download_jars(folder: Path, *locks: str, java: Path, settings: Path | None = None) -> list[Jar]:
-    """Download the jars of these lists that are missing or damaged in `folder`; return them. Each
-    jar is checked, then moved to `folder` as a whole. `settings` is an Ivy settings file for
-    machines that reach Maven Central through a mirror."""
+    """Download the jars of these lock files that are missing or damaged in `folder`; return them.
+    Each jar is checked, then renamed into `folder`. `settings`: an Ivy settings file for machines
+    that reach Maven Central through a mirror."""
     wanted = missing_or_damaged(folder, locked_jars(*locks))
     if not wanted:
         return []
@@ -94,7 +95,8 @@ def download_jars(folder: Path, *locks: str, java: Path, settings: Path | None =
 
 
 def _resolve(jars: Iterable[Jar], target: Path, java: Path, settings: Path | None) -> None:
-    """Download `jars`, without their dependencies, by Ivy from pyspark's own jars."""
+    """Download `jars`, without their dependencies, with the copy of Ivy that is among pyspark's
+    jars."""
     ivy_file = target / "ivy.xml"
     ivy_file.write_text(_ivy_module(jars), encoding="utf-8")
     own_settings = files("lockstep.resources.lake.spark").joinpath("ivysettings.xml")
