@@ -36,7 +36,8 @@ _GTIDS: Final = 120
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """The exit code is the one that a run would have. A source that fails does not stop others."""
+    """Show the plan of each source. The exit code is the one that a run would have. A source that
+    fails does not stop the others."""
     sources = context.sources(arguments.source)
     until = place_option(arguments, "--until")
     with context.adapters() as adapters:
@@ -66,7 +67,8 @@ def _plan(
 
 
 def plan_values(plan: RunPlan) -> dict[str, Any]:
-    """Return the plan's values in `--json`; `error`, if the run would fail, is that of `run`."""
+    """Return the plan's values for `--json`. If the run would fail, `error` is the one that
+    `lockstep run` would print."""
     return {
         **parts(plan, "abandoned", "waiting"),
         "supplies": _supplies(plan.tables),
@@ -80,8 +82,9 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
 
 
 def _supplies(plans: TablePlans) -> list[dict[str, Any]]:
-    """Return how each table gets from where it stopped, `from`, to where the other tables are,
-    `to`: its steps, each with its reason and price; `waits`: why no step is taken now."""
+    """Return, for each table that is not where the others are, the steps that bring it there.
+    `from`: the place where it stopped; `to`: the place that the others have reached; `steps`: each
+    with its supplier, reason and price; `waits`: why no step is taken now."""
     stopped = {order.table: order for order in plans.orders}
     return [
         {
@@ -201,7 +204,8 @@ def _lines(source: str, plan: RunPlan) -> Iterator[str]:
 
 
 def price_words(price: Price) -> str:
-    """Return the end of a sentence with the rows and bytes that are read, as far as known."""
+    """Return the end of a sentence that says how many rows and bytes are read, as far as that is
+    known."""
     rows = "" if price.rows is None else f": about {price.rows:,} rows"
     return rows + ("" if not price.bytes else f", {price.bytes:,} bytes")
 
@@ -218,7 +222,8 @@ def _shape_lines(table: TableName, shape: PlannedShape) -> Iterator[str]:
 
 
 def supply_lines(plans: TablePlans) -> Iterator[str]:
-    """Yield a line for each step that brings a table to where the others are."""
+    """Yield a line for each step that brings a table to where the others are, and one for each
+    table that waits for its step."""
     end = "" if plans.cursor is None else str(plans.cursor.position.at)
     stopped = {order.table: order for order in plans.orders}
     for table, plan in sorted(plans.plans.items()):

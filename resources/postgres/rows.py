@@ -1,4 +1,4 @@
-"""Conversions between rows and the values that several subjects share."""
+"""Conversions between the ledger's rows and the values that several of its subjects share."""
 
 from __future__ import annotations
 
@@ -25,19 +25,21 @@ Made = TypeVar("Made", bound=Dataclass)
 
 
 def value_of(kind: type[Made], row: Row, prefix: str = "", /, **others: Any) -> Made:
-    """Return a value whose fields are the columns `prefix` + field, except for `others`."""
+    """Return a value of the class `kind`: each field is the row's column named `prefix` + field,
+    unless `others` gives it."""
     names = (field.name for field in fields(kind))
     return kind(**{name: row[prefix + name] for name in names if name not in others}, **others)
 
 
 def columns_of(value: Dataclass, *names: str, prefix: str = "") -> dict[str, Any]:
-    """Return the fields of these names, or all, as columns `prefix` + field."""
+    """Return the value's fields, or only those of these names, as columns named `prefix` +
+    field."""
     wanted = names or tuple(field.name for field in fields(value))
     return {prefix + name: getattr(value, name) for name in wanted}
 
 
 def position(row: Row, which: str) -> Position:
-    """`which` is "start" or "end"."""
+    """Return the position in the columns whose names begin with `which`, "start" or "end"."""
     return Position(
         at=coordinates(row, which),
         gtid_set=GtidSet.parse(row[f"{which}_gtid_set"]),
@@ -75,7 +77,7 @@ def of_table(value: TableName) -> dict[str, Any]:
 
 
 def of_tables(values: Iterable[TableName]) -> dict[str, list[str]]:
-    """Return two arrays for `unnest`."""
+    """Return the tables as two arrays of the same length, for `unnest`."""
     tables = list(values)
     return {"databases": [t.database for t in tables], "names": [t.name for t in tables]}
 

@@ -1,20 +1,24 @@
 """Deletion of all earlier versions of a mirror: its log then begins at the newest one, and files
 that this version does not need are deleted.
 
-The log must be cut too, since it has values of rows: the statistics of added files, in commits and
-checkpoints. For a file that it removes, a commit has only the number of rows, so the commit that
-rewrote all rows can stay.
+The log must be cut too, since the statistics of added files, in commits and checkpoints, have
+values of rows. Of a removed file, a commit has only the number of rows, so the commit that rewrote
+all rows can stay.
 
-No lock excludes other writers: upkeep rewrites files without one, and a run that hung still writes
-when it wakes up. So nothing is deleted that anybody can still commit:
+No lock excludes other writers: upkeep rewrites files without one, and a run that was suspended
+still writes when it wakes up. Therefore no file is deleted that another writer could still commit:
 
 1. The files are listed.
-2. An empty commit is made after the version that was judged; if that fails, nothing happens. Every
-   commit is bound to the one that it was planned on (`pin`). So whoever wrote a listed file can no
-   longer commit it, and whatever is planned from now on uses only files of this version.
-3. The log loses everything before that commit, so that no earlier version can be restored.
-4. The holder is asked. Whoever takes over from now on finds the log already cut.
-5. The listed files that the commit's version does not need are deleted; later ones stay.
+2. An empty commit is made directly after the version that the caller named; if another commit came
+   first, nothing is deleted. Every commit is bound to the version that it was planned on (`pin`).
+   So a listed file that was not committed by then cannot be committed any more, and a write that is
+   planned from now on uses only files of this version.
+3. Everything before that commit is deleted from the log, so that no earlier version can be
+   restored.
+4. `held` checks that this run still holds the source. A run that takes over after this check finds
+   the log already cut.
+5. The listed files that the commit's version does not need are deleted; files written since the
+   listing stay.
 """
 
 from __future__ import annotations
@@ -51,8 +55,8 @@ from lockstep.resources.lake.store.storage import (
 )
 
 _OF_VERSION: Final = re.compile(r"\.?(\d{20})\..+")
-"""Names of a log's files: commits, checkpoints and their parts, checksum files, compacted commits,
-and the checksums that Hadoop keeps beside each of them."""
+"""The names of a log's files, with their version: commits, checkpoints and their parts, checksum
+files, compacted commits, and the checksum that Hadoop keeps beside each of them."""
 
 
 def cut(
@@ -93,8 +97,9 @@ def _checksum_of(name: str) -> str:
 
 @contextmanager
 def _deleting(folder: LakePath) -> Iterator[Callable[[Iterable[str]], None]]:
-    """Give a function that deletes files of a folder by name. It is bound to the present folder, so
-    that files of a folder which replaces it are never deleted."""
+    """Yield a function that deletes files of a folder by name. The function is bound to the folder
+    that exists now: if another folder replaces it, the function does not delete that folder's
+    files."""
     if isinstance(folder, ObjectPath):
         yield folder.unlink_below
         return
@@ -112,9 +117,10 @@ def _deleting(folder: LakePath) -> Iterator[Callable[[Iterable[str]], None]]:
 
 
 def _commit_empty(path: LakePath, head: Head, said: str) -> int:
-    """Make an empty commit after `head` and return its version. `CommitConflict` if another commit
-    came first. This is the only commit to a mirror that Delta does not make: it has neither files
-    nor columns, so Spark is not needed."""
+    """Make an empty commit with the userMetadata `said` directly after `head`, and return its
+    version. Raise `CommitConflict` if another commit came first. This is the only commit to a
+    mirror that Lockstep writes without Delta: it has neither files nor columns, so Spark is not
+    needed."""
     version = head.version + 1
     parent = commit_file(path, head.version).read_bytes()
     if hashlib.sha256(parent).hexdigest() != head.digest:
@@ -128,8 +134,9 @@ def _commit_empty(path: LakePath, head: Head, said: str) -> int:
 
 
 def _info(before: Mapping[str, Any], planned_on: int, said: str) -> Mapping[str, Any]:
-    """Return the commitInfo (Delta protocol, "Commit Provenance Information") of the commit after
-    the one with the info `before`; its moment must be later ("In-Commit Timestamps")."""
+    """Return the commitInfo (Delta protocol, "Commit Provenance Information") of a commit.
+    `before`: the commitInfo of the commit before it, whose timestamp must be earlier ("In-Commit
+    Timestamps"); `planned_on`: that commit's version; `said`: the userMetadata."""
     now = int(time.time() * 1000)
     moment = before.get("inCommitTimestamp")
     dated = {} if moment is None else {"inCommitTimestamp": max(now, moment + 1)}
@@ -149,7 +156,8 @@ def _info(before: Mapping[str, Any], planned_on: int, said: str) -> Mapping[str,
 
 
 def _created(commit: LakePath, content: bytes) -> bool:
-    """Create the commit's file, whole and durable; return False if it exists."""
+    """Create the commit's file, whole and durable; return False if another commit has created
+    it."""
     if isinstance(commit, ObjectPath):
         return commit.create_once(content) or commit.read_bytes() == content
     draft = commit.with_name(f".{commit.name}.{uuid.uuid4()}.tmp")
@@ -177,8 +185,8 @@ _OF_FILES: Final = [
 
 
 def _needed(checkpoint: LakePath) -> set[str]:
-    """Return the files that a checkpoint's version needs, of rows and of deletion vectors: their
-    names below the table's folder."""
+    """Return the names, relative to the table's folder, of the data files and the files of deletion
+    vectors that a checkpoint's version needs."""
     with pq.ParquetFile(parquet_content(checkpoint)) as file:
         read = file.read(columns=_OF_FILES)
     needed = set()
@@ -195,7 +203,8 @@ def _needed(checkpoint: LakePath) -> set[str]:
 _INLINE: Final = "i"
 _RELATIVE: Final = "u"
 _NUMBER: Final = 20
-"""Characters at the end of a path that are the UUID of a deletion vector's file, in base 85."""
+"""Number of characters at the end of `pathOrInlineDv` that are the UUID of a deletion vector's
+file, in base 85."""
 _DIGITS: Final = "0123456789" + "abcdefghijklmnopqrstuvwxyz"
 _Z85: Final = f"{_DIGITS}{_DIGITS[10:].upper()}.-:+=^!/*?&<>()[]{{}}@%$#"
 _B85: Final = f"{_DIGITS[:10]}{_DIGITS[10:].upper()}{_DIGITS[10:]}!#$%&()*+-;<=>?@^_`{{|}}~"

@@ -1,4 +1,4 @@
-"""The interface of a Spark, wherever it runs, its start in the background, and its sessions.
+"""The interface to Spark wherever it runs, its start in the background, and its sessions.
 
 A Spark is a Java process of this machine (`session`) or a server reached by Spark Connect
 (`remote`). The code that works in a session is the same for both.
@@ -27,46 +27,49 @@ class Spark(Protocol):
 
     @property
     def java(self) -> bool:
-        """True if its Java objects can be reached from here, for what PySpark cannot do: commits
-        without a query (`direct`), and aborting uploads (`segments`)."""
+        """True if this process can call Spark's Java objects, for what PySpark cannot do: commits
+        without a query (`mirror.direct`), and aborting uploads (`changelog.segments`)."""
 
     @property
     def client(self) -> UUID | None:
-        """This process as a client of a server; None if Spark ends with the process."""
+        """The id of this process at a Spark server; None if Spark ends with the process."""
 
     def end_statements(self, client: UUID) -> None:
-        """Make the server close another process' sessions, with their running statements.
-        `LakeUnavailable` if it cannot be reached."""
+        """Make the server close the sessions of the process with the id `client`, with their
+        running statements. Raise `LakeUnavailable` if the server cannot be reached."""
 
     def named(self) -> str:
-        """Return a name of this Spark for people; waits for the start."""
+        """Return a name of this Spark for messages. Waits for the start."""
 
     def require_ready(self) -> None:
-        """Raise `JavaMissing` or `SetupIncomplete` if a start would."""
+        """Raise `JavaMissing` or `SetupIncomplete` if a start would raise it. Starts nothing."""
 
     def prepare(self, log_bytes: int = 0) -> None:
-        """Begin the start unless it has begun; `session` raises its errors. `log_bytes`: as in
-        `Mirrors.prepare`."""
+        """Begin the start in the background unless it has begun; `session` raises the start's
+        errors. `log_bytes`: as in `Mirrors.prepare`."""
 
     def session(self, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
         """Return a new session, with configuration and views of its own; the user's settings
-        override `settings`. Waits for the start; `LockstepError` if it fails."""
+        override `settings`. Waits for the start; raises `LockstepError` if the start fails."""
 
     def idle(self, *, few: bool) -> list[SparkSession]:
-        """Return the list of unused sessions, for few rows or for any number (`one_session`); any
-        thread can take one from it and put it back. Waits for the start, as `session` does."""
+        """Return the list of unused sessions that are set for few rows, or else for any number
+        (`one_session`). Any thread can take a session from the list and put it back. Waits for the
+        start, as `session` does."""
 
     def requests(self) -> int | None:
-        """Return the requests of its client to the lake's object store since the start; None if
-        they are unknown, since other machines make some too. Starts nothing and does not wait."""
+        """Return the number of requests that Spark has sent to the lake's object store since its
+        start; None if it is unknown, since other machines send some too. Starts nothing and does
+        not wait."""
 
     def stop(self) -> None:
-        """End it, or its sessions; does nothing if it was never started."""
+        """End Spark, or this process's sessions at a server. Does nothing if Spark was never
+        started."""
 
 
 class Starting(Generic[T]):
-    """A start by `launch`, which runs once, in a thread that `begin` starts; `stop` ends what was
-    started. After `end`, `begin` starts again."""
+    """A start in the background: `begin` calls `launch` in a new thread, once, and `end` calls
+    `stop` with what `launch` returned. After `end`, `begin` starts again."""
 
     def __init__(self, launch: Callable[[], T], stop: Callable[[T], None]) -> None:
         self._launch = launch
@@ -87,7 +90,8 @@ class Starting(Generic[T]):
                 run.start()
 
     def wait(self) -> T:
-        """Begin if need be, and return what was started; raise what `launch` raised."""
+        """Begin the start unless it has begun, wait for it, and return what `launch` returned or
+        raise what it raised."""
         self.begin()
         start = self._start
         if start is None:
@@ -95,13 +99,15 @@ class Starting(Generic[T]):
         return start.result()
 
     def started(self) -> T | None:
-        """Return what was started, None if it is not ready or failed; without waiting."""
+        """Return what `launch` returned, without waiting; None if it has not returned yet, or has
+        failed."""
         start = self._start
         return None if start is None or not start.done() or start.exception() else start.result()
 
     def end(self) -> None:
-        """Stop what was started, without waiting for a start that is still going on: its own thread
-        stops what it started, unless `begin` was called again by then, or the process ended."""
+        """Stop what was started. This does not wait for a start that is still going on: the start's
+        own thread then stops what it started, unless `begin` was called again or the process has
+        ended by then."""
         with self._lock:
             start, self._wanted = self._start, False
             if start is None or not start.done():
@@ -113,7 +119,7 @@ class Starting(Generic[T]):
     def _run(self, start: Future[T]) -> None:
         try:
             started = self._launch()
-        except BaseException as error:  # noqa: BLE001 - whoever waits raises it
+        except BaseException as error:  # noqa: BLE001 - `wait` raises it
             with self._lock:
                 start.set_exception(error)
                 if not self._wanted:
@@ -130,7 +136,8 @@ class Starting(Generic[T]):
 APP_ID: Final = "spark.databricks.delta.write.txnAppId"
 TXN_VERSION: Final = "spark.databricks.delta.write.txnVersion"
 USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
-"""Settings of what a commit of Spark records besides rows: a transaction, and words."""
+"""Settings of a session that its commits record besides rows: the id and version of a transaction,
+and a text."""
 
 FOR_FEW: Final = {
     "spark.sql.codegen.wholeStage": "false",
@@ -140,16 +147,17 @@ FOR_FEW: Final = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
-"""Settings for few rows, which skip work that pays only for many (`python -m benchmarks small`):
-Spark compiles each plan to Java, once for each order of types; Delta writes deletion vectors, which
-takes twice the queries of rewriting the file. File skipping stays on: without it, Delta cannot read
-a table with deletion vectors."""
+"""Settings of a session for few rows, which switch off work that pays only for many rows (see
+`python -m benchmarks small`). Without them Spark would compile each plan to Java, once for each
+order of types, and Delta would write deletion vectors, which takes twice as many queries as
+rewriting the file. File skipping stays on: without it, Delta cannot read a table with deletion
+vectors."""
 
 
 @contextmanager
 def stamped(session: SparkSession, stamps: Mapping[str, str]) -> Iterator[None]:
-    """Set these settings, which the session's commits record or obey, inside the context; then set
-    the former values again."""
+    """Apply settings, which the session's commits record or obey, inside the context; then restore
+    the former values."""
     before = {key: session.conf.get(key, None) for key in stamps}
     try:
         for key, value in stamps.items():
@@ -165,9 +173,9 @@ def stamped(session: SparkSession, stamps: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def one_session(spark: Spark, *, few: bool = False) -> Iterator[SparkSession]:
-    """Give a session, for few rows or for any number, that no other thread uses inside the context.
-    Sessions are kept for later, since each one builds a catalog and an optimizer of its own; one in
-    which an error was raised is not."""
+    """Yield a session that no other thread uses inside the context; with `few`, it is set for few
+    rows. Sessions are used again, since each one builds a catalog and an optimizer of its own; a
+    session in which an error was raised is not."""
     idle = spark.idle(few=few)
     try:
         session = idle.pop()
