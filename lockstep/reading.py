@@ -50,8 +50,8 @@ class TableVersion:
     batch: int
 
     def arrow(self) -> pa.Table:
-        """Return all rows, in no particular order. `ConfigurationError` for a mirror that has both
-        widened columns and deletion vectors, which only Spark reads."""
+        """Return all rows, in no particular order. Raise `ConfigurationError` for a mirror with
+        both widened columns and deletion vectors, which only Spark can read."""
         return version_rows(self._mirror_version)
 
     def to_delta(self) -> Any:
@@ -71,10 +71,10 @@ class TableVersion:
 class VersionSet(Mapping[str, TableVersion]):
     """The tables of a source by `database.table`, all of them as of `position`.
 
-    `batch`: the batch whose end they show, as in the changelogs' column `_batch`; `position`: that
-    place in the log, with its executed GTIDs and commit time; `missing`: the tables that cannot be
-    read as of that place, each with its reason and cure. Access to a missing table raises
-    `VersionSetUnknown`, to an unknown name KeyError.
+    `batch`: the number of the batch whose end they show, as in the changelogs' column `_batch`;
+    `position`: the place in the log where that batch ends, with its executed GTIDs and commit time;
+    `missing`: the tables that cannot be read as of that place, each with its reason and a hint.
+    Access to a missing table raises `VersionSetUnknown`; access to an unknown name, KeyError.
     """
 
     def __init__(self, shown: ShownVersions, lake: LakePath) -> None:
@@ -112,9 +112,12 @@ class VersionSet(Mapping[str, TableVersion]):
 
 
 def read_at(source: str, at: str | None = None, *, config: str | Path = CONFIG) -> VersionSet:
-    """Return the versions that show a source as of a place, in the form that `lockstep versions
-    --at` accepts; without a place, as of the newest acknowledged batch. `VersionSetUnknown` if
-    there are none."""
+    """Return the versions that show a source as of a place, or without `at`, as of the newest
+    acknowledged batch. Raise `VersionSetUnknown` if there are none.
+
+    `at`: a place in a form that `lockstep versions --at` accepts. `config`: the path of
+    lockstep.toml.
+    """
     try:
         place = None if at is None else parse_place(at, as_start=False)
     except ValueError as error:
@@ -153,10 +156,11 @@ class WholeChangelog:
 
 
 def read_changelog(source: str, table: str, *, config: str | Path = CONFIG) -> WholeChangelog:
-    """Return a table's changes in the lake, including those that are not acknowledged yet.
+    """Return a table's changes in the lake, including those that are not acknowledged yet. Raise
     `NothingMatches` if there are none.
 
-    A program that needs each change exactly once uses a consumer (`lockstep.consume`).
+    `table`: `database.table`. `config`: the path of lockstep.toml. A program that needs each change
+    exactly once uses a consumer (`lockstep.consume`) instead.
     """
     with open_site(source, config) as (adapters, lake):
         return whole_changelog(adapters.ledger(), lake, source, table_name(table))

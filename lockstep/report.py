@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def difference_lines(table: TableDifference) -> Iterator[str]:
-    """Yield the first rows that differ between MySQL and the lake, and the number of the others."""
+    """Yield lines with the first rows that differ between MySQL and the lake, and one with the
+    number of the others."""
     count = table.only_in_source + table.only_in_lake + table.different
     sides = {"MySQL": "source", "the lake": "lake"}
     yield from row_lines(table.rows, count, sides, prefix=f"{table.table}: ")
@@ -32,8 +33,10 @@ def row_lines(
     prefix: str,
     indent: str = "  ",
 ) -> Iterator[str]:
-    """Yield the first of `count` rows that differ, and the number of the others. `sides` maps a
-    side's name to the row's attribute with its values, which are None unless requested."""
+    """Yield lines with the first of the rows that differ, and one with the number of the others.
+    `count`: the number of all rows that differ, which can be more than `rows` has. `sides`: each
+    side's name → the attribute of a row with that side's values, which are None unless
+    requested."""
     for row in rows[:_ROWS]:
         columns = f" ({', '.join(row.columns)})" if row.columns else ""
         yield f"{prefix}{row.kind}: {row.key}{columns}"
@@ -48,8 +51,8 @@ def row_lines(
 
 
 def partial_lines(tables: Sequence[Extent]) -> Iterator[str]:
-    """Yield what is missing from tables that are only partly in the lake. Tables that begin at the
-    same place share a line."""
+    """Yield lines that say what is missing from tables which are only partly in the lake. Tables
+    for which the same sentence is true share a line."""
     by_sentence: dict[str, list[Extent]] = {}
     for table in tables:
         by_sentence.setdefault(table.sentence, []).append(table)
@@ -59,7 +62,8 @@ def partial_lines(tables: Sequence[Extent]) -> Iterator[str]:
 
 
 def show_stopped(context: CommandContext, tables: Sequence[StoppedTable]) -> None:
-    """Print stopped tables. Those that stopped at one place for one reason share a line."""
+    """Print stopped tables. Tables that stopped at the same place for the same reason share a
+    line."""
     groups: dict[tuple[str, str, str], list[StoppedTable]] = {}
     for table in tables:
         groups.setdefault((STOPPED_BY[table.by], table.position, table.reason), []).append(table)
@@ -114,13 +118,15 @@ def _cell(value: object) -> str:
 
 
 def counted(count: int, thing: str, things: str = "") -> str:
-    """Return `1 row` or `2,000 rows`; `things` is the plural if it is not formed by an s."""
+    """Return `1 row` or `2,000 rows`. `things`: the plural, if it is not `thing` and an s."""
     return f"{count:,} {thing if count == 1 else things or f'{thing}s'}"
 
 
 def origin_values(origin: ChangelogOrigin) -> dict[str, Any]:
-    """Return what a mirror is rebuilt from when MySQL is not read: the mirror's version that the
-    changes are applied to (None if the table was empty then), and the changelog's batches."""
+    """Return what a mirror is rebuilt from without reading MySQL, for `--json`: `base`, the
+    mirror's version to which changes are applied (None if they begin with an empty table);
+    `batches`, the changelog's batches that have the changes; `row_images`, the number of row images
+    in them."""
     names = "mirror", "delta_version", "last_batch as batch"
     return {
         "base": origin.base and parts(origin.base, *names),
@@ -130,6 +136,6 @@ def origin_values(origin: ChangelogOrigin) -> dict[str, Any]:
 
 
 def lines(pairs: Mapping[str, str]) -> str:
-    """Return a line `name  value` for each pair, with aligned values."""
+    """Return one text with a line `name  value` for each pair, in which the values are aligned."""
     width = max(map(len, pairs), default=0)
     return "\n".join(f"  {name:<{width}}  {value}" for name, value in pairs.items())

@@ -1,4 +1,4 @@
-"""Creates folders that only this account can use: `.lockstep` and everything in it."""
+"""Creation of folders that only this account can use: `.lockstep` and everything in it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A start of Spark that creates the class-data archive; `java.make_archive` runs it.
 
 `python -m lockstep.resources.lake.rehearsal SCRATCH ARCHIVE` creates, appends to and merges into a
-small mirror, which loads the classes that every run needs; Java dumps them when it ends.
+small mirror, which loads the classes that every run needs; Java dumps these classes when it ends.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ _COLUMNS = pa.schema(
 )
 
 _LEAVING = 600
-"""Seconds for Java to dump the archive when it ends; on a busy machine it takes minutes."""
+"""Timeout in seconds for Java's end, at which it dumps the archive; on a busy machine that takes
+minutes."""
 
 
 def rehearse(scratch: Path, archive: Path) -> None:

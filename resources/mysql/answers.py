@@ -1,8 +1,8 @@
-"""One statement's answer in the binary protocol, as a stream of bytes. After the last packet the
-connection can be used again; if the rest is abandoned, the connection is closed.
+"""One statement's answer in MySQL's binary protocol, as a stream of bytes. After the last packet
+the connection can be used again; if an answer is not read to its end, the connection is closed.
 
-A server sends the values of a prepared statement in binary form, whereas it prints those of any
-other statement. PyMySQL reads the definitions of columns, which are a few packets.
+A server sends the values of a prepared statement in binary form, but those of any other statement
+as text. PyMySQL reads the definitions of the columns, which are a few packets.
 
 Protocol: MySQL manual, "COM_STMT_PREPARE", "COM_STMT_EXECUTE", "COM_STMT_CLOSE".
 """
@@ -25,10 +25,12 @@ from lockstep.resources.mysql.receiving import ANSWER, Receiver
 
 _PREPARE, _EXECUTE, _CLOSE = 0x16, 0x17, 0x19
 _PREPARED: Final = struct.Struct("<xIHH")
-"""A zero byte, the statement's number 4, its columns 2, its parameters 2."""
+"""The answer to COM_STMT_PREPARE: a zero byte, the statement's id (4 bytes), the number of its
+columns (2 bytes) and of its parameters (2 bytes)."""
 
 _RUN: Final = struct.Struct("<IBI")
-"""The statement's number 4, flags 1 (no cursor), iteration count 4 (always 1)."""
+"""The content of COM_STMT_EXECUTE: the statement's id (4 bytes), flags (1 byte; 0: no cursor), and
+the iteration count (4 bytes; always 1)."""
 
 _UNSIGNED: Final = 0x20
 
@@ -39,19 +41,21 @@ class ReadingCursor(SSCursor):
     answer: Answer | None = None
 
     def ask(self, statement: str) -> Answer:
-        """Run a statement without parameters and return its answer, whose definitions are read.
-        `pymysql.MySQLError` if the server refuses it."""
+        """Run a statement without parameters and return its answer, of which the columns'
+        definitions have been read. Raise `pymysql.MySQLError` if the server refuses the
+        statement."""
         connection: Any = self.connection
         self.answer = Answer(connection, statement)
         return self.answer
 
 
 class Answer:
-    """The answer to one statement. `definitions`: those of its columns. `sequence`: the number of
-    the first row's packet. `left`: it was closed before its end."""
+    """The answer to one statement. `definitions`: the definitions of its columns. `sequence`: the
+    sequence number of the first row's packet. `left`: `leave` closed the connection before the
+    answer's end."""
 
     def __init__(self, connection: pymysql.Connection[Cursor], statement: str) -> None:
-        # PyMySQL has no public call for other commands, nor for its socket.
+        # PyMySQL has no public methods that send these commands or give access to its socket.
         stream: Any = connection
         self._stream = stream
         self._stream._execute_command(_PREPARE, statement)
@@ -76,8 +80,9 @@ class Answer:
         ]
 
     def pieces(self) -> Iterator[Received]:
-        """Yield the packets' bytes in pieces that may end anywhere; TimeoutError if none arrive
-        within the connection's read timeout. A piece is valid until the next one is requested."""
+        """Yield the packets' bytes in pieces that may end anywhere, also inside a packet. A piece
+        is valid until the next one is requested. Raise TimeoutError if no bytes arrive within the
+        connection's read timeout."""
         read_ahead = self._stream._rfile.peek()
         first = np.frombuffer(self._stream._rfile.read(len(read_ahead)), np.uint8).copy()
         yield Received(first, 0, len(first))
@@ -91,13 +96,14 @@ class Answer:
             self._receiver = None
 
     def forget(self) -> None:
-        """Let the server drop the prepared statement, to which it sends no answer. An error means
-        that the session has ended, and the statement with it."""
+        """Ask the server to drop the prepared statement; it does not answer this command. An error
+        means that the session has ended, and the statement with it."""
         with suppress(pymysql.MySQLError, OSError):
             self._stream._execute_command(_CLOSE, struct.pack("<I", self._number))
 
     def leave(self) -> bool:
-        """Close the connection if the answer was not read to its end; return whether it was so."""
+        """Close the connection if the answer was not read to its end; return whether this closed
+        it."""
         if self._receiver is None:
             return False
         self._receiver.close()

@@ -21,9 +21,9 @@ from lockstep.resources.postgres.writes import PostgresWrites
 def open_ledger(dsn: str, folder: Path) -> PostgresLedger:
     """Open the ledger and bring its schema up to this version.
 
-    `dsn` is a libpq DSN or URL including its secrets, or "embedded": a server below
-    `folder`/ledger, which is started if it does not run. Close the ledger, best by `with`.
-    Raises `ConfigurationError`, `LedgerUnavailable`, `LedgerNewer`.
+    `dsn` is a libpq DSN or URL including its secrets, or "embedded". That means a server with its
+    data in `folder`/ledger, which is started unless it is running. Close the ledger, best with a
+    `with` statement. Raise `ConfigurationError`, `LedgerUnavailable` or `LedgerNewer`.
     """
     if dsn != "embedded":
         return PostgresLedger(LedgerAddress.parse(dsn))
@@ -45,10 +45,11 @@ class PostgresLedger(
     PostgresWrites,
     PostgresForgotten,
 ):
-    """`pipeline.ports.ledger.Ledger`; safe to use from several threads.
+    """The port `Ledger` (`pipeline.ports.ledger`) on Postgres; safe to use from several threads.
 
-    Reads and writes share one session. Each lock has a connection of its own and ends with it;
-    the lease's token, which each write checks, keeps a run without the lock from writing.
+    Reads and writes share one session. Each lock has a connection of its own, and is released when
+    that connection ends. A run that has lost its lock cannot write: each write checks the token of
+    its lease.
     """
 
     def __init__(self, target: LedgerAddress, server: EmbeddedServer | None = None) -> None:

@@ -1,7 +1,7 @@
-"""A Delta table's columns by their names at the source, and a check of those that a write brings.
+"""A Delta table's columns by their names at the source, and a check of the columns of a write.
 
-They are checked before each write, because Spark would convert a value of another type silently,
-and delta-rs would not look at all.
+Columns are checked before each write, because Spark would convert a value of another type silently,
+and delta-rs would not check types at all.
 
 A mirror that is made for every reader has no column mapping, so its names are `escaped`. In other
 mirrors the names that Spark reserves are `hidden`. A changelog's names are unchanged.
@@ -22,8 +22,8 @@ from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import delta_table, lake_errors
 
 VECTORS = "delta.enableDeletionVectors"
-"""A property that every mirror has, and no changelog; it is "false" if the mirror was made for
-every reader."""
+"""A table property that every mirror has and no changelog has. It is "false" if the mirror was made
+for every reader."""
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 """The key, in a column's metadata, of its name in files."""
@@ -33,7 +33,8 @@ Spelling: TypeAlias = Callable[[str], str]
 _SPELLINGS: Mapping[str | None, tuple[Spelling, Spelling]] = MappingProxyType(
     {"true": (mirror_name, source_name), "false": (escaped, unescaped)}
 )
-"""Functions from a name at the source to the table's, and back."""
+"""For each value of the property `VECTORS`: the functions from a column's name at the source to its
+name in the table, and back."""
 
 _AS_IT_STANDS: tuple[Spelling, Spelling] = (str, str)
 
@@ -41,24 +42,26 @@ _CURE = "the table's structure changed: compare it at the source and in the lake
 
 
 def spelling(configuration: Mapping[str, str | None]) -> Spelling:
-    """Return the function from a name at the source to that in a table with these properties."""
+    """Return the function from a column's name at the source to its name in a table with these
+    properties."""
     return _SPELLINGS.get(configuration.get(VECTORS), _AS_IT_STANDS)[0]
 
 
 def column_names(table: DeltaTable) -> dict[str, str]:
-    """Return the names of the columns at the source → those in the table."""
+    """Return the columns' names at the source → their names in the table."""
     _, back = _SPELLINGS.get(table.metadata().configuration.get(VECTORS), _AS_IT_STANDS)
     return {back(field.name): field.name for field in table.schema().fields}
 
 
 def mirror_schema(path: LakePath, version: int) -> pa.Schema:
-    """Return the columns at a version, in the types of `pipeline.schema.types`."""
+    """Return a mirror's columns at a version, by their names at the source, in the types of
+    `pipeline.schema.types`."""
     with lake_errors(path):
         return schema_of(delta_table(path, version))
 
 
 def schema_of(table: DeltaTable) -> pa.Schema:
-    """Return the same for an open table."""
+    """Return the columns of an open table, as `mirror_schema` does."""
     fields = pa.schema(table.schema().to_arrow())
     names = {own: name for name, own in column_names(table).items()}
     return pa.schema([(names[field.name], _plain_type(field.type)) for field in fields])
