@@ -65,9 +65,9 @@ def read_coverage(folder: Path, source: str) -> Coverage | None:
 
 def coverage_from(before: Coverage | None, first: datetime, partitions: Partitions) -> Coverage:
     """Return the coverage from which a run goes on reporting. `before`: the coverage in the file;
-    `first`: the commit time of the first captured transaction. If that lies in a partition earlier
-    than `before`, all partitions are reported again. Otherwise `before` is rounded down to
-    partitions, because their length may have been changed."""
+    `first`: the commit time of the first captured transaction. If there is no `before`, or it
+    begins after the partition of `first`, all partitions are reported again. Otherwise `before` is
+    rounded down to partitions, because their length may have been changed."""
     begin = partitions.begin_of(first)
     if before is None or begin < partitions.begin_of(before.begins):
         return Coverage(begin, begin)

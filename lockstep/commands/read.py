@@ -70,9 +70,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 def _find(
     ledger: Ledger, sources: Sequence[SourceSettings], name: TableName
 ) -> tuple[str, TableName] | None:
-    """Return the source and the table that the name means, be it the table's or its mirror's; None
-    if there is none. If several sources have the table, return the first. Raise `UsageError` if the
-    name means different tables."""
+    """Return the source and the table that has this name at the source, or whose mirror has this
+    name; None if there is none. If several sources have the same table, return the first of them.
+    Raise `UsageError` if the name matches different tables."""
     matches = [
         (source.name, table)
         for source in sources

@@ -55,8 +55,9 @@ from lockstep.resources.lake.store.storage import (
 )
 
 _OF_VERSION: Final = re.compile(r"\.?(\d{20})\..+")
-"""The names of a log's files, with their version: commits, checkpoints and their parts, checksum
-files, compacted commits, and the checksum that Hadoop keeps beside each of them."""
+"""The pattern of the names of a log's files, which begin with their version: commits, checkpoints
+and their parts, checksum files, compacted commits, and the checksum that Hadoop keeps beside each
+of them."""
 
 
 def cut(
@@ -97,9 +98,9 @@ def _checksum_of(name: str) -> str:
 
 @contextmanager
 def _deleting(folder: LakePath) -> Iterator[Callable[[Iterable[str]], None]]:
-    """Yield a function that deletes files of a folder by name. The function is bound to the folder
-    that exists now: if another folder replaces it, the function does not delete that folder's
-    files."""
+    """Yield a function that deletes files of a folder by name. In a file system, the function is
+    bound to the folder that exists now: if another folder replaces it, the function does not delete
+    that folder's files."""
     if isinstance(folder, ObjectPath):
         yield folder.unlink_below
         return

@@ -183,8 +183,8 @@ def column(name: str) -> Column:
 
 
 _BOX = "_derived"
-"""The name of a temporary column. A changelog has a mark of this name, so it spells no column of a
-table like that."""
+"""The name of a temporary column. One of a changelog's marks has this name, so no column of a table
+has it in a changelog's spelling."""
 
 
 def boxed(rows: DataFrame, names: Sequence[str]) -> tuple[DataFrame, Column, dict[str, Column]]:
@@ -278,8 +278,8 @@ def looked_up(
 
 def _joined(changes: DataFrame, write: Merge | Replace, rows: DataFrame) -> DataFrame:
     """Return the changes with the values that they lack, without the columns `lack_names` and
-    `origin_names`. In `_BOX`, each says whether it has all its values: it lacked none, or the row
-    with them was found."""
+    `origin_names`. `_BOX` says of each change whether it has all its values now: it lacked none, or
+    the row that has them was found."""
     from pyspark.sql import functions as f
 
     schema = write.target.schema

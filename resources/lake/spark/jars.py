@@ -1,4 +1,4 @@
-"""The jars of Delta and of object stores: which ones are needed, checking them, downloading them.
+"""The jars of Delta and of object stores: their lock files, their checks, and their download.
 
 `lockstep setup` downloads exactly the jars of `jars.lock` into the environment, and those of
 `jars-s3.lock` if asked to; their SHA-256 must match. A run only checks that they exist.
