@@ -23,7 +23,8 @@ _CLOCKS_AGREE: Final = timedelta(seconds=30)
 _PATIENCE: Final = 60
 _PACKET: Final = 16 << 20
 _MARIADB_PREFIX: Final = "5.5.5-"
-"""MariaDB's prefix of its version, for old replicas."""
+"""Prefix that MariaDB puts before its version in the greeting, because old replicas expect a
+version 5."""
 
 
 def _one_server(evidence: SourceEvidence) -> Iterator[Verdict]:
@@ -181,7 +182,7 @@ _SURPRISES: Final = {
         "its transactions are compressed, which costs some time and has no other effect",
     ),
 }
-"""Variable → (values that surprise, their effect)."""
+"""Session variable → its unwanted or notable values, and their effect."""
 
 _CURE: Final = (
     "find it (performance_schema.variables_by_thread joined with threads) and end it; take "
@@ -192,7 +193,8 @@ _HARMLESS: Final = frozenset({"skip_replication", "binlog_transaction_compressio
 
 
 def _session_rule(variable: str) -> CheckRule[SourceEvidence]:
-    """Return the rule for sessions whose value of a variable surprises."""
+    """Return the rule for sessions in which a variable has one of the values in
+    `_SURPRISES`."""
     values, cost = _SURPRISES[variable]
 
     def judge(evidence: SourceEvidence) -> Iterator[Verdict]:

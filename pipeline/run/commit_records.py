@@ -1,8 +1,9 @@
 """The user metadata of commits to the lake, from which a lost ledger can be made again.
 
 Every commit names its source, ledger, table and batches, the kind of the write, and the cursor
-after the last of the batches. A commit to `_transactions` adds what only one commit for each batch
-can say: which tables the batch touched, which ones are not captured now and which are partial.
+after the last of the batches. `_transactions` gets exactly one commit for each batch, so that
+commit also has the facts about the whole batch: which tables the batch touched, which tables
+are not captured any more, and which are partial.
 """
 
 from __future__ import annotations
@@ -32,10 +33,11 @@ if TYPE_CHECKING:
     from lockstep.pipeline.recovery.facts import BatchRecord
 
 NOT_CAPTURED: Final = "not captured"
-"""Standing of a complete table whose changes the batch lacks."""
+"""Standing of a table that is complete, although the batch did not capture its changes."""
 
 GTIDS: Final = 4096
-"""Longest GTID set, as text, in a commit to a table; the commit to `_transactions` has any."""
+"""Largest length, in characters, of a GTID set that a commit to a table includes; a longer set
+is left out. The commit to `_transactions` includes a set of any length."""
 
 
 def commit_metadata(
@@ -47,10 +49,12 @@ def commit_metadata(
     *,
     version: SchemaVersion | None = None,
 ) -> str:
-    """Return the metadata of a write that shows these batches (JSON, keys sorted). `files`: those
-    that the write was made of; None if they are not known. `version`: the structure that the
-    table's rows have from now on; `keep_structures` writes its file. Structures that a commit to
-    `_transactions` names are written here."""
+    """Return the metadata of a write that shows these batches (JSON, keys sorted).
+
+    `files`: the segment files whose rows were written; None if they are not known.
+    `version`: the structure that the table's rows have after the write; the caller writes its
+    file (`keep_structures`). If the write is a commit to `_transactions`, the structures that
+    its metadata names are written here."""
     ordered = list(batches)
     last = ordered[-1]
     words = _words(work, kind, table, (ordered[0].id, last.id), last)
@@ -65,8 +69,8 @@ def commit_metadata(
 
 
 def upkept_metadata(write: SettledWrite, words: str) -> str:
-    """Return the metadata of a commit that leaves a mirror's rows as this write made them. `words`:
-    the metadata of the write."""
+    """Return the metadata of a commit of upkeep, after which the mirror still has the rows that
+    this write made. `words`: the metadata of the write."""
     return metadata_for_kind(
         words,
         WriteKind.UPKEEP,
@@ -77,7 +81,8 @@ def upkept_metadata(write: SettledWrite, words: str) -> str:
 
 
 def restated_metadata(work: Workplace, table: TableName | SourceTable, batch: int) -> str:
-    """Return the metadata of the commit after which a changelog lists what is acknowledged."""
+    """Return the metadata of the commit after which a changelog lists exactly the files of the
+    acknowledged batches. `batch`: the last of these batches; 0 if there are none."""
     batches = work.ledger.live_batches(work.source.name, batch, batch) if batch else []
     last = batches[0] if batches else None
     words = _words(work, WriteKind.RESTATE, table, (batch, batch), last)
@@ -85,7 +90,8 @@ def restated_metadata(work: Workplace, table: TableName | SourceTable, batch: in
 
 
 def recovered_metadata(work: Workplace, table: TableName | SourceTable, claim: BatchRecord) -> str:
-    """Return the same for a batch of another ledger, of which only a commit's claim is left."""
+    """Return the metadata that `restated_metadata` returns, for a batch of a lost ledger.
+    `claim`: the record of this batch in a commit, which is all that is left of it."""
     words = _words(work, WriteKind.RESTATE, table, (claim.batch, claim.batch), None)
     return stamp(words | {"ledger": claim.ledger, "position": str(claim.at), "restated": True})
 
@@ -97,7 +103,8 @@ def revised_metadata(
     files: Iterable[SegmentFile],
     revision: int,
 ) -> str:
-    """Return the metadata of the commit that replaces a changelog's files of these batches."""
+    """Return the metadata of the commit that replaces a changelog's files of these batches,
+    from the first to the last. `files`: the new files."""
     [last] = work.ledger.live_batches(work.source.name, batches[1], batches[1])
     words = _words(work, WriteKind.REVISE, table, batches, last)
     words["files"] = digest(file.sha256 for file in files)
@@ -107,15 +114,15 @@ def revised_metadata(
 def forgotten_metadata(
     work: Workplace, table: TableName | SourceTable, above: int, through: int
 ) -> str:
-    """Return the metadata of the commit after which a table lists no file of batches up to
-    `through`."""
+    """Return the metadata of the commit that removes the files of the batches after `above` and
+    up to `through` from a table."""
     [last] = work.ledger.live_batches(work.source.name, through, through)
     return stamp(_words(work, WriteKind.FORGET, table, (above + 1, through), last))
 
 
 def cleared_metadata(work: Workplace, table: SourceTable, through: int) -> str:
     """Return the metadata of the commit that replaces the files of one of the source's own tables,
-    up to batch `through`, by files without values that are no longer shown."""
+    up to batch `through`, with files that do not have the values that are no longer shown."""
     [last] = work.ledger.live_batches(work.source.name, through, through)
     return stamp(_words(work, WriteKind.REVISE, table, (1, through), last))
 
@@ -166,7 +173,8 @@ def _cursor(batch: Batch, *, whole: bool) -> dict[str, Any]:
 
 
 def _standing(work: Workplace, batch: Batch) -> Mapping[str, Any]:
-    """Return what a commit to `_transactions` adds: the standing of tables after its batch."""
+    """Return the part of the metadata that only commits to `_transactions` have: the standing of
+    tables after the batch."""
     ledger, source = work.ledger, batch.source
     states = ledger.table_states(source)
     standings = dict.fromkeys(_not_captured(work, batch, states), NOT_CAPTURED) | {
@@ -193,8 +201,8 @@ def _touched(work: Workplace, batch: Batch) -> set[TableName]:
 def _not_captured(
     work: Workplace, batch: Batch, tables: Iterable[TableName]
 ) -> Iterator[TableName]:
-    """Yield tables that are complete now but were not captured by the batch: its patterns left them
-    out, or a later batch, which is not merged yet, brought them back."""
+    """Yield the tables that are complete now but that the batch did not capture: its patterns
+    excluded them, or a later batch, which is not merged yet, brought them back."""
     ledger, source = work.ledger, batch.source
     scopes = [scope for scope in ledger.capture_scopes(source) if scope.batch <= batch.id]
     yield from (table for table in tables if scopes and not scopes[-1].patterns.matches(table))
@@ -208,8 +216,8 @@ def _not_captured(
 
 
 def _new_structures(work: Workplace, batch: Batch) -> list[TableSchema]:
-    """Return the structures that the batch recorded: those that it read from the server, and those
-    that its statements made."""
+    """Return the structures that the batch recorded: structures that were read from the server,
+    and structures that the batch's statements made."""
     if batch.end is None:
         return []
     versions = work.ledger.schemas_at(batch.source, batch=batch.id, place=batch.end.at)
@@ -223,8 +231,8 @@ def _new_structures(work: Workplace, batch: Batch) -> list[TableSchema]:
 
 
 def keep_structures(work: Workplace, structures: Sequence[TableSchema]) -> None:
-    """Write structures to the source's folder, durably, before a commit names them; a structure
-    that is there already is not written again."""
+    """Write structures durably to the source's folder, before a commit names them. A structure
+    that is already there is not written again."""
     if structures:
         work.claims.keep_structures(work.source.name, structures)
 

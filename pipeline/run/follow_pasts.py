@@ -1,10 +1,12 @@
-"""Tables that are captured late, together with the changes that the log still has of them.
+"""Tables that are captured late, together with their pasts: the earlier changes that the log
+still has.
 
 First the server's log is scanned up to the newest batch's end, to find the place from which each
-table can be captured (`pipeline.supply.past`). Then a batch captures these tables from there to
-where all others are. Before each of these two passes, the statements alone are read, to learn the
-structures that tables had where it begins. If rows also have to be read from MySQL, the load begins
-with the same batch, so that no change is lost between the two.
+table can be captured (`pipeline.supply.past`). Then a batch captures these tables from that place
+up to the captured position. Before each of these two passes over the log, a pass over its
+statements alone finds the structures that the tables had where the pass begins. If rows also have
+to be read from MySQL, the load begins with the same batch, so that no change is lost between the
+batch and the load.
 
 If the run dies, the order stays open: the batch is abandoned, and the next run begins again.
 """
@@ -65,16 +67,16 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Pasts:
-    """The pasts of some tables, up to the captured position `cursor`; for a table without one, a
-    sentence that says why. `facts`: those of the server whose log was scanned."""
+    """The pasts of some tables, up to the captured position `cursor`. A table without a past has
+    a sentence that says why. `facts`: facts about the server whose log was scanned."""
 
     by_table: Mapping[TableName, Past | str]
     cursor: Cursor | None = None
     facts: ServerFacts | None = None
 
     def log_bytes(self, past: Past) -> int:
-        """Return how many bytes of the log a past takes: all of the log twice, for the scan, and
-        its own part twice, for the capture."""
+        """Return how many bytes of the log have to be read for a past: the whole log twice, for
+        the scan, and the part from where the past is read twice, for the capture."""
         assert self.cursor is not None and self.facts is not None, "there are pasts"
         starts = (_beginning(self.facts), past.reads_from)
         end, binlogs = self.cursor.position.at, self.facts.binlogs
@@ -82,7 +84,7 @@ class Pasts:
 
 
 def find_pasts(work: Workplace, tables: Collection[TableName]) -> Pasts:
-    """Scan the log for the pasts of these tables; writes nothing."""
+    """Scan the log for the pasts of these tables, and return them. Nothing is written."""
     cursor = work.ledger.cursors(work.source.name).captured
     if cursor is None:
         return Pasts(dict.fromkeys(tables, "no run has captured anything of the source yet"))
@@ -141,8 +143,8 @@ class Scan:
         self._source, self._shaping = basis.work.source, basis.work.shaping
         self._watch = CascadeWatch(basis.structures, self.wanted)
         self._unlogged: dict[TableName, tuple[Coordinates | None, str]] = {}
-        """Changes of the present group that are not logged, by table: their place, if it is known,
-        and the reason."""
+        """Tables that the present group changed without logging the change: the change's place,
+        if it is known, and the reason."""
 
     def follow(self, buffer: TransactionBuffer) -> None:
         self._buffer = buffer
@@ -155,7 +157,7 @@ class Scan:
         return self._watch.watches(table)
 
     def reach(self, at: Coordinates | None) -> None:
-        """Do nothing: the scan waits for no place."""
+        """Do nothing, since no table of a scan waits for a place."""
 
     def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
         treated = self._shaping.treated
@@ -175,7 +177,7 @@ class Scan:
         self._unlogged[table] = at, reason
 
     def stopped(self, error: UnsupportedStatement) -> None:
-        """Record that a statement, which cannot be understood, may have changed any table."""
+        """Record that a statement that is not understood may have changed any table."""
         self._unlogged |= dict.fromkeys(self.pasts, (None, error.message))
 
     def put(self, group: TransactionGroup) -> None:
@@ -200,8 +202,9 @@ class Scan:
         return past
 
     def _put_block(self, group: TransactionGroup, block: Block) -> None:
-        """Find all losses of a block. The watch reports only the first one of each table, so it is
-        asked again about the events after it."""
+        """Let each past begin after the last change of its table in a block that a cascade made
+        without logging it. The watch reports only the first such change of each table, so it is
+        asked again about the events after that change."""
         while len(block.events):
             lost = self._watch.lost(group, block, self._buffer.maps.maps)
             if not lost:
@@ -213,16 +216,17 @@ class Scan:
             block = Block(block.data, block.events[later])
 
     def _begins(self, table: TableName, past: Past) -> None:
-        """Let the table's past begin there, unless it begins later already. If XA transactions are
-        open there, the log is read from its beginning, since their rows count from their
-        commit."""
+        """Let the table's past begin where `past` does, unless it already begins later. If XA
+        transactions are prepared there, the log is read from its beginning, because their rows
+        are logged before the place, and count from their commit, which comes after it."""
         prepared = self._buffer.prepared.waiting
         if not past.begins < self.pasts[table].begins:
             self.pasts[table] = replace(past, reads_from=self._start) if prepared else past
 
 
 def _end_of(group: TransactionGroup, place: Coordinates | None) -> Coordinates:
-    """Return the end of the transaction that has this place; None: of the last one."""
+    """Return the end of the transaction at this place; for None, the end of the group's last
+    transaction."""
     ends = (group.end(number) for number in range(len(group.transactions)))
     after = (end for end in ends if place is not None and place < end)
     return next(after, group.end(-1))
@@ -233,13 +237,15 @@ def _end_of(group: TransactionGroup, place: Coordinates | None) -> Coordinates:
 
 @dataclass(frozen=True, slots=True)
 class PastReach(ReadingReach):
-    """The reach of a table that no run has captured."""
+    """The sources of rows for a table that no run has captured: the server, and its `past` (or
+    a sentence on why it has none)."""
 
     past: Past | str = ""
 
 
 def plan_pasts(work: Workplace, plans: TablePlans) -> TablePlans:
-    """Return the plans with those of tables that are captured with their past. Writes nothing."""
+    """Return the plans, and with them the plans for the tables that are captured with their
+    past. Nothing is written."""
     loads = {load.table: load for load in _ordered(work)[0]}
     if not loads:
         return plans
@@ -260,9 +266,10 @@ def _plan(load: Load, pasts: Pasts) -> Plan:
 
 
 def _ordered(work: Workplace) -> tuple[list[Load], list[Load]]:
-    """Return the loads whose tables are captured with their past, and those that were ordered so
-    but are too late: the table is in the lake by now, or its rows are being read at another place
-    than the captured position. A run whose end a person fixed reads no rows, and so has none."""
+    """Return the loads whose tables are captured with their past, and the loads for which it is
+    too late although this was ordered: the table is in the lake by now, or its rows are being
+    read as of another place than the captured position. Both lists are empty if a person fixed
+    the run's end (`--until`), because such a run reads no rows."""
     if work.source.until is not None:
         return [], []
     states, cursor = work.ledger.table_states(work.source.name), None
@@ -283,8 +290,9 @@ def _ordered(work: Workplace) -> tuple[list[Load], list[Load]]:
 
 
 def follow_pasts(work: Workplace, lease: Lease) -> CaptureReport | None:
-    """Capture the pasts of tables that were ordered with them; return None if there are none. A
-    table without a past is read from MySQL alone, and a note says why."""
+    """Capture the pasts of the tables that were ordered with their past, and return the report;
+    None if there is no past to capture. A table without a past is read from MySQL alone, and a
+    note says why."""
     clock, (ordered, late) = perf_counter(), _ordered(work)
     for load in late:
         _without_past(work, lease, load, "it is in the lake, or being read from MySQL, by now")
@@ -350,8 +358,8 @@ def _capture_pasts(
     for table in pasts:
         version = structures.version(table)
         if version is not None and version.schema is not None:
-            # The structure holds from here on, whatever the history has of an earlier table of this
-            # name.
+            # This structure holds from the start on, even if the history has other versions, of
+            # an earlier table with this name.
             structures.record_read(version.schema, run_start.start.at)
     basis = Basis(
         work,
@@ -367,8 +375,8 @@ def _capture_pasts(
     ]
     loaded = {table for table, past in pasts.items() if not past.whole}
     capture = BatchCapture(basis, batch, ResumedTables(comebacks=comebacks, completed=loaded))
-    # An XA transaction whose prepare is not in the log was committed before each of the pasts
-    # begins: the scan let them begin after that.
+    # If the prepare of an XA transaction is not in the log, the scan let all pasts begin after
+    # its commit, so its rows are not needed.
     capture.reading.buffer.prepared.lenient = True
     read_proven(work, lease, basis, capture)
     reading = {table: loads[table] for table in loaded}
@@ -390,8 +398,9 @@ def _capture_pasts(
 
 
 def _without_statements(history: History, tables: Collection[TableName]) -> History:
-    """Return the versions of these tables without statements: the ledger has the statements that
-    runs followed, and none can be added before the first of them."""
+    """Return the versions of these tables without their statements, because the ledger keeps the
+    statements that runs followed in the order of the log, and none can be added before the first
+    of them."""
     versions = history_of(history, dict.fromkeys(tables)).versions
     carried = VersionOrigin.CARRIED
     return History(
@@ -417,10 +426,10 @@ def _begin_loads(
     loads: Mapping[TableName, Load],
     cursor: Cursor,
 ) -> Iterable[StoppedTable]:
-    """Begin loads that read the rows of these tables from MySQL, to which the log from the cursor
-    on is applied. Return the tables that stop: the next capture reads them from the source, unless
-    a person has to consent. Among them are tables that cannot be cut into chunks: their rows are
-    read in one piece, and count only at the place where that happens."""
+    """Begin the loads that read the rows of these tables from MySQL; the log after the cursor is
+    then applied to these rows. Return the tables that stop. The next capture reads them from the
+    source, unless a person has to consent first. A table that cannot be cut into chunks also
+    stops: its rows are read in one piece, as of the place of the log where that happens."""
     at, stopped = cursor.position.at, dict(basis.tables.quarantined)
     for table, quarantined in stopped.items():
         waits = quarantined.need is Need.ROWS and not quarantined.by_itself

@@ -1,8 +1,8 @@
-"""The batches that the ledger still has in full, and words for those that were pruned; the tables
-of which the lake shows more than the settings say.
+"""The batches that the ledger still has in full, sentences about batches that were pruned,
+and the tables of which the lake still shows more than the settings allow.
 
-Before `pruned_through` the ledger has only some batches, those that something else refers to, so
-a place is searched among the batches from there on.
+Of the batches before `pruned_through`, the ledger keeps only some: the batches to which
+other records refer. So a place is looked for only from batch `pruned_through` on.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ RUNS = "`lockstep status --json` shows the runs of the last batches"
 def known_batches(
     ledger: Ledger, source: str, first: int = 0, last: int | None = None
 ) -> list[Batch]:
-    """Return the acknowledged batches from `first` to `last`, oldest first, as far as they are not
-    pruned; all that are not, if none of them is in that range."""
+    """Return the acknowledged batches from `first` to `last` that are not pruned, oldest
+    first. If the range has no such batch, return all batches that are not pruned."""
     cursor = ledger.cursors(source).acknowledged
     if cursor is None:
         return []
@@ -36,8 +36,8 @@ def known_batches(
 
 
 def batch_of_run(ledger: Ledger, source: str, run: str) -> Batch:
-    """Return the newest batch of a run, whose id may be shortened; `SpanRefused` if the ledger does
-    not have one."""
+    """Return the newest batch of a run, whose id may be shortened. Raise `SpanRefused` if the
+    ledger has no batch of this run."""
     batch = ledger.captured_batch(source, run=run)
     if batch is None or batch.id < ledger.pruned_through(source):
         raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS)
@@ -49,7 +49,8 @@ def no_such_run(ledger: Ledger, source: str, run: str) -> str:
 
 
 def pruned_clause(ledger: Ledger, source: str) -> str:
-    """Return the end of a sentence about a batch that the ledger does not have."""
+    """Return the clause that ends a sentence about a batch that the ledger does not have: what
+    was pruned. It is empty if nothing was."""
     place = known_since(ledger, source)
     if place is None:
         return ""
@@ -57,15 +58,16 @@ def pruned_clause(ledger: Ledger, source: str) -> str:
 
 
 def known_since(ledger: Ledger, source: str) -> str | None:
-    """Return the place from which on the ledger has everything; None if nothing was pruned."""
+    """Return the place after which the ledger has all batches; None if nothing was pruned."""
     pruned = ledger.pruned_through(source)
     batches = ledger.live_batches(source, pruned, pruned) if pruned else []
     return end_of(batches[0]) if batches else None
 
 
 def begins_before(span: Span, batches: tuple[Batch, ...], through: int, end: Position) -> bool:
-    """Return whether a span that touches these batches begins before the end of batch `through`; a
-    span from `earliest` on begins after it."""
+    """Return whether a span begins before the end of batch `through`. `batches`: the batches
+    that the span touches; `end`: the end of batch `through`. A span from `earliest` never
+    does: it begins with the first batch that is not pruned."""
     since = span.since
     if isinstance(since, Earliest):
         return False
@@ -80,9 +82,9 @@ def begins_before(span: Span, batches: tuple[Batch, ...], through: int, end: Pos
 def why_no_longer_shown(
     ledger: Ledger, source: str, table: TableName, batch: int, *, read_again: bool = False
 ) -> str | None:
-    """Return, in a sentence, why a batch's changes of a table are no longer shown; None if they
-    are. `read_again`: they would be read from the log, and their values hashed with the present
-    key."""
+    """Return, in a sentence, why a batch's changes to a table are no longer shown; None if
+    they are shown. `read_again`: the changes would be read from the log again, so that
+    their values would be hashed with the present key."""
     gone = ledger.forgotten(source, table).newest
     if gone is not None and gone.table is not None and batch <= gone.through:
         return gone.told
@@ -95,5 +97,5 @@ def why_no_longer_shown(
 
 
 def stale_tables(ledger: Ledger, source: str) -> frozenset[TableName]:
-    """Return the tables whose mirrors show more than the settings do."""
+    """Return the tables whose mirrors still show more than the settings allow."""
     return frozenset(note.table for note in ledger.in_clear(source) if note.stale)

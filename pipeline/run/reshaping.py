@@ -1,9 +1,10 @@
-"""Reshaping: tables of which the settings show something else than the lake has.
+"""Reshaping: tables whose settings were changed, so that they have to look different in the
+lake: other columns, other rows, or values that are hidden in another way.
 
-Such a table is read from the source again, like a table that stopped. So a change of settings needs
-no mechanism of its own, and costs what a reload costs. If the settings show less than before, the
-ledger records up to which batch the lake has more of the table (a tightening), and `clear` deletes
-that.
+Such a table is read from the source again, like a table that stopped. So a change of settings
+needs no mechanism of its own, and costs as much as a reload. If the settings show less than
+before, the ledger records a tightening: the batch up to which the lake has more of the table
+than the settings now show. `clear` deletes the surplus.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from lockstep.pipeline.values.tables import TablePatterns
 
 
 def reshape(work: Workplace, lease: Lease) -> None:
-    """Stop the tables that the settings show differently, so that they are read again.
-    `ConfigurationError` if the lake was hashed with another key than that of the settings."""
+    """Stop the tables that have another shape in the settings than in the lake, so that they
+    are read again. Raise `ConfigurationError` if values in the lake were hashed with a key that
+    the settings neither have nor replace."""
     changed = list(tables_shown_differently(work))
     # The tightening is recorded before the quarantine: were the run to die between the two, the
     # table would be read again without its old values ever being cleared.
@@ -43,7 +45,8 @@ def reshape(work: Workplace, lease: Lease) -> None:
 
 
 def note_keep_clear(work: Workplace, lease: Lease) -> None:
-    """Record what `keep_clear` says now of each tightening, unless clearing it has begun."""
+    """Record the present `keep_clear` setting for each tightening whose clearing has not
+    begun."""
     for note in work.ledger.in_clear(work.source.name):
         reason = _keep_clear(work, note.table)
         if reason != note.kept_because and not note.begun:
@@ -51,9 +54,9 @@ def note_keep_clear(work: Workplace, lease: Lease) -> None:
 
 
 def _still_showing(work: Workplace) -> Iterator[UnclearedValues]:
-    """Yield tightenings that `keep_clear` no longer holds up, but whose values the mirror itself
-    still shows, in kept rows that the source no longer has: only reading the table again removes
-    them."""
+    """Yield the tightenings whose `keep_clear` was removed from the settings, if the mirror may
+    still show the values: the table's policies keep rows that the source no longer has, and
+    only reading the table again removes the values from these rows."""
     for note in work.ledger.in_clear(work.source.name):
         kept_no_longer = note.kept_because is not None and _keep_clear(work, note.table) is None
         keeps_rows = work.source.policies_of(note.table).keeps_rows
@@ -64,9 +67,9 @@ def _still_showing(work: Workplace) -> Iterator[UnclearedValues]:
 def versions_to_check(
     ledger: Ledger, source: str, patterns: TablePatterns
 ) -> Iterator[SchemaVersion]:
-    """Yield the newest versions of captured tables whose values were hashed and must have been
-    hashed with the present key. That is not required of a table whose key was replaced on purpose
-    and that was not read again since, for instance because it is paused: it will be read again."""
+    """Yield the newest versions of captured tables, each with values that must have been hashed
+    with the present key. A table whose key was replaced on purpose is left out until it is read
+    again, which may take long, for instance if the table is paused."""
     states, replaced = ledger.table_states(source), dict[TableName, int]()
     for note in ledger.in_clear(source):
         if note.tightening.rehashed:
@@ -82,8 +85,9 @@ def versions_to_check(
 
 
 def tables_shown_differently(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
-    """Yield the tables that the settings show differently, or that cannot be shown as they say,
-    each with the error that stops it. Raises what `reshape` raises."""
+    """Yield the tables that have another shape in the settings than in the lake, and the tables
+    to which the settings cannot be applied, each with the error that stops it. Raise
+    `ConfigurationError` as `reshape` does."""
     source, shaping = work.source.name, work.shaping
     shaped = {version.table: version for version in work.ledger.shaped_versions(source)}
     for version in versions_to_check(work.ledger, source, work.source.patterns):
@@ -112,9 +116,9 @@ def tables_shown_differently(work: Workplace) -> Iterator[tuple[TableState, Tabl
 
 
 def still_in_clear(work: Workplace, table: TableName) -> str | None:
-    """Return, in a sentence, which values of a table are still in clear although its settings show
-    less than before, and until when; None if there are none. `TableError` for settings that cannot
-    be applied."""
+    """Return, in a sentence, which values of a table are still in clear although its settings
+    show less than before, and until when; None if there are no such values. Raise `TableError`
+    if the settings cannot be applied to the table."""
     for note in _still_showing(work):
         if note.table == table:
             return f"{note.sentence}, also in rows that its mirror kept: those go with the others"
@@ -133,8 +137,9 @@ def still_in_clear(work: Workplace, table: TableName) -> str | None:
 
 
 def new_tightenings(work: Workplace) -> Iterator[Tightening]:
-    """Yield the tightenings that are not recorded yet: tables of which the settings show less than
-    the lake has. Also tables that stopped, were dropped, or are no longer among `tables`."""
+    """Yield the tightenings that are not recorded yet, one for each table of which the settings
+    show less than the lake has. That includes tables that stopped, were dropped, or are no
+    longer matched by the setting `tables`."""
     source, shaping = work.source.name, work.shaping
     cursor = work.ledger.cursors(source).captured
     if cursor is None or not shaping.hides:
@@ -171,9 +176,9 @@ def new_tightenings(work: Workplace) -> Iterator[Tightening]:
 def _with_settings(
     work: Workplace, history: Sequence[SchemaVersion], dropped: Set[TableName]
 ) -> Iterator[tuple[SchemaVersion, TableName]]:
-    """Yield the newest known version of each table, with the table whose settings apply to it. For
-    a dropped table, that is the first in its chain of RENAMEs that has settings, itself
-    included."""
+    """Yield the newest known version of each table, with the name under which the settings for
+    it are found. For a dropped table, this is the first of its names that has settings: its own
+    name, then the names that RENAMEs gave it."""
     source, shaping = work.source.name, work.shaping
     newest = {v.table: v for v in history if v.knowledge is Knowledge.KNOWN}
     ended = {v.table: v for v in history if v.knowledge is Knowledge.DROPPED}
@@ -195,8 +200,8 @@ def _with_settings(
 def _renamed_to(
     version: SchemaVersion, ended: SchemaVersion, history: Sequence[SchemaVersion]
 ) -> TableName | None:
-    """Return the name that the table got from the statement that ended it; None if that was no
-    RENAME."""
+    """Return the new name of a table, if the statement after which its name was gone is a
+    RENAME; otherwise None. `version`: its last version; `ended`: the record of its end."""
     for other in history:
         same_statement = other.statement is not None and other.statement == ended.statement
         if same_statement and other.table != ended.table and _columns(other) == _columns(version):
@@ -209,7 +214,7 @@ def _columns(version: SchemaVersion) -> list[str]:
 
 
 def _called(version: SchemaVersion, name: TableName) -> SchemaVersion:
-    """Return the version as if its table had that name."""
+    """Return a copy of the version whose table has this name."""
     schema = None if version.schema is None else replace(version.schema, name=name)
     return replace(version, table=name, schema=schema)
 

@@ -1,5 +1,5 @@
-"""The capture of one batch: it reads the log into segments, and makes the record for the ledger
-and the report for people."""
+"""The capture of one batch, which reads the log into segments, and then makes the record for
+the ledger and the report for people."""
 
 from __future__ import annotations
 
@@ -25,9 +25,12 @@ from lockstep.pipeline.values.table import TableName
 
 
 class BatchCapture:
-    """A catch-up batch captures only the tables that come back in it; any other batch captures
-    every table that matches the patterns. Only ordinary batches have `source_rows`, `copies` and
-    `extents`."""
+    """The capture of one batch. A catch-up batch captures only the tables that come back in it;
+    any other batch captures every table that matches the patterns.
+
+    `taken_up`: the tables that are followed again in this batch. A catch-up batch has none of
+    the following: `source_rows`, the rows for the source's own tables; `copies`, which decides
+    where renamed tables get their rows from; `extents`, the partial tables."""
 
     def __init__(
         self,
@@ -64,7 +67,8 @@ class BatchCapture:
         self.reading = LogReading(basis, self.segmenter, keeps=True)
 
     def rewrite(self, origins: Mapping[TableName, ChangelogOrigin]) -> None:
-        """Record that mirrors are written again from their changelogs."""
+        """Record for each table in `origins` that its mirror is written again from its changelog,
+        beginning at the origin."""
         for table, origin in sorted(origins.items()):
             self._basis.work.progress.note(f"the mirror of {table} is rewritten {origin.told}")
             self.segmenter.following.rewrite(table, origin)
@@ -100,7 +104,9 @@ class BatchCapture:
         start_seconds: float = 0.0,
         repaired: tuple[str, ...] = (),
     ) -> CaptureReport:
-        """Return the report; `began`: the reading of `perf_counter` when the capture began."""
+        """Return the report. `began`: the value of `perf_counter` when the capture began;
+        `start_seconds`: time that finding the start took; `repaired`: sentences on what was
+        repaired before."""
         run_start, batch = self._basis.run_start, self._batch
         source = self._basis.work.source
         loads = self._basis.work.ledger.open_loads(source.name)
@@ -130,7 +136,8 @@ class BatchCapture:
 
 
 def _why_unknown(work: Workplace, table: TableName, error: StructureUnknown) -> TableError:
-    """Return the server's own error if the account may not read the whole table, else `error`."""
+    """Return the error of a table whose structure is not known: the server's own error if it
+    refuses to show the table's structure to the account, otherwise `error`."""
 
     try:
         work.server.baseline([table])

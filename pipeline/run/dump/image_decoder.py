@@ -1,5 +1,5 @@
-"""Events of one table → row images, decoded by the version of its structure that holds there,
-after that version was compared with the table map.
+"""Events of one table → row images. They are decoded by the version of the table's structure
+that holds at their place in the log, after this version was compared with the table map.
 
 With `binlog_row_metadata=MINIMAL`, MySQL's default, a table map has the columns' types, widths,
 nullability, signs and character sets; with FULL also their names, members and the primary key.
@@ -8,11 +8,13 @@ MariaDB's default has only types, widths and nullability.
 With `binlog_row_image=MINIMAL` the image of an inserted row has only the columns that got a value
 from the statement, a trigger, an expression, the clock or AUTO_INCREMENT. Every other column has
 the default that the table had at that moment: a literal, NULL, or, for NOT NULL outside of strict
-mode, the default of the type. A column that an update leaves out was not changed, on MySQL. On
-MariaDB this is not certain: it logs REPLACE as an update that leaves out the columns which went
-back to their defaults, and ON DUPLICATE KEY UPDATE without the columns that a trigger set, and such
-updates look like any other. It does not log virtual columns then. (Tried on MySQL 9.7.4, MariaDB
-10.11.19 and 11.4.)
+mode, the default of the type.
+
+On MySQL, a column that an update leaves out was not changed. On MariaDB this is not certain: it
+logs REPLACE as an update that leaves out the columns which were set back to their defaults, and
+logs ON DUPLICATE KEY UPDATE without the columns that a trigger set. Such updates cannot be told
+from others. With this setting MariaDB does not log virtual columns either. (Tried on MySQL 9.7.4,
+MariaDB 10.11.19 and 11.4.)
 """
 
 from __future__ import annotations
@@ -76,16 +78,16 @@ from lockstep.pipeline.values.segment import ChangeType
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
 
 _SHOWN = 5
-"""Largest number of disagreements that a message names."""
+"""Largest number of differences between log and history that a message names."""
 
 
 def version_for(mapped: TableMap, structures: SchemaTracker, at: Coordinates) -> SchemaVersion:
-    """Return the version that holds at `at`; if the history does not know it and the table map has
-    column names, a version made from the map.
+    """Return the version of the table's structure that holds at `at`. If the history does not
+    have it, but the table map has column names, the version is made from the map.
 
-    `SchemaUnknownAt` if the table's structure is known only from a later place on: the run starts
-    too early. StructureUnknown if it is not known at all. TableError if it is known, but the
-    settings do not allow showing it.
+    Raise `SchemaUnknownAt` if the structure is known only from a later place on, because the run
+    starts too early; `StructureUnknown` if it is not known at all; `TableError` if it is known,
+    but the table cannot be shown as the settings say.
     """
     table = mapped.table
     version = structures.version(table)
@@ -119,8 +121,8 @@ def _require_shown(structures: SchemaTracker, table: TableName) -> None:
 
 
 def _structure_of(mapped: TableMap) -> TableStructure:
-    """Return the structure that the map describes; TableError if MySQL may hide one of its
-    columns."""
+    """Return the structure that the map describes. Raise `TableError` if one of its columns may
+    be a hidden column of a functional index."""
     structure = read_structure(mapped)
     suspects = [name for name in structure.names if may_be_hidden(name)]
     if suspects and may_log_hidden(mapped.writer):
@@ -136,13 +138,14 @@ def checked(version: SchemaVersion, mapped: TableMap) -> tuple[int, ...]:
     """Compare a table map with the version. Return the indexes, from 0, of the columns that only
     the map has: hidden columns of functional indexes.
 
-    TableError if map and version disagree, or if it is not known which columns are hidden.
+    Raise `TableError` if map and version disagree, or if it is not known which columns are
+    hidden.
     """
     if version.schema is None:
         raise ValueError(f"{version.table}: version {version.version} is {version.knowledge}")
     outlines, structure = read_outlines(mapped), logged_structure(version.schema)
     hidden = hidden_in(outlines, structure, version.schema, mapped)
-    # A map may be read in several ways; the one that agrees best counts.
+    # A map may be read in several ways; the reading with the fewest differences counts.
     differences = min((disagreements(without(o, hidden), structure) for o in outlines), key=len)
     expected = len(expressions(version.schema.keys)) if logs_hidden(mapped.writer) else 0
     if not differences and len(hidden) < expected:
@@ -166,7 +169,7 @@ _AS_LOGGED: Final = {
     "varbinary": "varchar",
     "blob": "text",
 }
-"""Types that the log distinguishes only by the character set."""
+"""Binary types, each with the type that the log shows instead if it has no character sets."""
 
 _STRINGS: Final = frozenset({"char", "varchar", "text", "binary", "varbinary", "blob"})
 _TEMPORAL: Final = frozenset({"time", "datetime", "timestamp"})
@@ -177,12 +180,14 @@ _SIGNED: Final = frozenset(
 
 
 def disagreements(outline: Outline, structure: TableStructure) -> tuple[str, ...]:
-    """Return how the log differs from the structure, each difference as "what: log, history"."""
+    """Return the differences between the log and the structure, each as the text "what: log,
+    history"."""
     return tuple(_disagreements(outline, structure))
 
 
 def agrees(logged: Column, recorded: Column, said: frozenset[OptionalField]) -> bool:
-    """Return whether two columns are equal in all parts that the log has."""
+    """Return whether a column in the log equals the recorded column in all parts that the log
+    has. `said`: the optional fields of the table map."""
     return all(in_log == in_history for _, in_log, in_history in _parts(logged, recorded, said))
 
 
@@ -203,7 +208,8 @@ def _disagreements(outline: Outline, structure: TableStructure) -> Iterator[str]
 def _parts(
     logged: Column, recorded: Column, said: frozenset[OptionalField]
 ) -> Iterator[tuple[str, object, object]]:
-    """Yield the parts of a column that the log has, each with both values."""
+    """Yield the name of each part of a column that the log has, with its value in the log and
+    its value in the history."""
     charsets = OptionalField.CHARSETS in said
     if OptionalField.NAMES in said:
         yield "name", logged.name, recorded.name
@@ -236,25 +242,27 @@ def _width(column: Column) -> object:
 
 
 def may_log_hidden(writer: LogWriter) -> bool:
-    """Return whether the log may have hidden columns."""
+    """Return whether a server of this version may log hidden columns."""
     return writer.between(FIRST, FIRST_WITHOUT - 1)
 
 
 def logs_hidden(writer: LogWriter) -> bool:
-    """Return whether the log certainly has hidden columns, at places that can be computed."""
+    """Return whether a server of this version certainly logs hidden columns, at places that can
+    be computed."""
     return writer.version is not None and writer.between(FIRST, LAST_PLACED)
 
 
 def hidden_in(
     outlines: Sequence[Outline], structure: TableStructure, schema: TableSchema, mapped: TableMap
 ) -> tuple[int, ...]:
-    """Return the indexes, from 0, of a table map's hidden columns; none if the number of its
-    columns or the version of its writer excludes them. TableError if it is not known which ones
-    are hidden.
+    """Return the indexes, from 0, of a table map's hidden columns. The result is empty if the
+    number of columns, or the version of the server that wrote the log, rules them out. Raise
+    `TableError` if it is not known which columns are hidden.
 
-    They are recognised by their names, or because only one choice leaves the structure's columns,
-    or by their places in the history. If it is not certain that the server's version logs hidden
-    columns, there may be another reason for more columns: then only names count.
+    Hidden columns are recognised by their names, or because only one choice of columns leaves
+    the structure's columns, or by their places in the history. If it is not certain that the
+    server's version logs hidden columns, the map may have more columns for another reason: then
+    only names count.
     """
     logged = outlines[0]
     count = len(logged.columns) - len(structure.columns)
@@ -285,12 +293,14 @@ def without(outline: Outline, places: tuple[int, ...]) -> Outline:
 def ways_to_hide(
     outline: Outline, structure: TableStructure, schema: TableSchema
 ) -> list[tuple[int, ...]]:
-    """Return the choices of hidden columns, by index from 0, without which the map has exactly the
-    structure's columns; at most two of them, since two are ambiguous already."""
+    """Return each choice of columns, by index from 0, that leaves exactly the structure's
+    columns if the map's other columns are kept. At most two choices are returned, since two
+    already make the result ambiguous."""
     named = OptionalField.NAMES in outline.said
     logged, recorded = outline.columns, structure.columns
     most = len(logged) - len(recorded)
-    # ways[n]: the choices among the columns from index `at` on, if n before it are hidden.
+    # ways[n]: the choices among the columns from index `at` on, if n columns before `at` are
+    # hidden.
     ways: list[list[tuple[int, ...]]] = [[] for _ in range(most)] + [[()]]
     for at in range(len(logged) - 1, -1, -1):
         hides = not named or is_hidden(logged[at].name, schema.keys)
@@ -307,9 +317,9 @@ def ways_to_hide(
 
 
 class ImageDecoder:
-    """Decodes the events of one buffer: a decoder for each table map and version, and a shaper for
-    the columns that the settings hide or change. `updated`: returns whether the updates of a table
-    record which columns changed."""
+    """Decodes the events of one buffer, with a decoder for each table map and version, and a shaper
+    for the columns that the settings hide or change. `updated`: returns whether a table's changelog
+    records which columns each update changed."""
 
     buffer: TransactionBuffer
 
@@ -333,13 +343,13 @@ class ImageDecoder:
     def decoded(
         self, part: Block, at: Coordinates, tables: CapturedTables
     ) -> tuple[TableSegment, list[RowImages]]:
-        """Return one table's images in the order of the log, and the table to which they belong.
-        TableError if they cannot be decoded or captured."""
+        """Return one table's images in the order of the log, and the segment that they are
+        written to. Raise `TableError` if they cannot be decoded or captured."""
         version, _ = self.decoder(int(part.events[0, columns.MAP]), at)
         return tables.segment(version, at), list(self.images(part, at))
 
     def images(self, part: Block, at: Coordinates) -> Iterator[RowImages]:
-        """Yield one table's images in the order of the log; TableError if they cannot be
+        """Yield one table's images in the order of the log. Raise `TableError` if they cannot be
         decoded."""
         number = int(part.events[0, columns.MAP])
         if (part.events[:, columns.MAP] == number).all():
@@ -368,7 +378,8 @@ class ImageDecoder:
             shown = self._with_defaults(images, version.table, version.schema, later)
             if shaper is not None:
                 shown = shaper.images(shown)
-                # The history has the defaults of hidden columns only as they are shown.
+                # For columns that the settings hide, the history has only the hidden form of
+                # the default, so it is filled in after the shaper.
                 shown = self._with_defaults(shown, version.table, version.shown)
             if len(shown.event):
                 yield shown
@@ -415,11 +426,12 @@ _UPDATE = CHANGE_TYPES.index(ChangeType.UPDATE_POSTIMAGE)
 def with_defaults(
     images: RowImages, schema: TableSchema | None, *, later: Set[int] = frozenset()
 ) -> RowImages:
-    """Return the images with defaults for the columns that inserted rows leave out, except the
-    columns `later`, by index. `schema`: None if the table's defaults are not known.
+    """Return the images with defaults in the columns that inserted rows leave out. `later`:
+    indexes of columns that are filled later, and not here. `schema`: None if the table's defaults
+    are not known.
 
-    `ValueLeftOut` if only the source knows a value, so that the table has to be read there;
-    TableError if the value differs in each row."""
+    Raise `ValueLeftOut` if only the source knows a value, so that the table has to be read there;
+    `TableError` if the value differs from row to row."""
     if images.present is None:
         return images
     inserted = images.change_type.to_numpy() == _INSERT
@@ -441,8 +453,8 @@ def with_defaults(
 
 
 def refuse_updates(images: RowImages) -> None:
-    """Raise TableError if neither image of an update has some column. For servers whose updates
-    may leave out columns that did change."""
+    """Raise `TableError` if an update leaves out a column in both of its images. This is for
+    MariaDB, whose updates may leave out columns that did change."""
     if images.present is None:
         return
     updated = images.change_type.to_numpy() == _UPDATE
@@ -470,7 +482,7 @@ def _default(field: pa.Field, schema: TableSchema | None, index: int) -> pa.Scal
         "and only the source knows what the row has there"
     )
     if column is None or isinstance(column.default, WrittenDefault):
-        # A read of the table supplies the value, and makes the default known from there on.
+        # Reading the table supplies the value, and its structure then has the default.
         raise ValueLeftOut(reason)
 
     raise TableError(

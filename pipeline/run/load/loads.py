@@ -1,9 +1,9 @@
 """The loads of one run: tables whose rows are read from MySQL in chunks.
 
 A table is loaded because somebody ordered it, because the log alone could not bring it back, or
-because its rows are older than the log that is read. The next run continues a load that a run did
-not finish: the ledger records each chunk before it is read, and again once its files are durable.
-If a run dies in between, only that chunk is read again.
+because its rows are older than the log that is read. If a run does not finish a load, the next run
+continues it: the ledger records each chunk before it is read, and again once its files are durable.
+If a run dies in between, only the chunks that were being read are read again.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from lockstep.pipeline.values.table import TableName
 
 
 def order_readings(work: Workplace, lease: Lease, plans: TablePlans) -> None:
-    """Order tables to be read by a later run: new ones, which are not captured until then, and
-    those for which part of the log was lost."""
+    """Order tables to be read by a later run: new tables, which are not captured until then, and
+    tables for which part of the log was lost."""
     states = work.ledger.table_states(work.source.name)
     open_loads = {load.table for load in work.ledger.open_loads(work.source.name)}
     for table, why in plans.waits.items():
@@ -49,7 +49,7 @@ def order_readings(work: Workplace, lease: Lease, plans: TablePlans) -> None:
 
 
 def give_up(work: Workplace, lease: Lease, load: Load, why: str) -> None:
-    """Void a load, and delete what was read of it."""
+    """Void a load, and delete the rows that it read."""
     work.ledger.void_load(lease, load.id, why)
     work.segments.discard_load(snapshot_path(work.source.name, load.table), load.id)
 
@@ -57,8 +57,9 @@ def give_up(work: Workplace, lease: Lease, load: Load, why: str) -> None:
 def load_tables(
     work: Workplace, lease: Lease, run_start: RunStart, plans: TablePlans
 ) -> list[Reread]:
-    """Read the tables whose rows the plans ask the server for, until all rows are read or the time
-    for reading in one run is over."""
+    """Read the tables whose rows have to come from the server according to the plans, until all
+    rows are read or the time for reading in one run is over. Return the tables that were read, and
+    as stopped the tables that must not be captured before they are read."""
     room = LogRoom(kept_for(run_start.facts.settings), work.source.snapshot.seconds)
     until = perf_counter() + room.seconds
     for load, why in plans.void:
@@ -78,8 +79,8 @@ def load_tables(
     if loads and room.short is not None:
         work.progress.note(f"{room.short}\nhint: `{keep_longer(run_start.facts.settings)}`")
     read = _loaded(work, lease, run_start, loads, until, room.piece_seconds)
-    # Tables that lost part of the log, or stopped, must not be captured after that until they are
-    # read: those whose turn did not come stay stopped.
+    # A table that stopped, or for which part of the log was lost, must be read before it is
+    # captured again. If its turn did not come in this run, it stays stopped.
     lacking = lost_tables(run_start, work.ledger.table_states(work.source.name), plans)
     lacking |= {order.table for order in plans.orders}
     lacking -= {reread.table for reread in read}
@@ -88,7 +89,8 @@ def load_tables(
 
 
 def begun_loads(rereads: Sequence[Reread]) -> list[Reread]:
-    """Return the readings with which this capture begins to follow their tables."""
+    """Return the readings that belong to loads whose tables are not followed yet: this capture
+    begins to follow them."""
     return [
         reread for reread in rereads if reread.load is not None and reread.load.followed is None
     ]
@@ -131,7 +133,8 @@ def _loaded(
 
 
 def _unread(work: Workplace, loads: Sequence[Load], why: TableBusy) -> list[Reread]:
-    """Return tables that this run does not read, as stopped at the log's present end."""
+    """Return the tables of these loads, which this run does not read, as stopped at the log's
+    present end. `why`: the error that stops them."""
     if not loads:
         return []
     head = work.server.facts().head
@@ -148,8 +151,8 @@ def _begun(
     loads: Sequence[Load],
     rereads: dict[TableName, Reread],
 ) -> list[Load]:
-    """Return the loads whose chunks can be read: those that began before, and those that begin now.
-    Tables that cannot be read are added to `rereads`."""
+    """Return the loads whose chunks can be read: loads that a run began before, and loads that
+    begin now. Tables that cannot be read are added to `rereads`."""
     new = [load for load in loads if load.reading is None]
     if not new:
         return list(loads)
@@ -198,7 +201,8 @@ def _begun(
 def _baselines(
     work: Workplace, loads: Sequence[Load], rereads: dict[TableName, Reread]
 ) -> dict[TableName, Baseline]:
-    """Return the baselines of all tables, from one query for all; one by one if that fails."""
+    """Return the baselines of all tables. They are read together or, if that fails, table by
+    table. A table that cannot be read is added to `rereads`."""
     names = [load.table for load in loads]
     baselines: dict[TableName, Baseline] = {}
     if len(names) > 1:
@@ -220,9 +224,10 @@ def _baselines(
 
 
 def _reread_of(work: Workplace, lease: Lease, read: ChunksRead) -> Reread | None:
-    """Return what the capture gets of a load; None if its table's turn did not come. If other
-    sessions keep the table busy, the next run continues the load; if the table cannot be read, the
-    load is void."""
+    """Return the rows of a load that were read so far, for the capture, or the error that stops
+    the table; None if the table is read in one piece and its turn did not come. If other sessions
+    keep the table busy, the next run continues the load; if the table cannot be read, the load is
+    void."""
     load = read.load
     if read.ended is None and load.at_once and not load.complete:
         return None
@@ -248,16 +253,18 @@ def _reread_of(work: Workplace, lease: Lease, read: ChunksRead) -> Reread | None
 
 
 REPORT_SECONDS = 0.3
-"""Shortest time between two reports of progress: one of many tables takes as long as a chunk."""
+"""Shortest time between two reports of progress, in seconds: with many tables, a report takes
+about as long as reading a chunk."""
 
 LOOK_SECONDS = 1.0
-"""Shortest time between two checks of the server's load and of its oldest log file."""
+"""Shortest time, in seconds, between two checks of the server's load and of its oldest log
+file."""
 
 
 @dataclass(slots=True)
 class ChunksRead:
-    """A load while its chunks are read. `size`: rows of the next chunk; `ended`: the error that
-    ends it; `under_way`: numbers of the chunks that threads are reading."""
+    """A load while its chunks are read. `size`: number of rows of the next chunk; `ended`: the
+    error that ended the reading; `under_way`: numbers of the chunks that threads are reading."""
 
     load: Load
     size: int
@@ -284,9 +291,9 @@ class _Done:
 
 
 class ChunkReader:
-    """Reads loads until all are complete or the time is `until` (of `perf_counter`). `start`: the
-    place from which the log is read afterwards. `piece_seconds`: longest time for a table that
-    cannot be cut into chunks."""
+    """Reads the chunks of loads, in several threads, until all loads are complete or
+    `perf_counter` reaches `until`. `start`: the place from which the log is read afterwards.
+    `piece_seconds`: longest time for reading a table that cannot be cut into chunks."""
 
     def __init__(
         self,
@@ -330,8 +337,9 @@ class ChunkReader:
     # -- which is next --------------------------------------------------------------------
 
     def _next(self) -> tuple[ChunksRead, Chunk, int] | None:
-        """Return a chunk of the next table in turn; None if there is none, or no time. One chunk is
-        read in any case, so that every run makes progress however long it took to begin."""
+        """Return the next chunk to read, from the tables in turn, with the number of rows that
+        was asked for; None if no chunk is left or the time is over. One chunk is read in any case,
+        so that every run makes progress, however long it took to begin."""
         for _ in range(len(self._waiting)):
             if self._begun and (perf_counter() >= self._until or not self._may_read()):
                 return None
@@ -345,7 +353,8 @@ class ChunkReader:
         return None
 
     def _chunk(self, reading: ChunksRead) -> Chunk | None:
-        """Return a chunk that is planned and not read, else a new one; None if there is none."""
+        """Return a chunk of this load that is planned but not read, otherwise a new chunk; None
+        if the load needs no other chunk."""
         if not reading.goes_on:
             return None
         for chunk in reading.load.unread:
@@ -374,8 +383,8 @@ class ChunkReader:
         return chunk
 
     def _may_read(self) -> bool:
-        """Return whether another chunk may be read now; waits while the server is too busy, as long
-        as there is time."""
+        """Return whether another chunk may be read now. Wait while the server is too busy, and
+        return False if the time is over before it is less busy."""
         if perf_counter() - self._looked < LOOK_SECONDS:
             return True
         if self._log_runs_away():
@@ -393,8 +402,10 @@ class ChunkReader:
         return True
 
     def _log_runs_away(self) -> bool:
-        """Return whether the server has purged its log up to the file from which the log is to be
-        read: then reading tables stops, so that the log is captured before it is lost."""
+        """Return whether the server is purging the log that is not captured yet: a file was purged
+        since the last check, and the oldest file that is left is the one in which the capture
+        starts, or a later one. Then reading tables stops, so that the log is captured before it is
+        lost."""
         oldest = self._work.server.facts().binlogs[0].file
         before, self._oldest = self._oldest, oldest
         if before is None or before == oldest or oldest.number < self._start.file.number:
@@ -409,7 +420,7 @@ class ChunkReader:
     # -- reading it ------------------------------------------------------------------------
 
     def _read(self, reading: ChunksRead, chunk: Chunk, asked: int) -> _Done:
-        """In a thread of its own."""
+        """Read a chunk, in a thread of the pool, and return its rows or the error."""
         try:
             rows, size = self._rows(reading.load, chunk)
         except (TableError, StructureMoved) as error:
@@ -464,7 +475,8 @@ class ChunkReader:
         self._report()
 
     def _report(self, *, at_once: bool = False) -> None:
-        """Report the progress of all tables that have chunks."""
+        """Report the progress of all tables that have chunks, unless the last report was just
+        made. `at_once`: report in any case."""
         if at_once or perf_counter() - self._reported_at >= REPORT_SECONDS:
             tables = (reading.load.progress for reading in self._readings if reading.load.chunks)
             self._work.progress.tell(loaded_until_now(tuple(tables)))

@@ -1,4 +1,5 @@
-"""The end of a replay that was killed: its open write of a mirror, and its open revision."""
+"""Finishes a replay that was killed: its open write to a mirror, and its open revision, which
+replaces files of captured batches."""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ from lockstep.pipeline.values.segment import Revision
 
 
 def settle_replays(work: Workplace, lease: Lease) -> tuple[str, ...]:
-    """Settle open writes (`settle_writes`), and carry out an open revision, whose files are
-    durable; give it up if they are lost. Return a sentence for each."""
+    """Settle open writes (`settle_writes`), and carry out an open revision. The new files of
+    a revision were made durable before it was recorded; if they are lost all the same, the
+    revision is given up. Return a sentence for each write and revision."""
     notes = list(settle_writes(work, lease))
     revision = work.ledger.revisions(work.source.name).open
     if revision is not None:
@@ -35,8 +37,8 @@ def _carried_out(work: Workplace, lease: Lease, revision: Revision) -> str:
 
 
 def settle_writes(work: Workplace, lease: Lease) -> Iterator[str]:
-    """Record the open writes of replays whose commit is in the mirror, and give up the others:
-    their mirrors are unchanged. Yield a sentence for each."""
+    """Settle each open write of a replay: record it if its commit is in the mirror's log,
+    otherwise give it up, since the mirror is unchanged. Yield a sentence for each."""
     ledger, source = work.ledger, work.source.name
     intents = [intent for intent in ledger.open_intents(source) if intent.step == REPLAY]
     states = ledger.table_states(source) if intents else {}

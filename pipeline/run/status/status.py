@@ -1,4 +1,4 @@
-"""The facts on how a source stands: from the ledger, and from the server if it answers.
+"""The facts about the state of a source, from the ledger, and from the server if it answers.
 `pipeline.status` judges them."""
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def standing_of(
     work: Workplace | LockstepError,
     now: datetime,
 ) -> Standing:
-    """Return how a source stands, also if its server does not answer; nothing is written. `work`:
-    the workplace, or the error for which there is none."""
+    """Return the state of a source, even if its server does not answer. Nothing is written.
+    `work`: the workplace, or the error because of which it could not be set up."""
     acknowledged = ledger.cursors(source).acknowledged
     captured = ledger.cursors(source).captured
     override = ledger.open_override(source)
@@ -113,8 +113,9 @@ def standing_of(
 
 
 def log_seen(work: Workplace, now: datetime) -> tuple[ServerFacts | None, Lag, Headroom | None]:
-    """Return the server's facts, the lake's lag, and how long the server keeps the log that is not
-    captured yet. The facts are None if the server does not answer or nothing was acknowledged."""
+    """Return the server's facts, the lake's lag, and how long the server still keeps the log
+    after the acknowledged position. If the server does not answer or nothing was acknowledged,
+    the facts and the time are None."""
     source, ledger = work.source.name, work.ledger
     cursor = ledger.cursors(source).acknowledged
     if cursor is None:
@@ -136,16 +137,17 @@ def _quarantines(tables: Sequence[DisagreeingTable]) -> tuple[StoppedTable, ...]
 def _since(
     attempts: Sequence[Attempt], batches: Sequence[Batch], position: Position | None
 ) -> datetime | None:
-    """Return the last moment at which the position is known to have been the log's end: a run found
-    nothing after it, or it is a start after which no commit was captured."""
+    """Return the last moment at which the position is known to have been the log's end: when a
+    run found nothing after it or, if the position is the source's start and no commit after it
+    was captured yet, when the batch that ends there was created."""
     created_at = next((batch.created_at for batch in batches if batch.end == position), None)
     first = created_at if position is not None and position.committed_at is None else None
     return looked(attempts, position) or first
 
 
 def _headroom(server: SourceServer, facts: ServerFacts, position: Position) -> Headroom | None:
-    """Return how long the log from the position on is kept; the heads of at most two log files are
-    read. None if another server answers."""
+    """Return how long the server still keeps the log after the position; None if another server
+    answers. At most two log files are read, and of these only the head."""
     files = [log.file for log in facts.binlogs]
     if facts.server_uuid != position.server_uuid or not files:
         return None
