@@ -1,4 +1,5 @@
-"""The evidence that rules judge: what every run knows, and what `check` asks for besides."""
+"""The evidence that rules judge: the facts that every run has, and the further facts that
+`check` asks the server for."""
 
 from __future__ import annotations
 
@@ -23,9 +24,10 @@ from lockstep.pipeline.values.tables import NamePatterns, TablePatterns
 
 @dataclass(frozen=True, slots=True)
 class RunEvidence:
-    """What every run knows before it reads: facts about the server, its tables, and the states in
-    the ledger. `recorded`: tables in the ledger; `stopped`: those of them that do not follow the
-    source. `account`: the value of CURRENT_USER(); None if it was not asked for."""
+    """The facts that every run has before it reads: about the server, its tables, and the states
+    in the ledger. `settings`: global variables. `recorded`: tables in the ledger; `stopped`: tables
+    in the ledger that do not follow the source. `account`: the value of CURRENT_USER(); None if
+    the server was not asked for it."""
 
     flavour: str
     version: str
@@ -60,7 +62,7 @@ class RunEvidence:
 
 @dataclass(frozen=True, slots=True)
 class KeptMirror:
-    """A mirror with its absolute path, and how long it keeps its versions."""
+    """A mirror, its absolute path, and how long its properties keep old versions."""
 
     table: TableName
     path: str
@@ -69,16 +71,17 @@ class KeptMirror:
 
 @dataclass(frozen=True, slots=True)
 class SourceEvidence:
-    """Everything that `check` knows.
+    """All facts that `check` has.
 
     `pause`: the longest time between two scheduled runs; None without a schedule. `partial`: tables
-    of which the lake may have only a part. `mirrors`: existing ones, whose versions are promised
-    for `keep`. `reading`: how tables are read from the source. `passes`: tables whose statements
-    are passed because a person vouches for them. `policies_of`: how the lake follows a table;
-    `settings`: the blocks of settings for some tables. `known`: tables in the ledger. `names`: of
-    the mirrors. `shaping`: how tables are to be shown; `schemas`: of captured tables that are to be
-    shown in another way than they are; `shaped`: newest versions of tables that the lake shows in
-    another way than they are.
+    of which the lake may have only a part. `mirrors`: the existing mirrors; `keep`: how long their
+    versions are promised. `reading`: the settings for reading tables from the source. `passes`:
+    tables whose statements are passed over because a person vouches for them. `policies_of`:
+    returns the policies with which the lake follows a table; `settings`: the blocks of settings for
+    some tables. `known`: tables in the ledger. `names`: the rules for naming mirrors. `shaping`:
+    the settings that hide or change columns and rows; `schemas`: the structures of the captured
+    tables to which such settings apply; `shaped`: the newest versions of the tables of which the
+    lake already hides or changes something.
     """
 
     survey: Survey

@@ -15,7 +15,7 @@ from lockstep.pipeline.check.evidence import SourceEvidence
 from lockstep.pipeline.check.findings import CheckRule, Fault, Fine, Verdict, about
 
 _OLD_REPLICA: Final = 3600
-"""Lag of a replica, in seconds, above which a warning is given."""
+"""Largest lag of a replica, in seconds, for which no warning is given."""
 
 
 def _server_id(evidence: SourceEvidence) -> Iterator[Verdict]:

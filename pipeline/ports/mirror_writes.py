@@ -195,7 +195,7 @@ class CountedReplace:
 
 
 MirrorWrite = Append | Merge | CountedMerge | Replace | CountedReplace
-"""One write to a mirror, in one commit; `changes.strategy` chooses among them."""
+"""One write to a mirror, in one commit; `mirror.strategy` chooses among them."""
 
 
 def parts_of(write: MirrorWrite) -> Snapshot:

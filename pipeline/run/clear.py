@@ -1,20 +1,23 @@
 """Clearing: delete values that the settings no longer show, once nobody needs them.
 
-After settings became tighter, a table is read again, but older files and versions still have the
-values in clear. What is old, up to the batch of the tightening, is cleared in five steps:
+After settings were tightened (they show less of a table than before), the table is read again, but
+older files and versions still have the values in clear. Everything up to the batch of the
+tightening is old, and is cleared in five steps:
 
-1. The ledger records that clearing begins: from then on nobody can read the table's old changes.
-2. The table's changelogs drop the old changes, and their files are deleted.
-3. The mirror's log is cut: it begins at an empty commit after the newest version, whose rows were
-   read again. Folders that the mirror had before are deleted.
-4. `_transactions` loses the text of old statements, and `_ddl` the values in them: new files
-   replace theirs, first in the lake and then in the ledger, and the old files are deleted.
-5. Structures lose such values as DEFAULTs, first in the lake, then in the ledger, where statements
-   lose them too; the ledger records that the table is cleared.
+1. The ledger records that clearing begins: after that nobody can read the table's old changes.
+2. The old changes are removed from the table's changelogs, and their files are deleted.
+3. The mirror's log is cut: it now begins at an empty commit after the newest version, whose rows
+   were read again. Folders that the mirror had before are deleted.
+4. The text of old statements is removed from `_transactions`, and the values in this text from
+   `_ddl`: new files replace the old ones, first in the lake and then in the ledger, and the old
+   files are deleted.
+5. Values that structures contain, such as DEFAULTs, are removed, first in the lake, then in the
+   ledger, where they are also removed from statements; the ledger records that the table is
+   cleared.
 
-A step that was carried out does nothing, so an interrupted clearing starts again with the first.
-Files are deleted at once, not after the time for which versions are promised: hiding the values is
-worth breaking that promise.
+Repeating a step that was carried out does nothing, so an interrupted clearing starts again with the
+first step. Files are deleted at once, not after the time for which versions are promised: hiding
+the values is worth breaking that promise.
 """
 
 from __future__ import annotations
@@ -59,8 +62,9 @@ _QUOTED: Final = re.compile(r"'(?:[^'\\]|''|\\.)*'")
 
 
 def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
-    """Clear what nobody needs; return the tightenings of which nothing is left in clear."""
-    # The run did this when it began, but upkeep did not, and `keep_clear` may have changed since.
+    """Clear the values that nobody needs any more, and return the tightenings that are now
+    completely cleared."""
+    # A run did this when it began, but upkeep does not, and `keep_clear` may have changed since.
     note_keep_clear(work, lease)
     cleared = []
     for note in work.ledger.in_clear(work.source.name):
@@ -71,7 +75,7 @@ def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
         except LeaseLost:
             raise
         except (LockstepError, TableError) as error:
-            # The run itself has succeeded: the next one tries again.
+            # The run itself has succeeded: the next run tries to clear the table again.
             reason = error.reason if isinstance(error, TableError) else error.message
             work.progress.note(f"{note.table}: {note.sentence}, and are not cleared yet: {reason}")
             continue
@@ -140,8 +144,8 @@ def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
     shows = write.delta_version
 
     def record(version: int) -> None:
-        # Before the log is cut: without the commits up to `looked`, the next look would not know
-        # that this commit is ours.
+        # The ledger records this commit as checked before the log is cut: without the earlier
+        # commits, the next examination of the log could not tell that this one is Lockstep's.
         work.ledger.note_looked(lease, {state.mirror: version})
         work.ledger.note_upkept(lease, state.mirror, shows=shows, delta_version=version)
 
@@ -151,7 +155,8 @@ def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
 
 
 def _words_of(work: Workplace, mirror: str, write: SettledWrite) -> str | None:
-    """Return the user metadata of a write, from its commit or from one that repeats it."""
+    """Return the user metadata of a write, from its commit or from a later commit that repeats
+    it; None if neither is in the mirror's log."""
     shows = write.delta_version
     for commit in work.mirrors.history(mirror):
         if shows in (commit.delta_version, commit.repeats):
@@ -162,8 +167,8 @@ def _words_of(work: Workplace, mirror: str, write: SettledWrite) -> str | None:
 
 
 def _clear_former(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
-    # The folder's own log says whose mirror it was: a ledger that was recovered from the lake
-    # does not know.
+    # The folder's own log says which table's mirror it was: a ledger that was recovered from the
+    # lake does not know.
     folders = former_places(work.ledger, work.source.name)
     delete_former(
         work, lease, [folder for folder in folders if owner_of(work, folder) == note.table]
@@ -174,8 +179,8 @@ def _clear_former(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
 
 
 def _statements(work: Workplace, note: UnclearedValues) -> Mapping[int, SchemaStatement]:
-    """Return the old statements that name the table or made a version of it, without their values,
-    by number."""
+    """Return the old statements that name the table or made a version of it, by their number in
+    the ledger. The values in them are already removed."""
     source, redactions, after = work.source.name, dict[int, SchemaStatement](), 0
     versions = work.ledger.schema_versions(source, note.table)
     of_versions = {version.statement for version in versions}
@@ -189,8 +194,8 @@ def _statements(work: Workplace, note: UnclearedValues) -> Mapping[int, SchemaSt
 
 
 def _names(text: str, table: TableName) -> bool:
-    """Return whether a text has a table's name, also inside another name such as that of a helper
-    table of an online schema change (`_orders_new`)."""
+    """Return whether a text has a table's name as a word, or as a part of another name between
+    underscores, such as the helper table of an online schema change (`_orders_new`)."""
     name = re.escape(table.name)
     return re.search(rf"(?<![^\W_]){name}(?![^\W_])", text, re.IGNORECASE) is not None
 
@@ -241,8 +246,8 @@ def _clear_texts(
 def _files(
     work: Workplace, part: SourceTable, above: int, through: int
 ) -> Iterator[tuple[int, SegmentFile]]:
-    """Yield the files of the batches after `above` up to `through`, each with its batch; also files
-    that only the lake lists, because the ledger that knew them was lost."""
+    """Yield the files of the batches after `above` up to `through`, each with its batch. That
+    includes files that only the lake lists, because the ledger that recorded them was lost."""
     folder = source_table_path(work.source.name, part)
     listed = {**(work.changelog.listed(folder) or {})}
     for first in range(above + 1, through + 1, _AT_ONCE):
@@ -265,8 +270,8 @@ def _file_without(
     file: SegmentFile,
     statements: Mapping[int, SchemaStatement],
 ) -> SegmentFile | None:
-    """Write the file that replaces this one, durably, and return it; None if the file has no values
-    to clear."""
+    """Write durably the file that replaces this file, and return it; None if this file has no
+    values to clear."""
     folder = source_table_path(work.source.name, part)
     texts = pa.concat_tables([*work.segments.pieces(folder, [file], [_TEXT[part]])]).column(0)
     if texts.null_count == len(texts):
@@ -318,8 +323,9 @@ def _without_literals(
 
 
 def _hidden(note: UnclearedValues, schema: TableSchema) -> frozenset[str]:
-    """Return the columns of an old structure whose values are cleared: all, since a column of which
-    less is shown may have had another name then; none if all columns are shown as before."""
+    """Return the columns of an old structure whose values are cleared. If less is shown of any
+    column, these are all columns, since that column may have had another name then; otherwise
+    there are none."""
     names = [column.name.lower() for column in schema.columns]
     return frozenset(names if note.tightening.columns else ())
 

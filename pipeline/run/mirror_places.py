@@ -1,9 +1,10 @@
-"""The places of mirrors: which of them have to move, and how a mirror gets another place.
+"""The places (folders) of mirrors: which mirrors have to move, and how a mirror gets another
+place.
 
 The settings decide a mirror's place when its table is first seen, and the ledger keeps it. If the
-settings say another one later, the table is reloaded, and the write of all its rows goes there. The
+settings later name another place, the table is reloaded, and all its rows are written there. The
 former folder stays as it is, because earlier versions of the mirror are read from it, until upkeep
-deletes it (`upkeeping.upkeep`).
+deletes it.
 """
 
 from __future__ import annotations
@@ -23,23 +24,23 @@ from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableName
 
 REWRITES_ALL = frozenset({TableEventKind.REBUILT, TableEventKind.COPIED, TableEventKind.REREAD})
-"""Events after which the next write is of all rows."""
+"""Events after which the next write of a table writes all its rows."""
 
 
 def collisions(
     work: Workplace, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
 ) -> dict[TableName, TableName]:
-    """Return the tables that may not be captured because their mirror would be at the place of
-    another table's, each with that table. `tables`: as for `precedence`."""
+    """Return the tables that must not be captured, because their mirror would be at the place of
+    another table's mirror, each with that other table. `tables`: as for `precedence`."""
     return work.source.mirrors.collisions(precedence(work, states, tables))
 
 
 def precedence(
     work: Workplace, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
 ) -> list[TableName]:
-    """Return tables in the order in which they keep their places: first those whose mirrors are
-    where the settings say, then those whose mirrors are elsewhere, then those of `tables` that no
-    run has seen yet."""
+    """Return tables in the order in which they get their places if two of them want the same
+    place: first the tables whose mirrors are where the settings say, then the tables whose mirrors
+    are elsewhere, then the tables in `tables` that no run has seen yet."""
     plan = work.source
     if not plan.mirrors.rules:
         return []
@@ -50,16 +51,17 @@ def precedence(
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Tables that are followed and whose mirrors have to move to another name, each with that name.
-    `empty`: no row of them is written yet; `reloaded`: all their rows are written again."""
+    """Followed tables whose mirrors have to move to another name, each with that name. `empty`:
+    tables of which no row is written yet; `reloaded`: tables whose rows all have to be written
+    again."""
 
     empty: Mapping[TableName, TableName]
     reloaded: Mapping[TableName, TableName]
 
 
 def pending_moves(work: Workplace) -> Moves:
-    """Return the mirrors that have to move, without those that the next write moves anyway. A table
-    that is being read from the source and has an older mirror is left until it is read."""
+    """Return the mirrors that have to move, except mirrors that the next write moves anyway. If a
+    table has a mirror and is being read from the source, it is left out until it is read."""
     states = work.ledger.table_states(work.source.name)
     away = {
         table: name
@@ -84,19 +86,19 @@ def why_elsewhere(name: TableName) -> str:
 
 
 def former_places(ledger: Ledger, source: str) -> list[str]:
-    """Return the folders that mirrors of the source had before and that are not deleted yet."""
+    """Return the folders where mirrors of the source were before, if they are not deleted yet."""
     mirrors = {state.mirror for state in ledger.table_states(source).values()}
     folders = sorted(ledger.looked(source).keys() - mirrors)
     return [folder for folder in folders if not folder.startswith(f"{source}/_")]
 
 
 _COMMITS: Final = 50
-"""Number of a folder's newest commits that are read to find which table its mirror is of."""
+"""Number of a folder's newest commits that are read to find the table of its mirror."""
 
 
 def owner_of(work: Workplace, folder: str) -> TableName | None:
-    """Return the table whose mirror a folder has or had, by the folder's own log: a ledger that was
-    recovered from the lake does not know."""
+    """Return the table whose mirror is or was in a folder. The folder's own log says it, because a
+    ledger that was recovered from the lake does not know."""
     # Imported only if there are former folders, to keep idle runs fast.
     from lockstep.pipeline.recovery.facts import mirror_facts
 
@@ -105,8 +107,9 @@ def owner_of(work: Workplace, folder: str) -> TableName | None:
 
 
 def blocked_folders(work: Workplace) -> list[str]:
-    """Return the former folders that no new table may take. A folder of the table's own name is not
-    among them: a ledger that was set back to before the table began finds its mirror there."""
+    """Return the former folders that no new table may use for its mirror. A folder at the place
+    where the settings want the mirror of its own table is not among them: if the ledger was set
+    back to a time before the table began, the table finds its mirror there again."""
     source = work.source
 
     def own(folder: str) -> bool:
@@ -120,7 +123,8 @@ def blocked_folders(work: Workplace) -> list[str]:
 
 
 def delete_former(work: Workplace, lease: Lease, folders: Iterable[str]) -> list[str]:
-    """Delete the former folders among these, with all versions, and return them."""
+    """Delete those of the given folders that are former places of mirrors, with all versions, and
+    return them."""
     source = work.source.name
     former = sorted({*former_places(work.ledger, source)} & {*folders})
     for folder in former:
@@ -150,7 +154,7 @@ def give_new_mirror(work: Workplace, lease: Lease, table: TableName, why: str) -
     taken |= ledger.looked(plan.name).keys()
     generation, number = state.generation, state.mirror_generation + 1
     if plan.misplaced_mirror(state) is not None:
-        # Folders of another name are numbered from 1.
+        # If the mirror gets another name, its folders are numbered from 1 again.
         generation = number = 1
     name, fold = plan.mirror_name(table), plan.mirrors.given(table)
     mirror = free_place(plan.name, name, generation, taken, number, fold=fold)

@@ -1,7 +1,8 @@
-"""The start rules as code: each takes the question and returns a start, an error, or None.
+"""The start rules as functions. Each takes the question, which has all facts, and returns a
+start, an error, or None if the rule does not apply.
 
-Their order, and the cursor that each one needs, are in the table of `rules`. Not here: finding a
-place on the server (`pipeline.run.find_place`).
+The table in `rules` has their order, and says whether a rule needs a source with a cursor or
+without one. Not here: finding a place on the server (`pipeline.run.find_place`).
 """
 
 from __future__ import annotations
@@ -97,9 +98,9 @@ def chosen(asked: Question) -> Answer:
 
 
 def _between(asked: Question, cursor: Cursor, reached: ReachedPlace) -> Continuity | None:
-    """Return what lies between the cursor and a chosen place, or None if the place is before the
-    cursor. It is a gap unless it is proven to be contiguous: in a history that was rewritten, the
-    same GTIDs may name other transactions."""
+    """Return whether a chosen place continues at the cursor or leaves a gap after it; None if the
+    place is before the cursor. If it is not proven that the place continues there, a gap is
+    assumed: in a history that was rewritten, the same GTIDs may name other transactions."""
     place, at = reached.where, cursor.position.at
     if _same_log(asked) and isinstance(place, Coordinates) and place.file.base == at.file.base:
         if place < at:
@@ -115,7 +116,7 @@ def _between(asked: Question, cursor: Cursor, reached: ReachedPlace) -> Continui
     if before_place == read:
         return Continuity.CONTIGUOUS
     if isinstance(place, GtidSet):
-        # The dump sends every transaction that the set lacks, also those that were read before.
+        # The dump sends every transaction that is not in the set, even if it was read before.
         return Continuity.GAP if before_place.contains(read) else None
     return None if read.contains(before_place) else Continuity.GAP
 
@@ -209,7 +210,8 @@ def resume_after_purge(asked: Question) -> Answer:
 
 
 def tables_read_again(asked: Question) -> Answer:
-    """Continue at the end of the log, with every table read from the source."""
+    """Return a start at the end of the log, with every table read from the source, if the
+    position was lost and the policy says so."""
     cursor = asked.known_cursor
     if asked.policies.on_position_lost is not OnPositionLost.RESNAPSHOT:
         return None
@@ -226,7 +228,8 @@ def tables_read_again(asked: Question) -> Answer:
 
 
 def _purged_elsewhere(asked: Question) -> bool:
-    """Return whether another server has the history that was read, but purged more of it."""
+    """Return whether another server executed everything that was read, but also purged
+    transactions that were not read."""
     if not asked.other_server or not asked.by_gtid:
         return False
     read = asked.known_cursor.position.gtid_set
@@ -409,7 +412,8 @@ def _unreachable(asked: Question, file: LogFile, place: str) -> LockstepError:
 
 
 def configured(asked: Question) -> Answer:
-    """Return the configured place, which no earlier rule refused."""
+    """Return the start at the configured place. The rules before this one refused it if the
+    server does not have the place."""
     match asked.configured:
         case AfterGtids(gtids):
             reason = "the configured start is a GTID set: everything after it is read"

@@ -68,7 +68,7 @@ from lockstep.pipeline.values.table import TableName
 
 
 def structures_at(work: Workplace, run_start: RunStart) -> SchemaTracker:
-    """Return a tracker with the structures at the start. `SourceMoving` if structures change
+    """Return a tracker with the structures at the start. Raise `SourceMoving` if structures change
     faster than they can be read."""
     ledger, source = work.ledger, work.source.name
     decision = run_start.decision
@@ -80,7 +80,8 @@ def structures_at(work: Workplace, run_start: RunStart) -> SchemaTracker:
         return tracker
     covering = _covering(work, run_start)
     if covering is None or run_start.leave_out:
-        # Statements that are left out are not followed: only the server knows their result.
+        # Statements of transactions that are left out are not followed: only the server knows
+        # their result.
         return structures_of_server(work, run_start)
     return _from_history(work, covering, run_start)
 
@@ -88,8 +89,8 @@ def structures_at(work: Workplace, run_start: RunStart) -> SchemaTracker:
 def _forget_places(
     tracker: SchemaTracker, ledger: Ledger, source: str, run_start: RunStart
 ) -> None:
-    """Forget the places of hidden columns if the server is another one: a table that was loaded
-    from a dump may have them at other places."""
+    """Forget the places of hidden columns if another server is read now: in a table that was
+    loaded there from a dump, they may be at other places."""
     cursor = ledger.cursors(source).captured
     if cursor is None or cursor.position.server_uuid == run_start.start.server_uuid:
         return
@@ -109,7 +110,9 @@ def tracker_of(
     later: Mapping[TableName, KnownFrom] | None = None,
     recorded: Recorded | None = None,
 ) -> SchemaTracker:
-    """Return a tracker that begins with the structures known at some place of the server's log."""
+    """Return a tracker that begins with the structures at some place of the server's log.
+    `known`: these structures; `later`: structures that are known only from a later place on;
+    `recorded`: the versions that an earlier reading of this log recorded."""
     return SchemaTracker(
         known,
         lower_case_table_names=dialect_of(facts).lower_case_table_names,
@@ -121,7 +124,7 @@ def tracker_of(
 
 
 def known_at(work: Workplace, batch: Batch, at: Coordinates) -> StructuresInMemory:
-    """Return the structures at the begin or the end of the batch."""
+    """Return the structures that held at the place `at`, which the batch read."""
     ledger, source = work.ledger, work.source.name
     versions = {
         version.table: version for version in ledger.schemas_at(source, batch=batch.id, place=at)
@@ -131,8 +134,9 @@ def known_at(work: Workplace, batch: Batch, at: Coordinates) -> StructuresInMemo
 
 
 def _covering(work: Workplace, run_start: RunStart) -> Batch | None:
-    """Return the batch that read the log at the start, if it was the same log."""
-    # A log that was reset has the same places again, but another checksum before them.
+    """Return the batch that read the log at the start; None if there is none, or if it read
+    another log."""
+    # After a reset, a log has the same places again, but events with other checksums.
     start = run_start.start
     batch = work.ledger.captured_batch(work.source.name, server_uuid=start.server_uuid, at=start.at)
     if batch is None or batch.end is None or batch.anchor is None:
@@ -143,8 +147,9 @@ def _covering(work: Workplace, run_start: RunStart) -> Batch | None:
 
 
 def _from_history(work: Workplace, batch: Batch, run_start: RunStart) -> SchemaTracker:
-    """Return a tracker with the structures that held at the start. Those that differ from the
-    newest versions are recorded again, to hold from here on."""
+    """Return a tracker with the structures that held at the start, which the batch read.
+    Structures that differ from the newest versions are recorded again, so that they hold from the
+    start on."""
     ledger, source, at = work.ledger, work.source.name, run_start.start.at
     structures = known_at(work, batch, at)
     then, now = structures.tables, {schema.table: schema for schema in ledger.schemas_at(source)}
@@ -162,7 +167,8 @@ def _from_history(work: Workplace, batch: Batch, run_start: RunStart) -> SchemaT
 
 
 class Newest:
-    """`FirstStructures` of a run that continues after the last batch: the newest versions."""
+    """The `FirstStructures` of a run that continues after the last batch: the newest versions in
+    the ledger."""
 
     def __init__(self, ledger: Ledger, source: str) -> None:
         self._ledger, self._source = ledger, source
@@ -196,16 +202,16 @@ def _in_memory(
     tables: dict[TableName, SchemaVersion],
     databases: tuple[DatabaseVersion, ...],
 ) -> StructuresInMemory:
-    """Return structures whose present versions are in memory and whose earlier ones are read from
-    the ledger."""
+    """Return structures whose present versions are in memory. Their earlier versions are read
+    from the ledger when they are needed."""
     versions, numbers = partial(ledger.schema_versions, source), ledger.last_versions(source)
     return StructuresInMemory(tables, databases, versions, numbers)
 
 
 @dataclass(frozen=True, slots=True)
 class StatementSpan:
-    """A table that statements changed. `last`: the end of the last of them; `created`: the first
-    of them certainly created the table."""
+    """The statements that changed one table. `last`: the end of the last statement; `created`:
+    the first statement certainly created the table."""
 
     last: Coordinates
     created: bool
@@ -216,7 +222,8 @@ Stopped = TypeVar("Stopped", bound=LogStops)
 
 def with_way_on(error: Stopped, server: SourceServer, head: Coordinates) -> Stopped:
     """Return the error with a hint that has the command to continue after the transaction that
-    stopped the run; the error as it is if the end of that transaction cannot be found."""
+    stopped the run. If the end of this transaction cannot be found, return the error unchanged.
+    `head`: the end of the log."""
     if not error.at:
         return error
     begin = Coordinates.parse(error.at)
@@ -236,9 +243,9 @@ def with_way_on(error: Stopped, server: SourceServer, head: Coordinates) -> Stop
 
 
 def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
-    """Return a tracker with the server's structures. A table that statements after the start
-    changed is known from the last of them on; its structure before is not known, unless the
-    statements created the table."""
+    """Return a tracker with the server's structures. If statements after the start changed a
+    table, its structure is known only from the end of the last of these statements on, unless
+    the statements created the table."""
 
     baseline, between = quiet_baseline(work, run_start)
     facts, start, source = run_start.facts, run_start.start.at, work.source.name
@@ -288,8 +295,8 @@ def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
 
 
 def _is_whole(run_start: RunStart) -> bool:
-    """Return whether the start is the begin of the first log file that the server ever wrote,
-    judged by the number of that file and the purged GTIDs."""
+    """Return whether the start is the beginning of the first log file that the server ever wrote:
+    the oldest file has the number 1, and no GTIDs were purged."""
     facts, start = run_start.facts, run_start.start.at
     begins = start.file == facts.binlogs[0].file and start.offset == FIRST_OFFSET
     return begins and start.file.number == 1 and not facts.gtid_purged
@@ -299,9 +306,9 @@ def nothing_was_before(
     baseline: Baseline, between: Iterable[LoggedStatement], folding: int
 ) -> bool:
     """Return whether the log may have every statement that the server ever carried out: the
-    statements create every table that the server has, and need no table that they did not create.
-    That is false if tables existed before the log was switched on, or before RESET BINARY LOGS AND
-    GTIDS."""
+    statements in `between` create every table that the server has, and none of them needs a table
+    that an earlier one did not create. This is false if tables existed before the log was switched
+    on, or before RESET BINARY LOGS AND GTIDS. `folding`: lower_case_table_names."""
 
     def fold(name: TableName) -> TableName:
         return TableName(name.database.lower(), name.name.lower()) if folding else name
@@ -322,8 +329,9 @@ def nothing_was_before(
 
 
 def quiet_baseline(work: Workplace, run_start: RunStart) -> tuple[Baseline, list[LoggedStatement]]:
-    """Return the server's structures, read while no statement changed one, and the statements
-    between the start and that moment. `SourceMoving` if statements keep coming."""
+    """Return the server's structures, read while no statement changed any of them, and the
+    statements between the start and that moment. Raise `SourceMoving` if every attempt was
+    disturbed by a statement."""
     for _ in STRUCTURES.tries():
         baseline = work.server.baseline()
         between = list(statements_between(work, run_start, run_start.start.at, baseline.high))
@@ -336,7 +344,7 @@ def quiet_baseline(work: Workplace, run_start: RunStart) -> tuple[Baseline, list
 
 
 def _moves(logged: LoggedStatement, baseline: Baseline) -> bool:
-    """Return whether the statement may have changed a structure while they were read."""
+    """Return whether the statement may have changed a structure while the baseline was read."""
     if logged.end <= baseline.low:
         return False
     if logged.gtid and GtidSet.parse(baseline.low_set).contains(GtidSet.parse(logged.gtid)):
@@ -377,8 +385,9 @@ def statements_between(
 
 
 def _unknown_code(between: Iterable[LoggedStatement], databases: Collection[str]) -> frozenset[str]:
-    """Return the databases whose triggers and views at the start may differ from those that the
-    server has now. A trigger is dropped and renamed together with its table."""
+    """Return the databases whose triggers and views at the start may differ from the triggers and
+    views that the server has now. DROP TABLE and RENAME TABLE are among the reasons, because they
+    also drop or move the table's triggers."""
     unknown = set[str]()
     for logged in between:
         changes = read_change(logged.text, logged.context)
@@ -409,7 +418,8 @@ def _unknown_code(between: Iterable[LoggedStatement], databases: Collection[str]
 def touched_between(
     between: Iterable[LoggedStatement], tables: Sequence[TableName]
 ) -> dict[TableName, StatementSpan]:
-    """Return the tables that the statements changed."""
+    """Return the tables that the statements changed. `tables`: the existing tables, any of which
+    a statement that is not understood may have changed."""
     touched: dict[TableName, StatementSpan] = {}
     for logged in between:
         changes = read_change(logged.text, logged.context)

@@ -1,10 +1,10 @@
-"""Reading the log from a start to an end: transactions and statements go to a taker, and the reader
-keeps the position.
+"""Reads the log from a start to an end. The reader hands transactions and statements to a taker,
+and keeps the position.
 
 XA: most servers keep the tables of a prepared transaction locked until it ends. MySQL 5.7 releases
-the locks when the session that prepared it ends. The table may then be truncated or dropped, which
-removes the transaction's rows, or renamed, which gives them to another name. What a later commit
-brings into which table is not in the log; only the server knows.
+the locks when the session that prepared it ends. A table may then be truncated or dropped, which
+removes the transaction's rows, or renamed, which moves them to another name. The log does not say
+which rows a later commit brings into which table; only the server knows.
 """
 
 from __future__ import annotations
@@ -76,14 +76,18 @@ _CHANGED_WHILE_PREPARED: Final = (
     "server knows what became of these rows"
 )
 _PROGRESS_SECONDS = 0.3
-"""Shortest time between two reports of progress."""
+"""Shortest time between two reports of progress, in seconds."""
 
 
 class LogTaker(Protocol):
-    """Takes what is read: a segmenter that writes it, or a tally that only counts.
+    """Takes the transactions and statements that are read: a segmenter, which writes the rows, or
+    a scan or tally, which keeps none.
 
-    For each group of transactions the reader calls `reach` and then `changed` or `reached` for each
-    statement, `reach` with the group's end, and then `put`; at the end of the log, `reach(None)`.
+    For each group of transactions the reader first goes through the group's statements: it calls
+    `reach` with the statement's place, then `reached` for each table whose rows the statement may
+    have changed, and `changed` if the statement may change a structure. Then it calls `reach` with
+    the group's end, and `put`. At the end of the log it calls `reach(None)`. `reach` lets tables
+    join that wait for a place up to the given one.
     """
 
     @property
@@ -97,8 +101,8 @@ class LogTaker(Protocol):
     def wanted(self, table: TableName) -> bool: ...
 
     def watches(self, table: TableName) -> bool:
-        """Return whether the table's events are needed even if it is not captured: it is a parent
-        of foreign keys, which may change rows of captured tables."""
+        """Return whether the table's events are needed even if it is not captured: it is the
+        parent of a foreign key whose cascades may change rows of captured tables."""
 
     def reach(self, at: Coordinates | None) -> None: ...
 
@@ -116,17 +120,17 @@ class LogTaker(Protocol):
 
 
 def raise_error(error: UnsupportedStatement) -> None:
-    """End the run at a statement that it cannot pass."""
+    """Raise the error of a statement that the run cannot pass."""
     raise error
 
 
 class LogReading:
     """The loop over one binlog dump.
 
-    - `stops`: is called with the error of a statement that a run cannot pass.
-    - `keeps`: keep the rows of prepared XA transactions for every table, because the run that
+    - `stops`: a function that is called with the error of a statement that a run cannot pass.
+    - `keeps`: rows of prepared XA transactions are kept for every table, because the run that
       reads the commit may capture other tables.
-    - `warms`: start Spark with the first change.
+    - `warms`: Spark is started at the first change.
     """
 
     def __init__(
@@ -145,7 +149,7 @@ class LogReading:
         self._taker = taker
         self._stops = stops
         self._taken: Coordinates | None = None
-        """The begin of the group that the taker is working on."""
+        """The place where the group begins that the taker is working on; None between groups."""
         self._gtids = GtidCollector()
         self.last_of_sources = LastTransactions()
         self._anonymous = 0
@@ -186,7 +190,7 @@ class LogReading:
 
     @property
     def by_gtid(self) -> bool:
-        """Return whether a run may resume from `end` by its GTID set."""
+        """True if a later run may resume from `end` by its GTID set."""
         return self._run_start.by_gtid and not self._anonymous
 
     @property
@@ -198,7 +202,8 @@ class LogReading:
 
     @property
     def spent(self) -> str | None:
-        """The budget that ended the reading before its bounds' end; None if none did."""
+        """The budget that is spent before the end of the bounds is reached, as it is configured;
+        None if no budget is spent."""
         if self._bounds.reached(self.buffer.at) or self._is_among_known(self.buffer.at):
             return None
         return self._bounds.reached_limit(
@@ -208,8 +213,9 @@ class LogReading:
         )
 
     def run(self) -> None:
-        """Read up to the end, or until a budget is spent. `StreamEndedEarly`; `LogStops`, which
-        names the places before and after the transaction that stopped the reading."""
+        """Read up to the end, or until a budget is spent. Raise `StreamEndedEarly` if the log
+        ends before the end of the bounds; `LogStops`, with the places before and after the
+        transaction in question, if the log cannot be read further."""
         try:
             self._read()
         except LogStops as error:
@@ -246,7 +252,8 @@ class LogReading:
 
     def _limits(self) -> Limits:
         """Return the limits for the buffer. If the log begins with transactions that an earlier run
-        read, no budget is among them: `_read` checks it between two pieces of the dump."""
+        read, they include no budget, because the run must not end among those transactions:
+        `_read` checks the budget between two pieces of the dump."""
         budget = self._bounds.budget
         if self._run_start.known_until is not None:
             return Limits(self._bounds.end)
@@ -262,7 +269,8 @@ class LogReading:
             self.buffer.ack()
 
     def _is_among_known(self, at: Coordinates) -> bool:
-        """Return whether an earlier run read transactions after this place: no run ends here."""
+        """Return whether an earlier run read transactions after this place. If so, no run may end
+        here."""
         until = self._run_start.known_until
         return until is not None and at < until
 
@@ -271,8 +279,8 @@ class LogReading:
         return taken or self._taker.watches(table)
 
     def _may_be_merge_table(self, table: TableName) -> bool:
-        """Return whether rows logged under this name may be stored in captured tables: it is a
-        MERGE table, or one that the history does not know, while some captured table has an engine
+        """Return whether rows that are logged under this name may be stored in captured tables:
+        it is a MERGE table, or its structure is not known and some captured table has an engine
         whose tables can be part of a MERGE table."""
         version = self._structures.version(table)
         if version is not None and version.schema is not None:
@@ -285,7 +293,7 @@ class LogReading:
         return any(is_part(engine) and matches(table) for table, engine in engines.items())
 
     def _lose_parts(self, group: TransactionGroup) -> None:
-        """Stop captured tables that may have got rows which are logged under the name of a MERGE
+        """Stop captured tables that may have got rows that were logged under the name of a MERGE
         table."""
         for number, rows in group.elsewhere:
             for table in sorted(rows.others):
@@ -338,8 +346,8 @@ class LogReading:
         self._work.progress.tell(so_far)
 
     def _take_verdict(self, verdict: Verdict, logged: LoggedStatement) -> None:
-        """Stop the tables that a statement without logged rows may have changed, or the run if
-        these are not known."""
+        """Stop the tables that a statement without logged rows may have changed. If it is not
+        known which tables these are, stop the run."""
         match verdict:
             case Undetermined():
                 self._stops(self._with_places(undetermined_error(logged, verdict)))
@@ -350,7 +358,8 @@ class LogReading:
                         self._taker.reached(table, logged.begin, error)
 
     def _changed_while_prepared(self, committed: CommittedRows) -> Iterable[TableName]:
-        """Return the tables that a statement changed since the transaction was prepared."""
+        """Return the transaction's tables that a statement changed after it was prepared, with
+        every name that they got by renames."""
         place, batch = committed.prepared, committed.batch
         since = list(self._structures.history.statements)
         if batch is None:
@@ -398,8 +407,8 @@ class RowStatements:
     """The statements of one reading that are logged instead of the rows they changed. `passed`:
     number of statements that changed no captured table, by the names of the tables they changed.
 
-    A verdict depends only on the statement's names and the history, so the verdict on a heartbeat
-    is kept until a structure changes."""
+    A verdict depends only on the names in the statement and on the structures, so it is kept for
+    equal statements, such as heartbeats, until a structure changes."""
 
     def __init__(self, structures: SchemaTracker, source: SourcePlan) -> None:
         self._structures = structures
@@ -409,7 +418,8 @@ class RowStatements:
         self.passed: Counter[str] = Counter()
 
     def judge(self, logged: LoggedStatement) -> Verdict:
-        """Return which captured tables a statement changed that is logged instead of rows."""
+        """Return which captured tables may have been changed by a statement that is logged instead
+        of rows."""
         change = read_row_change(logged.text, logged.context)
         verdict = self._reached(change)
         if verdict == ReachedTables({}):
@@ -421,8 +431,8 @@ class RowStatements:
         return verdict
 
     def judge_created(self, logged: LoggedStatement) -> Verdict:
-        """Return which captured tables the query of a CREATE TABLE … SELECT changed by its
-        functions. If the log has the query, the session logs statements, not rows."""
+        """Return which captured tables the functions in the query of a CREATE TABLE … SELECT may
+        have changed. If the log has the query at all, the session logs statements, not rows."""
         change = read_created(logged.text, logged.context)
         return ReachedTables({}) if change is None else self._reached(change)
 
@@ -449,7 +459,7 @@ class RowStatements:
 
 
 def why_reached(why: str, logged: LoggedStatement) -> str:
-    """Return why a captured table stops that a statement may have changed."""
+    """Return the reason to stop a captured table that a statement may have changed."""
     return (
         f"a statement was logged instead of its rows, {first_words(logged.text, _WORDS)}, and "
         f"may have changed it ({why})"
@@ -481,8 +491,9 @@ def tables_changed(
     statements: Iterable[SchemaStatement],
     fold: Callable[[TableName], TableName],
 ) -> set[TableName]:
-    """Return which of the tables the statements changed, and every name that their rows may have
-    got by renames. `fold`: returns a name as the server compares it."""
+    """Return the tables that the statements changed, and every name that these tables got by
+    renames. `fold`: returns a name as the server compares it (in lower case, if it ignores
+    case)."""
     names, changed = {fold(table) for table in tables}, set[TableName]()
     for statement in statements:
         touched = {fold(table) for table in _touched(statement, sorted(names))}
@@ -505,16 +516,17 @@ def _touched(statement: SchemaStatement, tables: list[TableName]) -> set[TableNa
 
 
 def _creates(change: SchemaChange) -> bool:
-    """Return whether the change creates a table where there is none. Such a change cannot touch
-    rows: whatever had the name was dropped before, or IF NOT EXISTS does nothing."""
+    """Return whether the change creates a table only if no table has the name. Such a change
+    cannot touch rows: an earlier table of this name was dropped before, or the statement has IF NOT
+    EXISTS and does nothing."""
     if isinstance(change, CreateTable | CreateLike | CreateSelect):
         return not change.or_replace
     return False
 
 
 def require_prepares_read(run_start: RunStart, reading: LogReading) -> None:
-    """Raise `PreparedBeforeStart` if a transaction that was prepared when the start was chosen has
-    its prepare before the start."""
+    """Raise `PreparedBeforeStart` if an XA transaction that was prepared when the start was chosen
+    has its XA PREPARE before the start."""
     unseen = run_start.prepared - reading.buffer.prepared.seen
     if unseen:
         first = min(unseen, key=str)
@@ -529,8 +541,8 @@ def require_prepares_read(run_start: RunStart, reading: LogReading) -> None:
 def require_complete(
     work: Workplace, run_start: RunStart, bounds: RunBounds, read: GtidSet
 ) -> None:
-    """Raise `TransactionsMissing` if the server had executed a transaction before the end that was
-    neither read nor purged."""
+    """Raise `TransactionsMissing` if a transaction that the server had executed before the end was
+    neither read nor purged. `read`: the GTIDs that were read up to the end."""
     if not bounds.missing_gtids(read, GtidSet.parse(run_start.facts.gtid_purged)):
         return
     missing = bounds.missing_gtids(read, GtidSet.parse(work.server.facts().gtid_purged))

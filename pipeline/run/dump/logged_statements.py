@@ -1,4 +1,5 @@
-"""QUERY events of the log → statements, with the session and the server that ran them."""
+"""QUERY events of the log → statements, with facts about the session and the server that ran
+them."""
 
 from __future__ import annotations
 
@@ -25,15 +26,16 @@ from lockstep.pipeline.schema.statements.read import read_change
 
 _DEFAULT_CHARSET: Final = "utf8mb4"
 _CHANGE_ROWS: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE")
-"""First words of statements that change no structure. They are recognised before anything is
-parsed, because a heartbeat logs one every second."""
+"""First words of statements that change rows, but no structure. Such statements are recognised
+before anything is parsed, because a heartbeat may log one every second."""
 
 _SURROGATES: Final = 0xDC00
 _IF_NOT_EXISTS: Final = re.compile(r"\bnot\b.*\bexists\b", re.IGNORECASE | re.DOTALL)
 
 
 def dialect_of(facts: ServerFacts) -> ServerDialect:
-    """Return the dialect of a server: what its events do not say."""
+    """Return the dialect of a server: facts that are needed to read its statements, but are not in
+    its events."""
     number, settings = version_number(facts.version), facts.settings
     return ServerDialect(
         version=ServerDialect().version if number is None else number,
@@ -45,11 +47,13 @@ def dialect_of(facts: ServerFacts) -> ServerDialect:
 
 
 def dialect_of_writer(facts: ServerFacts, writer: Description | None) -> ServerDialect:
-    """Return the dialect of the server that logged a statement: `facts` may come from a later
-    version, to which it was upgraded."""
+    """Return the dialect of the server as it was when it logged a statement. `writer` describes
+    this server; `facts` are present facts, perhaps of a later version, to which the server was
+    upgraded."""
     if writer is None or writer.version.partition("-")[0] == facts.version.partition("-")[0]:
         return dialect_of(facts)
-    # The log does not have this variable's value in the older version: assume its default.
+    # The log does not say which value this variable had before the upgrade: assume the default
+    # of older versions.
     settings = {**facts.settings, "explicit_defaults_for_timestamp": "OFF"}
     return dialect_of(
         replace(facts, version=writer.version, flavour=writer.flavour, settings=settings)
@@ -57,8 +61,8 @@ def dialect_of_writer(facts: ServerFacts, writer: Description | None) -> ServerD
 
 
 def all_statements(group: TransactionGroup, facts: ServerDialect) -> list[LoggedStatement]:
-    """Return a group's statements that may change a structure, and those logged in place of rows,
-    in the order of the log."""
+    """Return a group's statements, in the order of the log: statements that may change a structure,
+    and statements that are logged in place of rows (`for_rows`)."""
     statements = []
     for number, query in group.statements:
         row = group.transactions[number]
@@ -89,13 +93,13 @@ def all_statements(group: TransactionGroup, facts: ServerDialect) -> list[Logged
 def with_view_noted(
     logged: LoggedStatement, structures: Callable[[], ServerSchema], server: SourceServer
 ) -> LoggedStatement:
-    """Return a CREATE TABLE IF NOT EXISTS that found a view of its name, and so created nothing,
-    with that noted in its context; any other statement as it is. `structures`: returns the
-    structures before the statement.
+    """Return the statement. If it is a CREATE TABLE IF NOT EXISTS that created nothing because
+    there was a view of this name, that is noted in its context (`finds_view`). `structures`:
+    returns the structures before the statement.
 
-    If these do not have the database's views, the server says whether the name is a view now. If
-    the statement did create a table, which a view has replaced since, rows of that table in the
-    log are refused, because it is not in the history.
+    If these structures do not have the database's views, the server says whether the name is a view
+    now. The statement may have created a table all the same, which a view replaced later: then the
+    table is not in the history, and its rows in the log are refused.
     """
     if not _IF_NOT_EXISTS.search(logged.text):
         return logged
@@ -114,7 +118,7 @@ def with_view_noted(
 
 
 def context_of(query: Query, facts: ServerDialect) -> StatementContext:
-    """Return the session in which a statement ran, as its event describes it."""
+    """Return the facts about the session in which a statement ran, from the statement's event."""
     context = read_context(query.status, facts, query.database)
     return replace(context, thread_specific=query.thread_specific, error=query.error)
 
@@ -122,9 +126,10 @@ def context_of(query: Query, facts: ServerDialect) -> StatementContext:
 def statement_text(raw: bytes, charset: str) -> str:
     """Return a statement's text, decoded from its client's character set; `binary` means utf8mb4.
 
-    Each invalid byte becomes a surrogate: inside a literal that changes nothing, and inside a name
-    it makes a name that no server has. The text after it must be decoded as characters again,
-    because the second byte of a character may look like a backslash or a quote.
+    Each invalid byte becomes a surrogate. Inside a literal this changes nothing; inside a name it
+    makes a name that no server has. The text after an invalid byte must be decoded as characters
+    again, not byte by byte, because the second byte of a character may look like a backslash or a
+    quote.
     """
     decode = text_decoder(_DEFAULT_CHARSET if charset == "binary" else charset)
     parts = []
@@ -144,7 +149,7 @@ _PAGE: Final = 1_000
 
 
 def recorded_statements(ledger: Ledger, source: str) -> Iterator[SchemaStatement]:
-    """Yield all recorded statements of a source; the ledger is read page by page."""
+    """Yield all statements that the ledger has of a source. It is read page by page."""
 
     after = 0
     while page := ledger.schema_statements(source, limit=_PAGE, after=after):

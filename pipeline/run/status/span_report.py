@@ -1,4 +1,5 @@
-"""The facts for the page about a run or a span of the past, all from the ledger."""
+"""The facts for the page about a run, or about a span of the past. All of them come from the
+ledger."""
 
 from __future__ import annotations
 
@@ -29,10 +30,11 @@ from lockstep.pipeline.values.shown import first_words
 from lockstep.pipeline.values.table import TableName
 
 _BESIDE: Final = 40
-"""Most batches that are plotted for a run: its own, and those before it."""
+"""Largest number of batches that are plotted for a run: its own, and earlier ones up to this
+number."""
 
 _WORDS: Final = 40
-"""Most words and symbols of a statement that are shown."""
+"""Largest number of words and symbols of a statement that are shown."""
 
 _BY_STATEMENT: Final = (
     TableEventKind.CREATED,
@@ -45,7 +47,7 @@ _BY_STATEMENT: Final = (
 @dataclass(frozen=True, slots=True)
 class StructureChange:
     """An event of a table, such as an ALTER or a re-read. `statement`: its text without literals;
-    None if no statement caused the event. `effects`: a sentence each."""
+    None if no statement caused the event. `effects`: sentences on what the statement did."""
 
     event: TableEvent
     committed_at: datetime | None
@@ -55,7 +57,8 @@ class StructureChange:
 
 @dataclass(frozen=True, slots=True)
 class TableTotal:
-    """The totals of one table over all batches. `written`: the last write of its mirror."""
+    """The totals of one table over all batches of the report. `read`: number of rows that were
+    read from MySQL; `size`: bytes of its files; `written`: the last write of its mirror."""
 
     table: TableName
     counts: RowCounts
@@ -67,9 +70,10 @@ class TableTotal:
 
 @dataclass(frozen=True, slots=True)
 class SpanReport:
-    """The report on a run or a span. `about`: its name for people. `batches`: oldest first, never
-    empty; `before`: earlier batches that are plotted with them; `rows`: those of both. `shown`: the
-    version set of the last acknowledged batch. `stopped` and `proofs` are those of now."""
+    """The report on a run or a span. `about`: its name for people. `batches`: its batches, oldest
+    first, never empty; `before`: earlier batches that are plotted with them; `rows`: the captured
+    rows of `batches` and `before`. `shown`: the version set of its last acknowledged batch.
+    `stopped`, `proofs`: the tables that are stopped now, and the present proofs."""
 
     source: str
     about: str
@@ -119,7 +123,7 @@ class SpanReport:
 
 
 def report_of_run(ledger: Ledger, source: str, run: str | None, now: datetime) -> SpanReport:
-    """Return the report on a run, or on the last one that captured anything (None). Raise
+    """Return the report on a run; for None, on the last run that captured anything. Raise
     `SpanRefused` if there is no such run."""
     newest = ledger.cursors(source).captured
     if newest is None:
@@ -141,8 +145,8 @@ def report_of_run(ledger: Ledger, source: str, run: str | None, now: datetime) -
 
 
 def report_of_span(ledger: Ledger, source: str, span: Span, now: datetime) -> SpanReport:
-    """Return the report on all batches between two places. Raise `SpanRefused` if there are
-    none."""
+    """Return the report on all batches that a span touches. Raise `SpanRefused` if there are none,
+    or if some of them were pruned."""
     runs = {run: batch_of_run(ledger, source, run).id for run in runs_named(span)}
     chain, pruned = known_batches(ledger, source), ledger.pruned_through(source)
     batches = batches_of(span, chain, runs)
@@ -176,7 +180,7 @@ def _report(
     rows = [row for content in contents for row in content.rows()]
     events = (event for content in contents if content.batch >= first for event in content.events)
     tables = {row.table for row in rows}
-    # A table that was resumed may have been written for much earlier batches.
+    # A write of a table that was resumed may be for much earlier batches.
     writes = ledger.writes_within(source, first, last)
     return SpanReport(
         source=source,

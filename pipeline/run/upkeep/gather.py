@@ -30,9 +30,9 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class UpkeepTarget:
-    """A mirror that upkeep may write to. `version`: its newest version; `shows`: the version of the
-    write whose rows it shows; `said`: the metadata of upkeep's commits; `unrecorded`: `version` is
-    upkeep's, and the ledger has not recorded it yet."""
+    """A mirror that upkeep may write to. `version`: its newest version; `shows`: the version that
+    the last write of rows made, whose rows the mirror shows; `said`: the metadata for upkeep's
+    commits; `unrecorded`: upkeep made `version`, and the ledger has not recorded it yet."""
 
     table: TableName
     mirror: str
@@ -44,7 +44,8 @@ class UpkeepTarget:
 
 @dataclass(frozen=True, slots=True)
 class StepDone:
-    """A step that was carried out, with the Delta version it made or the files it deleted."""
+    """A step that was carried out, with the Delta version that it made, or the total of the files
+    that it deleted (`gone`)."""
 
     step: UpkeepStep
     seconds: float
@@ -54,9 +55,9 @@ class StepDone:
 
 @dataclass(slots=True)
 class TableUpkeep:
-    """The upkeep of one mirror: its files, the planned steps, and those that were done. `left`:
-    sentences on steps that are not done. `why`: the reason why the mirror is left alone, and then
-    `target` is None."""
+    """The upkeep of one mirror: its files, the planned steps, and the steps that were done.
+    `left`: sentences on steps that are not done. `why`: the reason why upkeep leaves the mirror
+    alone; in that case `target` is None."""
 
     table: TableName
     mirror: str
@@ -70,9 +71,10 @@ class TableUpkeep:
 
 @dataclass(frozen=True, slots=True)
 class UpkeepFacts:
-    """The ledger's records about the source's mirrors. `busy`: tables with changes or writes
-    that wait; `upkept`: the newest version of each mirror that upkeep made; `held`: when a run last
-    had the source; `clock`: the ledger's time."""
+    """The ledger's records about the source's mirrors. `busy`: tables with changes that wait for
+    their merge, or with unfinished writes; `looked`: the version of each mirror up to which its log
+    was checked; `upkept`: the newest version of each mirror that upkeep made; `held`: when a run
+    last held the source's lock; `clock`: the ledger's time."""
 
     states: Mapping[TableName, TableState]
     busy: frozenset[TableName]
@@ -96,14 +98,14 @@ class UpkeepFacts:
 
 
 def last_lease(work: Workplace) -> datetime | None:
-    """Return when a run last had the source."""
+    """Return when a run last held the source's lock; None if none ever did."""
     lease = work.ledger.lease(work.source.name)
     return None if lease is None else lease.beat_at or lease.taken_at
 
 
 def under_lock(work: Workplace, holder: str, act: Callable[[Lease], None]) -> bool:
-    """Take the source's lock and call `act`. Return False if a run keeps the lock for longer than
-    a short wait."""
+    """Take the source's lock, call `act`, and return True. Return False if a run holds the lock
+    and does not release it within a short time."""
     for _ in UPKEEP_TURN.tries(work.pause):
         with suppress(SourceBusy), work.ledger.lock(work.source.name, holder, None) as lease:
             act(lease)
@@ -117,7 +119,8 @@ def plan_upkeep(
     policy: UpkeepPolicy,
     only: Collection[TableName] | None = None,
 ) -> list[TableUpkeep]:
-    """Plan upkeep for each table with a mirror, or for each of `only`; nothing is written."""
+    """Return the plan of upkeep for each table with a mirror, or for each table in `only`.
+    Nothing is written."""
     facts = UpkeepFacts.read(work)
     mirrored = {
         table: state for table, state in facts.states.items() if state.mirror_version is not None
@@ -150,7 +153,8 @@ def _planned(
 def target_of(
     work: Workplace, lake: MirrorUpkeep, facts: UpkeepFacts, state: TableState
 ) -> UpkeepTarget | str:
-    """Return the mirror as it is now, or a sentence on why upkeep leaves it alone."""
+    """Return the mirror as upkeep may write to it now, or a sentence on why upkeep leaves it
+    alone."""
     mirror = state.mirror
     if not state.complete:
         return f"the table is {state.in_words}"
