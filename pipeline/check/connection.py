@@ -1,9 +1,10 @@
 """Rules about connections to the server: one server, no proxy, TLS, clocks, limits; and variables
 that other sessions may set for themselves, whatever the global values.
 
-A proxy betrays itself: it greets with its own version and connection id, before it knows to which
-server a statement goes (ProxySQL and MaxScale documentation). No check can see future sessions. The
-current ones are in `performance_schema.variables_by_thread` (MySQL), if the account may read it.
+A proxy can be recognised by its greeting, which has its own version and connection id, because
+it does not know yet to which server a statement will go (ProxySQL and MaxScale documentation). No
+check can see future sessions. The variables of current sessions are in the table
+`performance_schema.variables_by_thread` (MySQL), if the account may read it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Search the server's log for the places that a person or a rule names: the start of a run, its
-end, a moment, and the end of the transactions that are left out because they were read before."""
+"""Searches the server's log for the places that a person or a rule names: the start of a run,
+its end, a moment, and the end of the transactions that are left out because they were read
+before."""
 
 from __future__ import annotations
 
@@ -47,10 +48,13 @@ from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile, Posi
 def first_transaction_since(
     work: Workplace, moment: datetime, known: datetime | None, facts: ServerFacts
 ) -> Coordinates:
-    """Return where a moment lies. `known`: the commit time of the last transaction that was read,
-    if everything since then is wanted. Then the place is that of the first transaction with this
-    time or a later one, so that a wrong clock leaves none out; and a log that begins after the
-    moment, but before `known`, is read whole."""
+    """Return where the first transaction after a moment begins.
+
+    `known`: the commit time of the last transaction that was read, if no later transaction may be
+    left out; otherwise None. With `known`, the place is the beginning of the first transaction in
+    the log whose commit time is the moment or later, so that a wrong clock leaves no transaction
+    out. If the log begins after the moment, but before `known`, it is read from its beginning.
+    """
     try:
         place = _search_moment(work, moment, facts)
     except MomentOutOfRange as error:
@@ -73,8 +77,8 @@ def first_transaction_since(
 
 
 def _search_moment(work: Workplace, moment: datetime, facts: ServerFacts) -> MomentPlace:
-    """Return where a moment lies among the transactions of the server's log; its head if the moment
-    is after all of them."""
+    """Return where a moment lies among the transactions of the server's log. If the moment is
+    after all of them, this is the end of the log."""
     place = find_moment(
         work.server, facts.binlogs, facts.head, moment, facts.read_at, tell=progress_of_search(work)
     )
@@ -85,7 +89,8 @@ def _search_moment(work: Workplace, moment: datetime, facts: ServerFacts) -> Mom
 def first_in_file(
     work: Workplace, file: LogFile, moment: datetime, facts: ServerFacts
 ) -> Coordinates | None:
-    """Return the same within one file; None if the moment is after all of it."""
+    """Return where the first transaction of a file after a moment begins; None if the moment is
+    after all transactions of the file."""
     place = find_moment_in_file(
         work.server, file, moment, facts.head, facts.read_at, tell=progress_of_search(work)
     )
@@ -96,7 +101,8 @@ def first_in_file(
 
 
 def _warn(work: Workplace, moment: datetime, place: MomentPlace) -> None:
-    """Warn a person if the log's commit times do not ascend."""
+    """Show the warning that the log's commit times do not ascend around the moment, if that is
+    the case."""
     sentence = place.warning(moment_text(moment))
     if sentence is not None:
         work.progress.note(sentence)
@@ -109,8 +115,9 @@ def progress_of_search(work: Workplace) -> ReportProgress:
 
 @dataclass(frozen=True, slots=True)
 class ProvenPosition:
-    """A boundary between two transactions, the GTIDs executed up to it, the anchor before it, and
-    the transactions after it that are left out because they were read before."""
+    """A boundary between two transactions, which a search found in the server's log: its place,
+    the GTIDs executed up to it, and the anchor before it. `leave_out`: the transactions after it
+    that are left out because they were read before."""
 
     at: Coordinates
     gtid_set: GtidSet
@@ -119,8 +126,8 @@ class ProvenPosition:
 
 
 def find_place(work: Workplace, where: Where, facts: ServerFacts) -> ProvenPosition:
-    """Return the proven position of the place that a decision names; raises what the searches
-    raise."""
+    """Return the proven position of the place that a start decision names. If the place cannot be
+    found, the error of the search is raised."""
     match where:
         case GtidSet():
             return _after(work, where, facts)
@@ -135,7 +142,8 @@ def find_place(work: Workplace, where: Where, facts: ServerFacts) -> ProvenPosit
 
 
 def resolve_start(work: Workplace, place: Place, facts: ServerFacts) -> ReachedPlace:
-    """Return where a chosen start lies on the server, in a form that is compared with a cursor."""
+    """Return where a start that a person chose lies on the server, in a form that can be compared
+    with a cursor."""
     where = where_of(work, place, facts)
     proven = find_place(work, where, facts)
     if isinstance(where, GtidSet):
@@ -144,7 +152,8 @@ def resolve_start(work: Workplace, place: Place, facts: ServerFacts) -> ReachedP
 
 
 def where_of(work: Workplace, place: Place, facts: ServerFacts) -> Where:
-    """Return what to search for; `StartUnreachable` if the server does not have it."""
+    """Return what to search the log for. Raise `StartUnreachable` if the server does not have
+    it."""
     match place:
         case AtCoordinates(at):
             require_listed(at, facts)
@@ -168,8 +177,8 @@ def where_of(work: Workplace, place: Place, facts: ServerFacts) -> Where:
 
 
 def snapshot_not_chosen() -> NotYet:
-    """Return the error of `start-at snapshot`: a chosen start is a place in the log, and `snapshot`
-    only says how a source begins that has captured nothing yet."""
+    """Return the error for `start-at snapshot`. A chosen start is a place in the log, whereas
+    `snapshot` says how a source begins of which nothing was captured yet."""
     return NotYet(
         "'snapshot' cannot be chosen: only a source's first run starts that way, "
         'if lockstep.toml has start = "snapshot"',
@@ -215,8 +224,9 @@ def _require_executed(gtids: GtidSet, facts: ServerFacts) -> None:
 
 
 def boundary_at(work: Workplace, at: Coordinates, *, then: str = "starts") -> ProvenPosition:
-    """Return the boundary between transactions at a place, or the last one before it. `then`: what
-    the run does there, as a verb for the note to a person."""
+    """Return the boundary between transactions at a place; if the place is inside a transaction,
+    the boundary before this transaction. `then`: a verb for the note about that, which says what
+    the run does at the boundary."""
     boundary = find_boundary(work.server, at, tell=progress_of_search(work))
     if boundary.rewound:
         work.progress.note(f"{at} lies inside a transaction; the run {then} at {boundary.at}")
@@ -224,8 +234,8 @@ def boundary_at(work: Workplace, at: Coordinates, *, then: str = "starts") -> Pr
 
 
 def _after(work: Workplace, gtids: GtidSet, facts: ServerFacts) -> ProvenPosition:
-    """Return the start of the newest file before which every transaction is in the set; the
-    transactions after it that are in the set are left out."""
+    """Return the beginning of the newest log file before which every transaction is in the set.
+    The transactions after this place that are in the set are left out."""
     file = find_file_before(work.server, facts.binlogs, gtids)
     if file is None:
         raise PositionPurged(
@@ -239,9 +249,9 @@ def _after(work: Workplace, gtids: GtidSet, facts: ServerFacts) -> ProvenPositio
 
 
 def _require_served(work: Workplace, gtids: GtidSet) -> None:
-    """Open a dump after the set, so that the server proves that it has all other transactions: it
-    refuses if it purged some of them, or if the set has transactions of its own that it never
-    executed."""
+    """Open a dump that begins after the set, so that the server proves that it has all
+    transactions that are not in the set. It refuses the dump if it purged some of them, or if the
+    set has transactions with the server's own UUID that it never executed."""
     dump = work.server.dump_after(gtids)
     try:
         next(iter(dump), None)
@@ -250,9 +260,9 @@ def _require_served(work: Workplace, gtids: GtidSet) -> None:
 
 
 def find_run_end(work: Workplace, place: Place, facts: ServerFacts, start: Position) -> Coordinates:
-    """Return where a run that starts at `start` ends by `--until`. At the beginning of a file, no
-    event precedes the place that could be the anchor of a cursor: such a run ends after the last
-    transaction of the file before."""
+    """Return where a run that starts at `start` has to end, if a person named `place` with
+    `--until`. At the beginning of a file there is no earlier event that could be the anchor of a
+    cursor, so a run does not end there, but after the last transaction of an earlier file."""
     if isinstance(place, Earliest):
         raise EndNotReached(
             "'earliest' is where the log begins: nothing ends there",
@@ -270,7 +280,8 @@ def find_run_end(work: Workplace, place: Place, facts: ServerFacts, start: Posit
 
 
 def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Position) -> Coordinates:
-    """Return the named place as an end, which is never beyond the head."""
+    """Return the place in the log at which a run ends that is to end at `place`. It is never after
+    the end of the log."""
     match place:
         case Latest():
             return facts.head
@@ -299,8 +310,8 @@ def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Positi
 
 
 def end_of_left_out(work: Workplace, proven: ProvenPosition, facts: ServerFacts) -> Coordinates:
-    """Return the end of the last transaction that is to be left out. If some of them are neither in
-    the log nor purged, they cannot be located: then the log's end."""
+    """Return the end of the last transaction that is to be left out. If some of these transactions
+    are neither in the log nor purged, they cannot be located, and the log's end is returned."""
     before = read_file_head(work.server, proven.at.file).gtid_set
     start = Position(proven.at, before, facts.server_uuid)
     in_log = proven.leave_out.difference(GtidSet.parse(facts.gtid_purged))

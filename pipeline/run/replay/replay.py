@@ -1,8 +1,9 @@
-"""Replay: the batches of a span are captured and merged again; positions do not move.
+"""Replay: the batches of a span are captured and merged again, while the cursors stay where they
+are.
 
-Each batch is read again from the log if the log still has it, otherwise from its changelog. Files
-that differ or are damaged are replaced; then the mirrors are compared with their changelogs, key by
-key. Only what is wrong is written, so a repeated replay writes nothing.
+Each batch is read again from the log if the server still has this part of it, otherwise from its
+changelogs. Files that differ or are damaged are replaced. Then the mirrors are compared with their
+changelogs, key by key. Only corrections are written, so a repeated replay writes nothing.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class BatchReplayed:
-    """One batch of the span. `as_recorded`: why it cannot be read again from the log; None if it
-    was, or would be. `segments`: how its files compare; empty in a plan. `revision`: how often its
-    files were replaced so far."""
+    """One batch of the span. `as_recorded`: why it cannot be read from the log again; None if it
+    was read again or, in a plan, would be. `segments`: the results of comparing its files; empty
+    in a plan. `revision`: how often its files were replaced so far."""
 
     batch: Batch
     as_recorded: str | None
@@ -61,9 +62,10 @@ class BatchReplayed:
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """The outcome or the plan of a replay. `tables`: the tables in question. `early`: the lake's
-    end, if the span ends after it. `committed`: the replay was allowed to write. `changelogs`:
-    those of these tables that list, or listed, other files than the ledger records."""
+    """The outcome or the plan of a replay. `tables`: the replayed tables. `early`: the position of
+    the lake, if the span ends after it. `committed`: the replay was allowed to write. `changelogs`:
+    the changelogs of these tables that list, or before the replay listed, other files than the
+    ledger records."""
 
     span: Span
     batches: tuple[BatchReplayed, ...]
@@ -80,19 +82,20 @@ class ReplayReport:
 
     @property
     def differs(self) -> bool:
-        """The lake has, or had, something else than the span's changes."""
+        """True if the replay found a difference between the lake and the span's changes, even if it
+        has corrected it."""
         standings = {segment.standing for segment in self.segments}
         wrong = not standings.isdisjoint({SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED})
         return wrong or bool(self.changelogs) or any(mirror.wrong for mirror in self.mirrors)
 
     @property
     def wrong_changelogs(self) -> tuple[Agreement, ...]:
-        """Changelogs that still list other files than the ledger records."""
+        """The changelogs that still list other files than the ledger records."""
         return tuple(changelog for changelog in self.changelogs if changelog.left is not None)
 
     @property
     def left(self) -> tuple[SegmentResult, ...]:
-        """Damaged files that could not be replaced."""
+        """The segments whose files are damaged and could not be replaced."""
         damaged = (
             segment for segment in self.segments if segment.standing is SegmentStanding.DAMAGED
         )
@@ -102,8 +105,9 @@ class ReplayReport:
 def plan_replay(
     work: Workplace, span: Span, only: frozenset[TableName] | None = None
 ) -> ReplayReport:
-    """Return which batches a replay would take, and whether the log still has them. Nothing is
-    changed, and no lease is needed."""
+    """Return which batches a replay of the span would capture again, and whether the log still has
+    them. `only`: the tables to replay; None for all. Nothing is changed, and no lease is
+    needed."""
     chosen = select(work, span, only)
     if not chosen.batches:
         return ReplayReport(span, (), (), early=chosen.early)
@@ -128,11 +132,12 @@ def replay(
     commit: bool = True,
     show_values: bool = False,
 ) -> ReplayReport:
-    """Replay a span. Without `commit`, read and compare in the same way and report the rows that
-    differ (`show_values`: with their values), but write nothing.
+    """Replay a span, and return the report. `only`: the tables to replay; None for all. Without
+    `commit`, the same is read and compared, and the rows that differ are reported (with
+    `show_values` also their values), but nothing is written.
 
-    Raise `BatchesWait` while captured batches are not merged, and `SpanRefused` for a span outside
-    of what was captured. If the process dies, the next run or replay finishes its writes.
+    Raise `BatchesWait` while captured batches are not merged, and `SpanRefused` for a span that is
+    outside of what was captured. If the process dies, the next run or replay finishes its writes.
     """
     clock = perf_counter()
     require_agreement(work)
@@ -196,7 +201,8 @@ def replay(
 def _that_wait(
     segments: Iterable[SegmentResult], waits: Mapping[tuple[int, TableName, int], str]
 ) -> tuple[SegmentResult, ...]:
-    """Return the segments, without new files for those that must wait."""
+    """Return the segments. A segment whose new files must not be listed yet is returned without
+    them, and with the reason. `waits`: these reasons by batch, table and version."""
     keys = (
         (segment, (segment.batch, segment.table, segment.schema_version)) for segment in segments
     )
@@ -209,9 +215,10 @@ def _that_wait(
 def _agreed(
     work: Workplace, lease: Lease, chosen: Selection, *, commit: bool
 ) -> tuple[Agreement, ...]:
-    """Correct the changelogs that list other files than were recorded, and return them. Each is
-    corrected as a whole, because a compaction puts rows of any batches into one file. The next run
-    reports other foreign commits."""
+    """Correct the changelogs that list other files than the ledger records, and return the results.
+    Each changelog is corrected as a whole, not only for the span, because a compaction by somebody
+    else may put rows of any batches into one file. Other foreign commits are left for the next run
+    to report."""
     source = work.source.name
     looked, states = work.ledger.looked(source), work.ledger.table_states(source)
     tables = [states[table] for table in chosen.tables if table in states]
@@ -234,14 +241,16 @@ def _agreed(
 
 
 def _moved(work: Workplace, changelog: ChangelogTable, looked: Mapping[str, int]) -> bool:
-    """Return whether the table has commits after the last look."""
+    """Return whether the table has commits after the version up to which its log was checked
+    (`looked`)."""
     folder = changelog.folder
     return folder in looked and not work.changelog.ends_at(folder, looked[folder])
 
 
 def _latest(before: Sequence[Agreement], after: Sequence[Agreement]) -> tuple[Agreement, ...]:
-    """Return the newest result for each changelog. One that no longer appears was corrected: by
-    the revision, if it was not before."""
+    """Return the newest result for each changelog. `before` and `after`: the results before and
+    after the revision. A changelog without a result in `after` is correct now; if it was not yet
+    correct according to `before`, the revision corrected it."""
     settled = {
         agreement.changelog: replace(agreement, left=None, revised=agreement.left is not None)
         for agreement in before
@@ -263,7 +272,8 @@ def _read(
     facts: SpanFacts,
     comparison: SegmentComparison,
 ) -> tuple[Batch, str | None, tuple[SegmentResult, ...]]:
-    """Return the batch, why it cannot be read again (None if it was), and how its files compare."""
+    """Read a batch again and compare its files. Return the batch, the reason why it cannot be read
+    from the log again (None if it was read), and the results of the comparison."""
     if not _concerns(work, batch, only):
         return batch, None, ()
     read = recapture(work, batch, facts)
