@@ -76,7 +76,7 @@ class Pasts:
 
     def log_bytes(self, past: Past) -> int:
         """Return how many bytes of the log have to be read for a past: the whole log twice, for
-        the scan, and the part from where the past is read twice, for the capture."""
+        the scan, and the part from `past.reads_from` on twice, for the capture."""
         assert self.cursor is not None and self.facts is not None, "there are pasts"
         starts = (_beginning(self.facts), past.reads_from)
         end, binlogs = self.cursor.position.at, self.facts.binlogs

@@ -97,8 +97,8 @@ _COMMITS: Final = 50
 
 
 def owner_of(work: Workplace, folder: str) -> TableName | None:
-    """Return the table whose mirror is or was in a folder. The folder's own log says it, because a
-    ledger that was recovered from the lake does not know."""
+    """Return the table whose mirror is or was in a folder; None if the folder's log does not say
+    it. The log is asked because a ledger that was recovered from the lake does not know."""
     # Imported only if there are former folders, to keep idle runs fast.
     from lockstep.pipeline.recovery.facts import mirror_facts
 

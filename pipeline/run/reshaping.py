@@ -1,5 +1,5 @@
 """Reshaping: tables whose settings were changed, so that they have to look different in the
-lake: other columns, other rows, or values that are hidden in another way.
+lake. They get another shape: other columns, other rows, or values that are hidden in another way.
 
 Such a table is read from the source again, like a table that stopped. So a change of settings
 needs no mechanism of its own, and costs as much as a reload. If the settings show less than

@@ -122,7 +122,7 @@ def _between(asked: Question, cursor: Cursor, reached: ReachedPlace) -> Continui
 
 
 def _same_log(asked: Question) -> bool:
-    """Return whether the server's log is proven to be the one that was read."""
+    """Return whether it is proven that the server's log is the log that was read."""
     return asked.same_server and asked.anchor is AnchorReading.SAME
 
 
@@ -143,7 +143,7 @@ def history_rewritten(asked: Question) -> Answer:
 
 
 def _rewritten(asked: Question, cursor: Cursor) -> str | None:
-    """Return why the server's log cannot be the one that was read, or None if it can."""
+    """Return why the server's log cannot be the log that was read; None if it can be."""
     at, facts = cursor.position.at, asked.facts
     if asked.anchor is AnchorReading.DIFFERENT:
         return "the event before the cursor is a different one"

@@ -293,9 +293,9 @@ def without(outline: Outline, places: tuple[int, ...]) -> Outline:
 def ways_to_hide(
     outline: Outline, structure: TableStructure, schema: TableSchema
 ) -> list[tuple[int, ...]]:
-    """Return each choice of columns, by index from 0, that leaves exactly the structure's
-    columns if the map's other columns are kept. At most two choices are returned, since two
-    already make the result ambiguous."""
+    """Return each possible choice of hidden columns, by index from 0: without these columns, the
+    map has exactly the structure's columns. At most two choices are returned, since two already
+    make the result ambiguous."""
     named = OptionalField.NAMES in outline.said
     logged, recorded = outline.columns, structure.columns
     most = len(logged) - len(recorded)
@@ -431,7 +431,8 @@ def with_defaults(
     are not known.
 
     Raise `ValueLeftOut` if only the source knows a value, so that the table has to be read there;
-    `TableError` if the value differs from row to row."""
+    `TableError` if the value may differ from row to row, or if a column of the primary key would
+    get a zero or partial date."""
     if images.present is None:
         return images
     inserted = images.change_type.to_numpy() == _INSERT

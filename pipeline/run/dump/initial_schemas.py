@@ -4,7 +4,7 @@
 |---|---|
 | continues after the last batch, on this or another server | the newest versions |
 | is a place that an earlier batch read | the versions that held there, recorded again |
-| is any other place, or the first start | those of the server, unless changed since then |
+| is any other place, or the first start | the server's, except for tables changed since then |
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ def with_way_on(error: Stopped, server: SourceServer, head: Coordinates) -> Stop
 def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
     """Return a tracker with the server's structures. If statements after the start changed a
     table, its structure is known only from the end of the last of these statements on, unless
-    the statements created the table."""
+    the statements created the table: then they are followed from its CREATE TABLE on."""
 
     baseline, between = quiet_baseline(work, run_start)
     facts, start, source = run_start.facts, run_start.start.at, work.source.name

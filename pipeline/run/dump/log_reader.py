@@ -86,8 +86,8 @@ class LogTaker(Protocol):
     For each group of transactions the reader first goes through the group's statements: it calls
     `reach` with the statement's place, then `reached` for each table whose rows the statement may
     have changed, and `changed` if the statement may change a structure. Then it calls `reach` with
-    the group's end, and `put`. At the end of the log it calls `reach(None)`. `reach` lets tables
-    join that wait for a place up to the given one.
+    the group's end, and `put`. At the end of the log it calls `reach(None)`. At each `reach`, a
+    capture begins to follow the tables that wait for this place or an earlier one.
     """
 
     @property

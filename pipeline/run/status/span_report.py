@@ -30,8 +30,8 @@ from lockstep.pipeline.values.shown import first_words
 from lockstep.pipeline.values.table import TableName
 
 _BESIDE: Final = 40
-"""Largest number of batches that are plotted for a run: its own, and earlier ones up to this
-number."""
+"""Largest number of batches that are plotted for a run: its own, and as many earlier batches as
+this number leaves room for."""
 
 _WORDS: Final = 40
 """Largest number of words and symbols of a statement that are shown."""

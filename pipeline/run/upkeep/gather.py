@@ -31,8 +31,8 @@ from lockstep.pipeline.values.table import TableName
 @dataclass(frozen=True, slots=True)
 class UpkeepTarget:
     """A mirror that upkeep may write to. `version`: its newest version; `shows`: the version that
-    the last write of rows made, whose rows the mirror shows; `said`: the metadata for upkeep's
-    commits; `unrecorded`: upkeep made `version`, and the ledger has not recorded it yet."""
+    was made by the write whose rows the mirror shows; `said`: the metadata for upkeep's commits;
+    `unrecorded`: upkeep made `version`, and the ledger has not recorded it yet."""
 
     table: TableName
     mirror: str
