@@ -167,8 +167,7 @@ def _from_history(work: Workplace, batch: Batch, run_start: RunStart) -> SchemaT
 
 
 class Newest:
-    """The `FirstStructures` of a run that continues after the last batch: the newest versions in
-    the ledger."""
+    """`FirstStructures` of a run that continues after the last batch: the newest versions."""
 
     def __init__(self, ledger: Ledger, source: str) -> None:
         self._ledger, self._source = ledger, source
