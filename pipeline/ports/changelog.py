@@ -58,7 +58,7 @@ class Changelog(Protocol):
     ) -> Published:
         """Add the files as application transaction (app_id, batch). Create the table at its first
         batch, and add the columns of `schema` that it lacks in a commit before. `TableError` for a
-        column of another type: see `changes.generations`. A recorded version ≥ batch means that the
+        column of another type: see `mirror.generations`. A recorded version ≥ batch means that the
         batch was published: it is skipped if that commit has these files and the same metadata,
         else `ForeignCommit`. `held` is called once the log was read; if somebody else has committed
         since, the log is read and tried again, and in the end `CommitConflict`."""

@@ -2,7 +2,7 @@
 
 The lines include the privileges of active roles (MySQL manual, "SHOW GRANTS Statement");
 MariaDB also lists the roles' own grants and those of PUBLIC. Not here: querying the server,
-what a missing privilege means for a run (`preflight.account`).
+what a missing privilege means for a run (`check.account`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Mirrors in memory, row by row: what a mirror is, said as plainly as Python can.
 
-Belongs here: the answer to each kind of write and step. Does not: folding (`changes.fold`), speed,
+Belongs here: the answer to each kind of write and step. Does not: folding (`mirror.fold`), speed,
 and what only a Delta table can show.
 """
 
