@@ -333,16 +333,16 @@ class CapturedTables:
                 batch = version.batch
         return batch
 
-    def segment(self, version: SchemaVersion, at: Coordinates) -> TableSegment:
+    def segment(self, version: SchemaVersion) -> TableSegment:
         """Return the table under that version, begun now if it has no rows yet. TableError if it
         may not be captured as it is."""
         return self.files.get(version) or self._first_seen(version)
 
-    def copy(self, version: SchemaVersion, at: Coordinates, origin: TableName, why: str) -> None:
+    def copy(self, version: SchemaVersion, origin: TableName, why: str) -> None:
         """Record that a RENAME gave the table the rows of `origin`, after the last change so far.
         TableError if the table may not be captured as it is."""
         self._read.add(version.table)
-        self.segment(version, at)
+        self.segment(version)
         self.record_event(TableEventKind.COPIED, version, why, origin)
         self.note_defined(version.table)
 
@@ -375,7 +375,7 @@ class CapturedTables:
         """Add a change that stands for all rows of the table: the transaction that begins at `at`
         emptied it, or its rows were replaced there by rows from elsewhere."""
         self.changes += 1
-        table = self.segment(version, at)
+        table = self.segment(version)
         marks = {
             "_change_type": kind.value,
             "_sequence": self.last,

@@ -346,7 +346,7 @@ class ImageDecoder:
         """Return one table's images in the order of the log, and the segment that they are
         written to. Raise `TableError` if they cannot be decoded or captured."""
         version, _ = self.decoder(int(part.events[0, columns.MAP]), at)
-        return tables.segment(version, at), list(self.images(part, at))
+        return tables.segment(version), list(self.images(part, at))
 
     def images(self, part: Block, at: Coordinates) -> Iterator[RowImages]:
         """Yield one table's images in the order of the log. Raise `TableError` if they cannot be

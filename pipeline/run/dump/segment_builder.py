@@ -493,7 +493,7 @@ def put_part(
             hint=AGAIN.format(part.table),
         )
     try:
-        table = tables.segment(version, part.low)
+        table = tables.segment(version)
     except TableError as error:
         raise RowsNotRead(f"{part.table}: {error.reason}", hint=error.hint) from error
     types = table.schema.types[len(MARKS) : len(MARKS) + len(part.structure.columns)]

@@ -576,7 +576,7 @@ class FollowedTables:
         version = self._structures.version(table)
         assert version is not None, "only tables with a known structure are copied"
         try:
-            self._tables.copy(version, logged.begin, origin, reason)
+            self._tables.copy(version, origin, reason)
         except TableError as error:
             self.quarantine(table, logged.begin, error)
             return []

@@ -422,7 +422,7 @@ class LogTally:
 
     def _decoder(self, number: int, at: Coordinates) -> TableDecoder:
         version, decoder = self._decoding.decoder(number, at)
-        self._captured.segment(version, at)
+        self._captured.segment(version)
         return decoder
 
     def _quarantine(self, table: TableName, at: Coordinates, error: TableError) -> None:
