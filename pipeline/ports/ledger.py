@@ -450,11 +450,12 @@ class Ledger(Protocol):
         *,
         author: str,
         reason: str,
-        with_past: bool = False,
+        with_past: bool | None = None,
     ) -> Load:
         """Order that a table is read from the source, also one of which nothing was captured. An
         open load for which nothing was read is returned; if one is being read, that is refused.
-        `with_past`: after the changes that the log still has of it."""
+        `with_past`: whether it is read after the changes that the log still has of it; None leaves
+        that as an open load has it, and a new load without."""
 
     def load_without_past(self, lease: Lease, load: int) -> None:
         """Record that the log does not have the past that was ordered with the load."""

@@ -126,17 +126,17 @@ class PostgresTables(Subject):
         *,
         author: str,
         reason: str,
-        with_past: bool = False,
+        with_past: bool | None = None,
     ) -> Load:
         with self._step(lease) as step:
             of = {"source": lease.source, **of_table(table)}
             rows = step.all("ordered_load", **of)
-            values = {"author": author, "reason": reason, "with_past": with_past}
             if not rows:
-                rows = step.all("order_load", **of, token=lease.token, **values)
+                values = {"token": lease.token, "author": author, "reason": reason}
+                rows = step.all("order_load", **of, **values)
             number = rows[0]["id"]
-            if with_past:
-                step.run("set_with_past", source=lease.source, load=number, with_past=True)
+            if with_past is not None:
+                step.run("set_with_past", source=lease.source, load=number, with_past=with_past)
             return _load(step.only("the_load", source=lease.source, load=number), ())
 
     def open_loads(self, source: str) -> list[Load]:

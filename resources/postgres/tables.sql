@@ -73,10 +73,8 @@ where o.source = %(source)s and o.id = %(order)s
 -- -- loads ------------------------------------------------------------------------------------
 
 -- name: order_load
-insert into lockstep.loads (source, token, database, name, author, reason, with_past)
-values (
-    %(source)s, %(token)s, %(database)s, %(name)s, %(author)s, %(reason)s, %(with_past)s
-)
+insert into lockstep.loads (source, token, database, name, author, reason)
+values (%(source)s, %(token)s, %(database)s, %(name)s, %(author)s, %(reason)s)
 returning id
 
 -- name: set_with_past

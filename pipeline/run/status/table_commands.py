@@ -342,8 +342,6 @@ def give_reload(work: Workplace, lease: Lease, reload: Reload) -> Reload:
         load = work.ledger.order_load(
             lease, table, author=asked.author, reason=why, with_past=with_past
         )
-        if load.with_past and not with_past:  # it was ordered from the log before
-            work.ledger.load_without_past(lease, load.id)
         return replace(reload, load=load.id)
     order = work.ledger.order_table(
         lease,
