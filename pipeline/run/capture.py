@@ -166,7 +166,8 @@ def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -
     caught_up = catch_up(work, lease, returns)
     if caught_up is not None:
         without_log = caught_up if isinstance(caught_up, str) else ""
-        returns = plan_returns(work, open_orders(work, lease), without_log=without_log)
+        orders = open_orders(work, lease)
+        returns = plan_returns(work, orders, before=returns, without_log=without_log)
     # An ordinary batch reads on from the cursor: what a table lacks before that would be lost.
     assert not returns.spans, "what tables lack of the log was read before"
     report = _ordinary(work, lease, returns, repaired, clock, part)

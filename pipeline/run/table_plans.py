@@ -465,10 +465,15 @@ class TablePlans:
 
 
 def plan_returns(
-    work: Workplace, orders: Sequence[TableOrder], *, without_log: str | None = None
+    work: Workplace,
+    orders: Sequence[TableOrder],
+    *,
+    before: TablePlans | None = None,
+    without_log: str = "",
 ) -> TablePlans:
-    """Return how the tables of these orders come back; writes nothing. `without_log`: why none of
-    them catches up through the log; None if they may, empty if they did and stopped again.
+    """Return how the tables of these orders come back; writes nothing. `before`: what the same run
+    planned before it read what they lack of the log. A table that lacked a part of it, or that was
+    ordered since, does not catch up; `without_log` says why, and is empty if it stopped again.
 
     Rows are read from the server before the end of the log is fixed, so a run whose end a person
     fixed reads none: it leaves such a table to the next run without `--until`.
@@ -480,9 +485,14 @@ def plan_returns(
     stale = stale_tables(work.ledger, work.source.name)
     haves = {order.table: _stopped(states[order.table], stale) for order in orders}
     reaches = {
-        order.table: StoppedReach(work, states[order.table], order, cursor, facts, without_log)
+        order.table: StoppedReach(work, states[order.table], order, cursor, facts)
         for order in orders
     }
+    if before is not None:
+        lacked_none = {order.id for order in before.orders if order.table not in before.spans}
+        for order in orders:
+            if order.id not in lacked_none:
+                reaches[order.table].without_log = without_log
     wants = {order.table: wanted_by(order) for order in orders}
 
     def planned(table: TableName) -> Plan:
@@ -497,8 +507,9 @@ def plan_returns(
         if with_prepared is not None and facts.lists(with_prepared[0].start.at.file):
             first, prepared = with_prepared
         else:
-            for reach in reaches.values():
-                reach.without_log = PREPARED_GONE
+            for table, own in plans.items():
+                if own.span is not None:
+                    reaches[table].without_log = PREPARED_GONE
             plans = {table: planned(table) for table in haves}
     return TablePlans(plans, wants, tuple(orders), cursor, facts, first, prepared)
 
