@@ -240,3 +240,17 @@ def test_what_is_told_is_done(shop: Shop, seed: int, actions: int) -> None:
     for table in (*TABLES, LATE):
         if shop.table(table) in followed and shop.state(table).complete:
             shop.require_same(table)
+
+
+def test_a_reason_stays_when_another_table_catches_up_first(shop: Shop) -> None:
+    """The tables are planned again after one of them caught up through the log."""
+    shop.run()
+    shop.pause("a", "b")
+    shop.do("insert into a values (2, 2)", "insert into b values (2, 2)")
+    shop.run()
+    shop.resume("a")
+    shop.follower.reload(shop.table("b"), Supplier.SOURCE)
+    plan, _ = run_as_planned(shop.follower)
+    assert shop.table("a") in plan.tables.spans
+    shop.require_same("a")
+    shop.require_same("b")
