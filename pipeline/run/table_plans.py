@@ -527,6 +527,8 @@ def with_prices(work: Workplace, plans: TablePlans) -> TablePlans:
                 assert first is not None and cursor is not None and facts is not None, "a span"
                 end = cursor.position.at
                 return Price(log_bytes=log_between(first.start.at, end, facts.binlogs))
+            case RowsRead(Load() as load) if load.complete:
+                return Price()
             case RowsRead(Load() as load) if load.progress.estimated_rows is not None:
                 return Price(max(load.progress.estimated_rows - load.rows, 0), None)
             case RowsRead():
