@@ -47,7 +47,7 @@ from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.start.bounds import RunBounds
 from lockstep.pipeline.values.decisions import AttemptOutcome, Decision, Lease
 from lockstep.pipeline.values.engines import why_refused
-from lockstep.pipeline.values.errors import LogStops, RowsNotRead, TableError, named, naming
+from lockstep.pipeline.values.errors import LogStops, RowsNotRead, TableError
 from lockstep.pipeline.values.places import AtCoordinates
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
@@ -68,13 +68,12 @@ class _Misread:
 def capture(work: Workplace, lease: Lease) -> CaptureReport:
     """Capture the log up to its end; nothing is recorded unless all of it is. Tables that stopped
     only until they are read from the source are read by a second capture at once."""
-    with naming(work.source.name):
-        if work.source.part is not None:
-            return _with_part(work, lease, work.source.part)
-        try:
-            return _to_the_end(work, lease)
-        except LogStops as error:
-            return _up_to_stop(work, lease, error)
+    if work.source.part is not None:
+        return _with_part(work, lease, work.source.part)
+    try:
+        return _to_the_end(work, lease)
+    except LogStops as error:
+        return _up_to_stop(work, lease, error)
 
 
 def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport:
@@ -87,7 +86,7 @@ def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport
     if before is not None and (at is None or at.file != before.file or at < before):
         end = replace(work.source, until=AtCoordinates(before))
         report = _capture_once(replace(work, source=end), lease)
-        return replace(report, stopped=named(error, work.source.name))
+        return replace(report, stopped=error)
     states = {batch.state for batch in work.ledger.unfinished(work.source.name)}
     if cursor is None or not states & {BatchState.CAPTURED, BatchState.MERGED}:
         raise error
@@ -98,7 +97,7 @@ def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport
         start=cursor.position,
         end=cursor.position,
         short=True,
-        stopped=named(error, work.source.name),
+        stopped=error,
     )
 
 
