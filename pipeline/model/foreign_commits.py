@@ -26,8 +26,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.lake_commit import STATISTICS, FileAction, LakeCommit, LogAbove
 from lockstep.pipeline.values.intent import Intent, SettledWrite
 
@@ -195,13 +196,13 @@ def judge_changelog(
     look: LogAbove,
     looked: int | None,
     ledger: str,
-    positions: Mapping[int, str],
+    batches: Mapping[int, Batch],
     pruned: int = 0,
     revised: int = 0,
 ) -> Judgement:
     """Judge the commits of a changelog, or of one of the source's own tables, after the version
-    `looked`. `positions`: the ends of the ledger's batches, as commits name them; batches before
-    `pruned` may be missing in it. `revised`: the ledger's newest revision."""
+    `looked`. `batches`: those of the ledger that the commits name; batches before `pruned` may be
+    missing in it. `revised`: the ledger's newest revision."""
     if looked is not None and (look.newest if look.newest is not None else -1) < looked:
         return Behind(look.newest, looked)
     first: Judgement | None = None
@@ -211,11 +212,11 @@ def judge_changelog(
             if (other := _other(commit, ledger)) is not None:
                 return other
             said = commit.said or {}
-            batches = said.get("batches") or [None, None]
-            unknown = batches[1] not in positions
-            if unknown and batches[1] is not None and batches[1] < pruned:
+            number = said["batches"][-1] if said.get("batches") else None
+            batch = None if number is None else batches.get(number)
+            if batch is None and number is not None and number < pruned:
                 continue
-            if positions.get(batches[1]) != said.get("position"):
+            if not _names(said, batch):
                 return Ahead(commit)
             if said.get("revision", 0) > revised:
                 return Ahead(commit)
@@ -225,6 +226,16 @@ def judge_changelog(
     if look.missing is not None and first is None:
         first = Unknown(look.missing)
     return first or moved or AllExpected(look.newest)
+
+
+def _names(said: Mapping[str, Any], batch: Batch | None) -> bool:
+    """Return whether a commit names this batch. A copy of the ledger that also went on gives the
+    same numbers, and may have read up to the same place, but at another moment."""
+    if batch is None or batch.end is None or batch.captured_at is None:
+        return said.get("position") is None
+    captured_at = batch.captured_at.isoformat()
+    at_the_same_moment = said.get("captured_at", captured_at) == captured_at
+    return said.get("position") == str(batch.end.at) and at_the_same_moment
 
 
 def reshaped(commit: LakeCommit) -> bool:
