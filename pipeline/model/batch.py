@@ -32,8 +32,7 @@ from lockstep.pipeline.schema.history import History
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.position import Anchor, Position, ServerProcess, SetAnchor
 from lockstep.pipeline.values.segment import RowCounts, Segment, SourcePart
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TableName, TablePatterns
 
 
 class BatchState(StrEnum):

@@ -77,8 +77,7 @@ from lockstep.pipeline.values.position import (
     SetAnchor,
 )
 from lockstep.pipeline.values.segment import RevisedSegment, Revision, Revisions
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import CaptureScope
+from lockstep.pipeline.values.table import CaptureScope, TableName
 
 LAST_BATCH: Final = (1 << 63) - 1
 LAST_PLACE: Final = Coordinates(LogFile("", (1 << 31) - 1), (1 << 63) - 1)

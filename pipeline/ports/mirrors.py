@@ -13,8 +13,7 @@ from lockstep.pipeline.model.lake_commit import LakeCommit, LogAbove
 from lockstep.pipeline.ports.held import RequireHeld, no_check
 from lockstep.pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
 from lockstep.pipeline.proof.sampling import ValueRange
-from lockstep.pipeline.values.keeping import Retention
-from lockstep.pipeline.values.policies import Readers
+from lockstep.pipeline.values.policies import Readers, Retention
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,7 @@ from lockstep.pipeline.shape.shape import ShapeChange
 from lockstep.pipeline.upkeep.clearing import Tightening, UnclearedValues
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import TableError
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TableName, TablePatterns
 
 
 def reshape(work: Workplace, lease: Lease) -> None:

@@ -19,7 +19,7 @@ from pydantic import (
 from lockstep.pipeline.catalog.plan import DATABASE
 from lockstep.pipeline.replay.partitions import Partitions
 from lockstep.pipeline.upkeep.decide import UpkeepPolicy
-from lockstep.pipeline.values.keeping import KEEP
+from lockstep.pipeline.values.policies import KEEP
 from lockstep.pipeline.values.survey import is_loopback
 from lockstep.resources.config.lineage import LineageSection
 from lockstep.resources.config.secrets import has_password, is_reference

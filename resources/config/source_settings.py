@@ -15,7 +15,7 @@ from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.mirror_names import Into, MirrorNames
 from lockstep.pipeline.values.places import Place
 from lockstep.pipeline.values.policies import LakePolicies, StartPolicies
-from lockstep.pipeline.values.tables import NamePatterns, TablePatterns
+from lockstep.pipeline.values.table import NamePatterns, TablePatterns
 from lockstep.resources.config.secrets import Secret, resolve
 from lockstep.resources.config.sources import SourceSection
 from lockstep.resources.config.values import (

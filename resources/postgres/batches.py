@@ -35,8 +35,7 @@ from lockstep.pipeline.values.position import (
     SetAnchor,
 )
 from lockstep.pipeline.values.segment import RowCounts, Segment, SourcePart, SourceTable
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import CaptureScope, TablePatterns
+from lockstep.pipeline.values.table import CaptureScope, TableName, TablePatterns
 from lockstep.resources.postgres import life_events, tables
 from lockstep.resources.postgres.life_events import forget
 from lockstep.resources.postgres.rows import (

@@ -18,7 +18,7 @@ from lockstep.pipeline.values.errors import (
 )
 from lockstep.pipeline.values.places import InFile, Latest, OfRun, Place, Snapshot, parse_place
 from lockstep.pipeline.values.position import Coordinates
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TablePatterns
 from tests.pipeline.start_made import MARIA, A, B, at, facts, gtids, question_of, refused, started
 
 MOMENT = datetime(2026, 11, 1, 5, 30, tzinfo=UTC)

@@ -35,7 +35,7 @@ from lockstep.pipeline.values.places import (
 )
 from lockstep.pipeline.values.policies import OnPositionLost, OnSourceChanged, StartPolicies
 from lockstep.pipeline.values.position import Coordinates
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TablePatterns
 from tests.pipeline.start_made import (
     BATCH,
     MARIA,

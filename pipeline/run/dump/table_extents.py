@@ -21,8 +21,7 @@ from lockstep.pipeline.schema.evolving.effects import Created, Dropped, Effect, 
 from lockstep.pipeline.schema.history import VersionOrigin
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.position import Coordinates
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TableName, TablePatterns
 
 
 class PartialTables:

@@ -29,6 +29,7 @@ from lockstep.pipeline.ports.mirror_writes import (
 from lockstep.pipeline.ports.mirrors import Mirrors
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.rebuild.origin import Cut, RebuildOrigin
+from lockstep.pipeline.run.stop_errors import for_one_table
 from lockstep.pipeline.run.write.job import (
     Job,
     Task,
@@ -39,7 +40,6 @@ from lockstep.pipeline.run.write.job import (
 )
 from lockstep.pipeline.run.write.mirror_write import write_once
 from lockstep.pipeline.schema.rows import merge_key
-from lockstep.pipeline.values.arrow_errors import for_one_table
 from lockstep.pipeline.values.errors import PastRefused, TableError
 from lockstep.pipeline.values.intent import Intent, MirrorVersion
 from lockstep.pipeline.values.policies import Deletes, Readers

@@ -39,7 +39,7 @@ from lockstep.pipeline.status.facts import (
 from lockstep.pipeline.values.decisions import Attempt
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.position import LogFile, Position
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TablePatterns
 
 _BATCHES = 1_000
 
