@@ -24,7 +24,7 @@ from lockstep.pipeline.model.batch import (
 )
 from lockstep.pipeline.model.claim import BatchSpan
 from lockstep.pipeline.model.gaps import Gap
-from lockstep.pipeline.model.life.events import MirrorEvent
+from lockstep.pipeline.model.life import MirrorEvent
 from lockstep.pipeline.model.load import ChunkRows, Load, LoadBegin
 from lockstep.pipeline.model.table_state import (
     Extent,

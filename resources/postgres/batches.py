@@ -21,7 +21,7 @@ from lockstep.pipeline.model.batch import (
     WaitingFile,
     Xid,
 )
-from lockstep.pipeline.model.life.rules import capture_events
+from lockstep.pipeline.model.life import capture_events
 from lockstep.pipeline.model.table_state import SnapshotPart, TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import LAST_BATCH, Elsewhere, SpanMarks
 from lockstep.pipeline.values.decisions import Continuity, Lease

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, Final
 
+from lockstep.pipeline.model import life
 from lockstep.pipeline.model.batch import BatchKind
-from lockstep.pipeline.model.life import events
-from lockstep.pipeline.model.life.rules import ALWAYS_KEPT, NotAllowed, Told, replayed, step
+from lockstep.pipeline.model.life import ALWAYS_KEPT, NotAllowed, Told, replayed, step
 from lockstep.pipeline.model.table_state import Stopped, TableCondition, TableState
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import Need, StoppedBy
@@ -26,19 +26,19 @@ from lockstep.resources.postgres.rows import (
 )
 from lockstep.resources.postgres.session import Step
 
-NAMES: Final[dict[type[events.Event], str]] = {
-    events.Followed: "followed",
-    events.Loaded: "loaded",
-    events.Dropped: "dropped",
-    events.TableStopped: "stopped",
-    events.Reloaded: "reloaded",
-    events.Rejoined: "rejoined",
-    events.MirrorWritten: "mirror written",
-    events.MirrorHandedOver: "mirror handed over",
-    events.MirrorReplaced: "mirror replaced",
-    events.MirrorRemoved: "mirror removed",
-    events.LakeRestarted: "lake restarted",
-    events.BatchAbandoned: "batch abandoned",
+NAMES: Final[dict[type[life.Event], str]] = {
+    life.Followed: "followed",
+    life.Loaded: "loaded",
+    life.Dropped: "dropped",
+    life.TableStopped: "stopped",
+    life.Reloaded: "reloaded",
+    life.Rejoined: "rejoined",
+    life.MirrorWritten: "mirror written",
+    life.MirrorHandedOver: "mirror handed over",
+    life.MirrorReplaced: "mirror replaced",
+    life.MirrorRemoved: "mirror removed",
+    life.LakeRestarted: "lake restarted",
+    life.BatchAbandoned: "batch abandoned",
 }
 """The names of events in the column `event`."""
 
@@ -81,12 +81,12 @@ def forget(transaction: Step, lease: Lease, batch: int) -> None:
         replayed(name, [(row["batch"], event_of(row)) for row in rows], begins, alone)
         for name, rows in history.items()
     )
-    never = events.BatchAbandoned(batch)
+    never = life.BatchAbandoned(batch)
     _write(transaction, lease, [(state, never) for state in states if state is not None], None)
     transaction.run("count_behind_of_source", source=lease.source)
 
 
-_Line = tuple[TableState, events.Event]
+_Line = tuple[TableState, life.Event]
 """An event, and the state after it."""
 
 
@@ -168,7 +168,7 @@ def _of_stopped(value: Stopped | None) -> dict[str, Any]:
     return {"stopped_batch": batch, **{f"stopped_{part}": told for part, told in at.items()}}
 
 
-def _told(event: events.Event) -> dict[str, Any]:
+def _told(event: life.Event) -> dict[str, Any]:
     """Return the event's values, with a place under the names that columns of states have."""
     told = {field.name: getattr(event, field.name) for field in fields(event)}
     if "stopped" in told:
@@ -176,7 +176,7 @@ def _told(event: events.Event) -> dict[str, Any]:
     return told
 
 
-def event_of(row: Row) -> events.Event:
+def event_of(row: Row) -> life.Event:
     """Return the event of a row."""
     kind, told = _EVENTS[row["event"]], dict(row["told"])
     if "stopped_batch" in told:
@@ -187,5 +187,5 @@ def event_of(row: Row) -> events.Event:
         told["need"] = Need(told["need"])
     if "by" in told:
         told["by"] = StoppedBy(told["by"])
-    made: events.Event = kind(**told)
+    made: life.Event = kind(**told)
     return made

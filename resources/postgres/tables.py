@@ -10,8 +10,7 @@ from typing import Any
 
 from lockstep.pipeline.model.batch import CaptureRecord
 from lockstep.pipeline.model.json_values import to_json
-from lockstep.pipeline.model.life.events import MirrorEvent, Reloaded, TableStopped
-from lockstep.pipeline.model.life.rules import quarantine_event
+from lockstep.pipeline.model.life import MirrorEvent, Reloaded, TableStopped, quarantine_event
 from lockstep.pipeline.model.load import Chunk, ChunkRows, FollowedFrom, Load, LoadBegin
 from lockstep.pipeline.model.table_state import (
     Extent,

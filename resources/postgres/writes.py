@@ -8,7 +8,7 @@ from typing import Any
 
 from lockstep.pipeline.catalog.values import EntryName, Registered, Registrations
 from lockstep.pipeline.model.claim import BatchSpan
-from lockstep.pipeline.model.life.events import MirrorWritten
+from lockstep.pipeline.model.life import MirrorWritten
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.intent import (
     Intent,

@@ -12,7 +12,7 @@ import pytest
 from psycopg2.extensions import cursor as Cursor
 
 from lockstep.pipeline.model.batch import Batch, Ended
-from lockstep.pipeline.model.life.rules import REFUSALS, UNEXPECTED, UNKNOWN_TABLE
+from lockstep.pipeline.model.life import REFUSALS, UNEXPECTED, UNKNOWN_TABLE
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LedgerRefused
