@@ -19,8 +19,7 @@ from lockstep.pipeline.values.table import TableName
 from lockstep.resources.holders import is_gone
 from lockstep.resources.postgres.connection import connect, is_lost, translated
 from lockstep.resources.postgres.migrate import LOCK_NAMESPACE
-from lockstep.resources.postgres.queries import query
-from lockstep.resources.postgres.session import Subject
+from lockstep.resources.postgres.session import Subject, query
 from lockstep.resources.postgres.writes import settled_write
 
 BEAT_SECONDS = 5.0

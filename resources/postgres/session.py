@@ -1,10 +1,14 @@
-"""The ledger's session: named statements on one connection, one transaction at a time."""
+"""The ledger's session: the named statements of the `.sql` files, run on one connection, in one
+transaction at a time."""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
+from importlib.resources import files
 from typing import Any, TypeVar
 
 import psycopg2
@@ -17,9 +21,31 @@ from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LeaseLost
 from lockstep.pipeline.values.retries import LEDGER_CONNECTION
 from lockstep.resources.postgres.connection import LedgerAddress, connect, is_lost, translated
-from lockstep.resources.postgres.queries import query
 from lockstep.resources.postgres.refusals import refusal
 from lockstep.resources.postgres.rows import Row
+
+_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+
+
+@cache
+def queries() -> dict[str, str]:
+    """Return each statement by its name. `ValueError` for a name that occurs twice."""
+    statements: dict[str, str] = {}
+    for file in files("lockstep.resources.postgres").iterdir():
+        if not file.name.endswith(".sql"):
+            continue
+        _, *parts = _NAME.split(file.read_text(encoding="utf-8"))
+        for name, body in zip(parts[::2], parts[1::2], strict=True):
+            if name in statements:
+                raise ValueError(f"two statements are named {name}")
+            statements[name] = body.strip()
+    return statements
+
+
+def query(name: str) -> str:
+    """Return a statement's text; `KeyError` for an unknown name."""
+    return queries()[name]
+
 
 Value = TypeVar("Value")
 

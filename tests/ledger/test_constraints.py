@@ -19,7 +19,7 @@ from lockstep.pipeline.values.errors import LedgerRefused
 from lockstep.resources.postgres import refusals
 from lockstep.resources.postgres.connection import LedgerAddress, translated
 from lockstep.resources.postgres.ledger import open_ledger
-from lockstep.resources.postgres.queries import queries
+from lockstep.resources.postgres.session import queries
 from tests.ledger.made import (
     DECISION,
     ORDERS,

@@ -15,7 +15,7 @@ from lockstep.pipeline.binlog.rows.maps import TableMaps
 from lockstep.pipeline.binlog.stream.ring import MAP, OFFSET, TRANSACTION, Block
 from lockstep.pipeline.binlog.transactions.spill import Spill, read_prepared, tables_in
 from lockstep.pipeline.model.batch import Ended, Prepared, Xid
-from lockstep.pipeline.ports.spool import Spool
+from lockstep.pipeline.ports.segments import Spool
 from lockstep.pipeline.values.errors import PreparedElsewhere
 from lockstep.pipeline.values.places import start_at
 from lockstep.pipeline.values.position import Coordinates

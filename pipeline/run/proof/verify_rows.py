@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.table_state import TableCondition, TableState
-from lockstep.pipeline.ports.compared import SourceSum
+from lockstep.pipeline.ports.source import SourceSum
 from lockstep.pipeline.proof.hashes import RowHasher, RowSum
 from lockstep.pipeline.proof.prefixes import CarriedSum, Prefix
 from lockstep.pipeline.proof.proven import Proof

@@ -16,7 +16,6 @@ from lockstep.pipeline.mirror.clustering import clustered_by
 from lockstep.pipeline.mirror.evolution import steps
 from lockstep.pipeline.mirror.layout import DELETED_AT, changelog_names, table_id
 from lockstep.pipeline.model.lake_commit import WriteKind, stamp
-from lockstep.pipeline.ports.copies import Copies
 from lockstep.pipeline.ports.held import no_check
 from lockstep.pipeline.ports.mirror_writes import (
     CountedReplace,
@@ -26,7 +25,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     Replace,
     StagedFiles,
 )
-from lockstep.pipeline.ports.mirrors import Mirrors
+from lockstep.pipeline.ports.mirrors import Copies, Mirrors
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.rebuild.origin import Cut, RebuildOrigin
 from lockstep.pipeline.run.stop_errors import for_one_table

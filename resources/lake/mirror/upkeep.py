@@ -1,4 +1,4 @@
-"""`pipeline.ports.upkeep`: OPTIMIZE, REORG and VACUUM of mirrors by Spark, and thinning of logs.
+"""`pipeline.ports.mirrors`: OPTIMIZE, REORG and VACUUM of mirrors by Spark, and thinning of logs.
 
 `pipeline.upkeep` decides when to do which, and which checkpoints are deleted.
 
