@@ -53,7 +53,9 @@ from lockstep.pipeline.upkeep.clearing import (
     UnclearedValues,
 )
 from lockstep.pipeline.values.decisions import (
+    STRUCTURES,
     Attempt,
+    AttemptOutcome,
     Continuity,
     Decision,
     Lease,
@@ -205,17 +207,8 @@ class Ledger(Protocol):
         """Record a decision that makes no batch (a refusal, an idle run) or that the
         next `begin_batch` refers to."""
 
-    def decisions(self, source: str, *, limit: int = 5) -> list[RecordedDecision]:
-        """Return the newest decisions, newest first, to be shown. Later decisions depend only on
-        `attempts`, and on columns that other methods ask for."""
-
-    def attempts(self, source: str, *, limit: int = 100) -> list[Attempt]:
-        """Return how the newest attempts ended that were idle, refused or failed, newest first.
-        Attempts that succeeded are batches."""
-
-    def unproven(self, source: str) -> Unproven | None:
-        """Return the tables whose structures are still to be compared with the server's, as the
-        newest decision of the kind `STRUCTURES` names them; None if there are none."""
+    def decisions(self, source: str, *kinds: str, limit: int = 5) -> list[RecordedDecision]:
+        """Return the newest decisions of these kinds, or of any, newest first."""
 
     def note_gtids_off(self, lease: Lease) -> None:
         """Note that the server's `gtid_mode` is not ON: no GTID set that was captured before is
@@ -361,13 +354,11 @@ class Ledger(Protocol):
         batch: int = LAST_BATCH,
         place: Coordinates = LAST_PLACE,
         referring: bool = False,
+        shaped: bool = False,
     ) -> list[SchemaVersion]:
         """Return each table's version there, by name, without dropped tables. `referring`: only of
-        tables that have foreign keys."""
-
-    def shaped_versions(self, source: str) -> list[SchemaVersion]:
-        """Return the newest version of each table that the lake does not show completely and
-        unchanged."""
+        tables that have foreign keys; `shaped`: only of those that the lake does not show
+        completely and unchanged."""
 
     def schema_version(self, source: str, table: TableName, number: int) -> SchemaVersion:
         """Return the version of that number, also of an abandoned batch; `LedgerRefused` if there
@@ -680,6 +671,18 @@ class Ledger(Protocol):
         """Return the batch up to which such rows may be deleted, and before which batches may be,
         with their ends and the versions of mirrors that show them; 0 if all are kept. That batch
         itself is kept."""
+
+
+def attempts_of(ledger: Ledger, source: str, *, limit: int = 100) -> list[Attempt]:
+    """Return how the newest attempts ended that were idle, refused or failed, newest first.
+    Attempts that succeeded are batches."""
+    return [Attempt.of(end) for end in ledger.decisions(source, *AttemptOutcome, limit=limit)]
+
+
+def unproven(ledger: Ledger, source: str) -> Unproven | None:
+    """Return the tables whose structures are still to be compared with the server's, as the newest
+    decision of the kind `STRUCTURES` names them; None if there are none."""
+    return Unproven.of(ledger.decisions(source, STRUCTURES, limit=1))
 
 
 def content_of(ledger: Ledger, source: str, batch: int) -> BatchContent:

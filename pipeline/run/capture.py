@@ -15,6 +15,7 @@ from time import perf_counter
 from lockstep.pipeline.check import require_ready
 from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.model.json_values import to_json
+from lockstep.pipeline.ports.ledger import unproven
 from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
 from lockstep.pipeline.run.begin import RunStart, begin
 from lockstep.pipeline.run.catch_up import catch_up
@@ -310,7 +311,7 @@ def _capture(
     if spent is None:
         require_complete(work, basis.run_start, basis.bounds, reading.end.gtid_set)
     require_prepares_read(basis.run_start, reading)
-    left_open = work.ledger.unproven(work.source.name)
+    left_open = unproven(work.ledger, work.source.name)
     proof = prove_structures(basis, reading, segmenter, rereads, left_open=left_open)
     if proof.misread:
         basis.tables.files.drop()

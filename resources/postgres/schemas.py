@@ -61,13 +61,12 @@ class PostgresSchemas(Subject):
         batch: int = LAST_BATCH,
         place: Coordinates = LAST_PLACE,
         referring: bool = False,
+        shaped: bool = False,
     ) -> list[SchemaVersion]:
         until = {"batch": batch, **of_coordinates(place)}
-        rows = self._all("schemas_at", source=source, referring=referring, **until)
+        only = {"referring": referring, "shaped": shaped}
+        rows = self._all("schemas_at", source=source, **only, **until)
         return [_schema_version(row) for row in rows]
-
-    def shaped_versions(self, source: str) -> list[SchemaVersion]:
-        return [_schema_version(row) for row in self._all("shaped_versions", source=source)]
 
     def schema_versions(self, source: str, *tables: TableName) -> list[SchemaVersion]:
         if not tables:

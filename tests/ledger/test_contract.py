@@ -14,7 +14,7 @@ from lockstep.pipeline.model.table_state import (
     StoppedTable,
     TableCondition,
 )
-from lockstep.pipeline.ports.ledger import Ledger, content_of
+from lockstep.pipeline.ports.ledger import Ledger, attempts_of, content_of
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import Need
 from lockstep.pipeline.values.intent import VersionSetEntry
@@ -52,7 +52,7 @@ def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> No
     assert ledger.batches(source) == []
     assert ledger.unfinished(source) == []
     assert ledger.decisions(source) == []
-    assert ledger.attempts(source) == []
+    assert attempts_of(ledger, source) == []
     assert ledger.open_override(source) is None
     assert ledger.gaps(source) == []
     assert ledger.lineage(source) == ()
