@@ -41,10 +41,16 @@ from lockstep.assets.table_news import (
     structure_news,
     written_event,
 )
-from lockstep.pipeline.model.batch import Batch, BatchContent, TableContent
+from lockstep.pipeline.model.batch import (
+    Batch,
+    BatchContent,
+    RunsElsewhere,
+    TableContent,
+    WriteElsewhere,
+)
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.consumers import Consumers
-from lockstep.pipeline.ports.ledger import RunsElsewhere, WriteElsewhere, attempts_of, contents_of
+from lockstep.pipeline.ports.ledger import attempts_of, contents_of
 from lockstep.pipeline.ports.mirrors import MirrorSize
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.reports import TableMerge

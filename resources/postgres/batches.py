@@ -16,14 +16,16 @@ from lockstep.pipeline.model.batch import (
     CaptureRecord,
     Cursor,
     Cursors,
+    Elsewhere,
     Prepared,
     Requests,
+    SpanMarks,
     WaitingFile,
     Xid,
 )
 from lockstep.pipeline.model.life import capture_events
 from lockstep.pipeline.model.table_state import SnapshotPart, TableEvent, TableEventKind
-from lockstep.pipeline.ports.ledger import LAST_BATCH, Elsewhere, SpanMarks
+from lockstep.pipeline.ports.ledger import LAST_BATCH
 from lockstep.pipeline.values.decisions import Continuity, Lease
 from lockstep.pipeline.values.intent import SettledWrite
 from lockstep.pipeline.values.position import (

@@ -10,8 +10,8 @@ from uuid import UUID
 import psycopg2
 from psycopg2.extensions import connection as Connection
 
+from lockstep.pipeline.model.batch import RunsElsewhere, WriteElsewhere
 from lockstep.pipeline.ports.held import lease_lost_first
-from lockstep.pipeline.ports.ledger import RunsElsewhere, WriteElsewhere
 from lockstep.pipeline.values.decisions import Lease, LeaseView
 from lockstep.pipeline.values.errors import SourceBusy
 from lockstep.pipeline.values.retries import LOCK

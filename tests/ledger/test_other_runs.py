@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lockstep.pipeline.ports.ledger import Ledger, RunsElsewhere
+from lockstep.pipeline.model.batch import RunsElsewhere
+from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.table import TableName
 from tests.ledger.made import ORDERS, STOCK, first_captured, intended, merged, next_captured
 

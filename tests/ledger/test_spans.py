@@ -9,9 +9,16 @@ from random import Random
 
 import pytest
 
-from lockstep.pipeline.model.batch import Batch, BatchState, BatchTimes, CaptureRecord, Ended
+from lockstep.pipeline.model.batch import (
+    Batch,
+    BatchState,
+    BatchTimes,
+    CaptureRecord,
+    Elsewhere,
+    Ended,
+)
 from lockstep.pipeline.model.table_state import SnapshotPart, TableEvent, TableEventKind
-from lockstep.pipeline.ports.ledger import Elsewhere, Ledger, content_of, contents_of
+from lockstep.pipeline.ports.ledger import Ledger, content_of, contents_of
 from lockstep.pipeline.replay.spans import Span, batches_of, ends_early, wanted
 from lockstep.pipeline.schema.history import History
 from lockstep.pipeline.values.decisions import Lease
