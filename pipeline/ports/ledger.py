@@ -639,25 +639,25 @@ class Ledger(Leases, Decisions, Batches, Structures, Tables, Writes, Deletions, 
     """
 
 
-def attempts_of(ledger: Ledger, source: str, *, limit: int = 100) -> list[Attempt]:
+def attempts_of(ledger: Decisions, source: str, *, limit: int = 100) -> list[Attempt]:
     """Return how the newest attempts ended that were idle, refused or failed, newest first.
     Attempts that succeeded are batches."""
     return [Attempt.of(end) for end in ledger.decisions(source, *AttemptOutcome, limit=limit)]
 
 
-def unproven(ledger: Ledger, source: str) -> Unproven | None:
+def unproven(ledger: Decisions, source: str) -> Unproven | None:
     """Return the tables whose structures are still to be compared with the server's, as the newest
     decision of the kind `STRUCTURES` names them; None if there are none."""
     return Unproven.of(ledger.decisions(source, STRUCTURES, limit=1))
 
 
-def content_of(ledger: Ledger, source: str, batch: int) -> BatchContent:
+def content_of(ledger: Batches, source: str, batch: int) -> BatchContent:
     """Return what one batch recorded; nothing if it is abandoned, or still capturing."""
     return next(iter(ledger.contents(source, batch, batch)), BatchContent(batch))
 
 
 def contents_of(
-    ledger: Ledger, source: str, table: TableName, first: int, last: int
+    ledger: Batches, source: str, table: TableName, first: int, last: int
 ) -> list[TableContent]:
     """Return what captured batches have of a table, oldest first, without those that have
     nothing."""

@@ -20,7 +20,7 @@ from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.log_place import Limits
 from lockstep.pipeline.mirror.generations import next_generation
 from lockstep.pipeline.model.batch import Batch, Cursor
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Ledger, Structures
 from lockstep.pipeline.ports.source import Baseline, ServerFacts
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of
 from lockstep.pipeline.run.context import Workplace
@@ -197,7 +197,7 @@ class Newest:
 
 
 def _in_memory(
-    ledger: Ledger,
+    ledger: Structures,
     source: str,
     tables: dict[TableName, SchemaVersion],
     databases: tuple[DatabaseVersion, ...],
