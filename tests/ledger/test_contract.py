@@ -22,7 +22,6 @@ from lockstep.pipeline.values.position import ServerProcess
 from lockstep.resources.postgres.session import Step
 from tests.ledger.made import (
     ANCHOR,
-    DECISION,
     MOMENT,
     ORDERS,
     SERVER,
@@ -47,6 +46,7 @@ QUARANTINED = StoppedTable(ORDERS, "a type is not supported", "exclude it", "bin
 
 def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> None:
     """No question needs a source to be known."""
+    assert ledger.lease(source) is None
     assert ledger.cursors(source).captured is None
     assert ledger.cursors(source).acknowledged is None
     assert ledger.batches(source) == []
@@ -80,14 +80,6 @@ def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> No
     assert ledger.intended(source, 1) == []
     assert ledger.version_set(source, 0).shown == []
     assert content_of(ledger, source, 0).segments == ()
-
-
-def test_decisions_come_newest_first(ledger: Ledger, lease: Lease) -> None:
-    """A decision keeps its facts and its author."""
-    ledger.decide(lease, DECISION)
-    second = ledger.decide(lease, replace(DECISION, rule="cursor", author="ada"))
-    assert ledger.decisions(lease.source, limit=1) == [second]
-    assert second.decision == replace(DECISION, rule="cursor", author="ada")
 
 
 def test_a_batch_begins_as_capturing(ledger: Ledger, lease: Lease) -> None:

@@ -12,22 +12,8 @@ import pytest
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.decisions import Lease, LeaseView
 from lockstep.pipeline.values.errors import LeaseLost, SourceBusy
-from tests.ledger.made import DECISION, begun
+from tests.ledger.made import DECISION
 from tests.ledger.servers import Stand, run
-
-
-def test_a_source_nobody_wrote_for_has_no_lease(ledger: Ledger, source: str) -> None:
-    """Asking for a lease makes none."""
-    assert ledger.lease(source) is None
-
-
-def test_tokens_grow_by_one(ledger: Ledger, source: str) -> None:
-    """Each holder's token is one more than the last one's."""
-    with ledger.lock(source, "one", None) as first:
-        pass
-    with ledger.lock(source, "two", "run-2") as second:
-        pass
-    assert (first, second) == (Lease(source, 1, "one", None), Lease(source, 2, "two", "run-2"))
 
 
 def test_others_see_a_lease_and_whether_it_is_live(stand: Stand, source: str) -> None:
@@ -107,38 +93,12 @@ def test_the_same_process_is_refused_too(ledger: Ledger, lease: Lease) -> None:
         pass
 
 
-def test_other_sources_are_free(ledger: Ledger, lease: Lease) -> None:
-    """Locks are per source."""
-    with ledger.lock(f"{lease.source} beside", "another", None) as beside:
-        assert beside.token == 1
-
-
 def test_an_error_inside_releases_the_lock(ledger: Ledger, source: str) -> None:
     """Whatever ends the context, the next holder gets in."""
     with pytest.raises(ZeroDivisionError), ledger.lock(source, "one", None):
         raise ZeroDivisionError
     with ledger.lock(source, "two", None) as second:
         assert second.token == 2
-
-
-def test_a_lost_lock_is_not_live(stand: Stand, source: str) -> None:
-    """The lock goes with the holder's connection."""
-    with stand.ledger.lock(source, "the holder", None):
-        stand.lose_lock(source)
-        lease = stand.other.lease(source)
-    assert lease is not None
-    assert not lease.live
-
-
-def test_a_stale_token_writes_nothing(stand: Stand, source: str) -> None:
-    """A holder that was overtaken cannot record anything any more."""
-    with stand.ledger.lock(source, "slow", None) as slow:
-        stand.lose_lock(source)
-        with stand.other.lock(source, "quick", None) as quick:
-            with pytest.raises(LeaseLost):
-                begun(stand.ledger, slow)
-            stand.other.decide(quick, DECISION)
-    assert len(stand.other.decisions(source)) == 1
 
 
 def test_a_lease_that_nobody_took_writes_nothing(ledger: Ledger, source: str) -> None:

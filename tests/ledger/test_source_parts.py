@@ -25,12 +25,3 @@ def test_parts_are_given_back_by_name(ledger: Ledger, lease: Lease) -> None:
     ledger.record_capture(lease, batch.id, made)
     assert list(content_of(ledger, lease.source, batch.id).source_parts) == [DDL, TRANSACTIONS]
     assert content_of(ledger, lease.source, first.id).source_parts == ()
-
-
-def test_a_batch_waits_for_no_merge_of_them(ledger: Ledger, lease: Lease) -> None:
-    """They are published, and that is all."""
-    batch = first_captured(ledger, lease)
-    after = following(ledger, lease)
-    ledger.record_capture(lease, after.id, replace(record(after), source_parts=(DDL,)))
-    assert ledger.pending(lease.source) == {}
-    assert ledger.mark_merged(lease) == [batch.id, after.id]
