@@ -17,8 +17,10 @@ from lockstep.pipeline.values.table import TableName
 from lockstep.resources.postgres.refusals import refusal
 from lockstep.resources.postgres.rows import (
     Row,
+    columns_of,
     coordinates,
-    of_coordinates,
+    of_place,
+    of_table,
     of_tables,
     stopped,
     table,
@@ -92,18 +94,24 @@ _Line = tuple[TableState, life.Event]
 
 def _write(transaction: Step, lease: Lease, lines: list[_Line], batch: int | None) -> None:
     rows = [
-        (
-            *(lease.source, state.table.database, state.table.name),
-            *(NAMES[type(event)], state.condition.value, batch, lease.token),
-            json.dumps(_told(event)),
-        )
+        {
+            "source": lease.source,
+            **of_table(state.table),
+            "event": NAMES[type(event)],
+            "life": state.condition,
+            "batch": batch,
+            "token": lease.token,
+            "told": json.dumps(_told(event)),
+        }
         for state, event in lines
     ]
     newest = dict[TableName, int]()
     for row in transaction.insert("record_events", rows):
         newest[table(row)] = max(row["id"], newest.get(table(row), 0))
     last = {state.table: state for state, _ in lines}
-    states = [(lease.source, *_of_state(last[name]), newest[name]) for name in newest]
+    states = [
+        {"source": lease.source, **_of_state(last[name]), "event": newest[name]} for name in newest
+    ]
     transaction.insert("record_states", states)
 
 
@@ -138,34 +146,14 @@ def state(row: Row) -> TableState:
     )
 
 
-_STATE: Final = (
-    "condition",
-    "stopped_by",
-    "generation",
-    "mirror",
-    "changelog",
-    "reason",
-    "hint",
-    "position",
-    "mirror_version",
-    "changelog_generation",
-    "adopted",
-    "need",
-    "mirror_generation",
-)
-"""Columns with the names of the state's fields, in the order of `record_states`."""
-
-
-def _of_state(value: TableState) -> tuple[Any, ...]:
-    columns = (getattr(value, name) for name in _STATE)
-    where = _of_stopped(value.stopped).values()
-    return (value.table.database, value.table.name, *columns, *where)
+def _of_state(value: TableState) -> dict[str, Any]:
+    return {**columns_of(value), **of_table(value.table), **_of_stopped(value.stopped)}
 
 
 def _of_stopped(value: Stopped | None) -> dict[str, Any]:
-    at = of_coordinates(None if value is None else value.at)
-    batch = None if value is None else value.batch
-    return {"stopped_batch": batch, **{f"stopped_{part}": told for part, told in at.items()}}
+    if value is None:
+        return {"stopped_batch": None, **of_place("stopped", None)}
+    return {"stopped_batch": value.batch, **of_place("stopped", value.at)}
 
 
 def _told(event: life.Event) -> dict[str, Any]:

@@ -49,6 +49,7 @@ def query(name: str) -> str:
 
 Value = TypeVar("Value")
 
+_COLUMNS = re.compile(r"\(([^()]+)\)[\w\s]*values %s")
 _PAGE = 1000
 """Largest number of rows that one statement inserts."""
 
@@ -78,14 +79,24 @@ class Step:
         if self.run(name, **values) == 0:
             raise refusal(rule)
 
-    def insert(self, name: str, rows: Sequence[tuple[Any, ...]], /) -> list[Row]:
-        """Insert many rows, and return the rows that the statement returns."""
+    def insert(self, name: str, rows: Sequence[Mapping[str, Any]], /) -> list[Row]:
+        """Insert many rows, each by the names of the statement's columns, and return the rows that
+        the statement returns. Values of other names are left out."""
         if not rows:
             return []
         text = query(name)
         fetch = "returning" in text
-        returned = execute_values(self._cursor, text, rows, page_size=_PAGE, fetch=fetch)
+        returned = execute_values(
+            self._cursor, text, rows, template=_template(text), page_size=_PAGE, fetch=fetch
+        )
         return _rows(self._cursor, returned) if fetch else []
+
+
+@cache
+def _template(text: str) -> str:
+    """Return the placeholders of one row of an INSERT, by the names of its columns."""
+    columns = _COLUMNS.findall(text)[0].split(",")
+    return f"({', '.join(f'%({column.strip()})s' for column in columns)})"
 
 
 def _rows(cursor: Cursor, values: Iterable[tuple[Any, ...]]) -> list[Row]:
