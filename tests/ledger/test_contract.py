@@ -19,6 +19,7 @@ from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import Need
 from lockstep.pipeline.values.intent import VersionSetEntry
 from lockstep.pipeline.values.position import ServerProcess
+from lockstep.pipeline.values.segment import SegmentFile, SourcePart, SourceTable
 from lockstep.resources.postgres.session import Step
 from tests.ledger.made import (
     ANCHOR,
@@ -124,6 +125,24 @@ def test_a_capture_is_given_back_whole(ledger: Ledger, lease: Lease) -> None:
     assert (captured.end, captured.anchor) == (recorded.end, ANCHOR)
     assert (captured.changes, captured.transactions, captured.log_bytes) == (20, 3, 100)
     assert ledger.cursors(lease.source).captured == Cursor(batch.id, recorded.end, ANCHOR)
+
+
+def test_files_of_the_sources_own_tables_are_given_back_by_name(
+    ledger: Ledger, lease: Lease
+) -> None:
+    """Each with its files in order; a batch without has none."""
+    first = first_captured(ledger, lease, ORDERS)
+    batch = following(ledger, lease)
+    files = (
+        SegmentFile("0.parquet", 5, 1000, "0" * 64),
+        SegmentFile("1.parquet", 7, 2000, "f" * 64),
+    )
+    ddl = SourcePart(SourceTable.DDL, files[:1])
+    transactions = SourcePart(SourceTable.TRANSACTIONS, files)
+    made = replace(record(batch), source_parts=(transactions, ddl))
+    ledger.record_capture(lease, batch.id, made)
+    assert list(content_of(ledger, lease.source, batch.id).source_parts) == [ddl, transactions]
+    assert content_of(ledger, lease.source, first.id).source_parts == ()
 
 
 def test_others_see_what_was_recorded(stand: Stand, source: str) -> None:
