@@ -19,7 +19,7 @@ from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.status.verdict import State, Verdict, verdict
 from lockstep.pipeline.values.errors import LockstepError, Recovery
 from lockstep.resources.config import Settings
-from lockstep.resources.config.source_settings import SourceSettings
+from lockstep.resources.config.settings import SourceSettings
 
 FILE: Final = "notified.json"
 

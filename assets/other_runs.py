@@ -41,10 +41,16 @@ from lockstep.assets.table_news import (
     structure_news,
     written_event,
 )
-from lockstep.pipeline.model.batch import Batch, BatchContent, TableContent
+from lockstep.pipeline.model.batch import (
+    Batch,
+    BatchContent,
+    RunsElsewhere,
+    TableContent,
+    WriteElsewhere,
+)
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.consumers import Consumers
-from lockstep.pipeline.ports.ledger import RunsElsewhere, WriteElsewhere, contents_of
+from lockstep.pipeline.ports.ledger import attempts_of, contents_of
 from lockstep.pipeline.ports.mirrors import MirrorSize
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.reports import TableMerge
@@ -210,7 +216,7 @@ class OtherRuns:
         facts, lag, room = log_seen(work, now)
         if facts is not None:
             self.log_event(log_observation(names.log, facts, lag, room))
-        (newest, *_) = ledger.attempts(source, limit=1) or (None,)
+        (newest, *_) = attempts_of(ledger, source, limit=1) or (None,)
         idle = newest is not None and newest.outcome is AttemptOutcome.IDLE
         if runs.batches or idle:
             captured, merged = _step_metadata(runs, read, contents, len(events))

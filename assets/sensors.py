@@ -33,7 +33,7 @@ from lockstep.pipeline.status.verdict import State, Verdict, at_risk
 from lockstep.pipeline.values.decisions import LeaseView
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.resources.config import Settings
-from lockstep.resources.config.source_settings import SourceSettings
+from lockstep.resources.config.settings import SourceSettings
 from lockstep.resources.config.sources import TriggerSection
 
 Look = Callable[[dg.SensorEvaluationContext], dg.RunRequest | dg.SensorResult | dg.SkipReason]

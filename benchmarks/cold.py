@@ -34,7 +34,7 @@ def main() -> None:
     clock = perf_counter()
     from benchmarks.reader import read_all
     from lockstep.pipeline.values.position import Coordinates
-    from lockstep.pipeline.values.tables import TablePatterns
+    from lockstep.pipeline.values.table import TablePatterns
     from lockstep.resources.mysql.connection import ConnectionSettings
 
     imported = perf_counter() - clock

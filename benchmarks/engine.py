@@ -24,7 +24,7 @@ from benchmarks.cold import Cold
 from benchmarks.ground import DATABASE, Ground, ground, timed
 from benchmarks.reader import read_all
 from benchmarks.workloads import Sizes, Workload, Written, series, workloads, write
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TablePatterns
 
 OURS, SOCKET, LIBRARY = "ours", "socket", "mysql-replication"
 

@@ -11,7 +11,7 @@ from lockstep.pipeline.binlog.transactions.log_place import Limits
 from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.row_images import CHANGE_TYPES
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TablePatterns
 from lockstep.resources.mysql.connection import ConnectionSettings
 from lockstep.resources.mysql.server import MySqlServer
 from tests.twins.spool import MemorySpool

@@ -22,8 +22,7 @@ from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.values.mirror_names import Into, MirrorNames
 from lockstep.pipeline.values.places import Place, Snapshot
 from lockstep.pipeline.values.policies import LakePolicies, Readers, StartPolicies, written
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import NamePatterns, TablePatterns
+from lockstep.pipeline.values.table import NamePatterns, TableName, TablePatterns
 
 if TYPE_CHECKING:
     from lockstep.pipeline.ports.source import ServerFacts

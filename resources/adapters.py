@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from lockstep.pipeline.ports.catalog import Catalog
     from lockstep.pipeline.ports.consumers import Consumers
     from lockstep.pipeline.ports.ledger import Ledger
+    from lockstep.pipeline.ports.mirrors import MirrorUpkeep
     from lockstep.pipeline.ports.source import SourceServer
-    from lockstep.pipeline.ports.upkeep import MirrorUpkeep
     from lockstep.resources.lake.room import LakeRoom
     from lockstep.resources.postgres.ledger import PostgresLedger
 

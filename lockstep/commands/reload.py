@@ -26,8 +26,7 @@ from lockstep.pipeline.run.status.table_commands import (
 from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.values.errors import NothingMatches
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TableName, TablePatterns
 from lockstep.report import counted, origin_values
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.holders import holder

@@ -12,7 +12,7 @@ from lockstep.pipeline.model.json_values import parts
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.run.dump.table_extents import partial_tables
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TablePatterns
 from lockstep.report import show_table
 
 

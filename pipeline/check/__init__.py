@@ -27,8 +27,7 @@ from lockstep.pipeline.check.retention import pause_from_now
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.ports.source import SourceServer
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TableName, TablePatterns
 
 __all__ = [
     "CHECK_RULES",

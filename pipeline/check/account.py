@@ -9,7 +9,7 @@ from lockstep.pipeline.check.evidence import SourceEvidence
 from lockstep.pipeline.check.findings import CheckRule, Fault, Fine, Verdict, about
 from lockstep.pipeline.check.log import set_global
 from lockstep.pipeline.values.errors import PrivilegeMissing
-from lockstep.pipeline.values.grants import (
+from lockstep.pipeline.values.survey import (
     account_name,
     covers,
     grant_statement,

@@ -13,13 +13,10 @@ from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.source_plan import SnapshotPlan, TableSettings
-from lockstep.pipeline.values.grants import Grant, read_grants
-from lockstep.pipeline.values.keeping import KEEP, Retention
 from lockstep.pipeline.values.mirror_names import MirrorNames
-from lockstep.pipeline.values.policies import LakePolicies
-from lockstep.pipeline.values.survey import Survey, SurveyedTable
-from lockstep.pipeline.values.table import TableName, TableStructure
-from lockstep.pipeline.values.tables import NamePatterns, TablePatterns
+from lockstep.pipeline.values.policies import KEEP, LakePolicies, Retention
+from lockstep.pipeline.values.survey import Grant, Survey, SurveyedTable, read_grants
+from lockstep.pipeline.values.table import NamePatterns, TableName, TablePatterns, TableStructure
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from lockstep.pipeline.check.retention import spoken
 from lockstep.pipeline.shape.rules import ShapeRules
 from lockstep.pipeline.shape.shape import matches
 from lockstep.pipeline.values.errors import ConfigurationError
-from lockstep.pipeline.values.keeping import Retention
+from lockstep.pipeline.values.policies import Retention
 
 _WILD: Final = frozenset("*?[")
 _WHOLE: Final = (None, "FULL", "FULL_NODUP")

@@ -16,9 +16,8 @@ from lockstep.pipeline.check.findings import CheckRule, Fault, Fine, Verdict, ab
 from lockstep.pipeline.source_plan import given_to, settings_in_words
 from lockstep.pipeline.values.engines import engine_of
 from lockstep.pipeline.values.errors import NothingMatches
-from lockstep.pipeline.values.grants import grant_statement, place
 from lockstep.pipeline.values.policies import ForeignKeys
-from lockstep.pipeline.values.survey import SurveyedForeignKey
+from lockstep.pipeline.values.survey import SurveyedForeignKey, grant_statement, place
 from lockstep.pipeline.values.table import TableName
 
 _ORDINARY: Final = "BASE TABLE"

@@ -16,7 +16,7 @@ from lockstep.pipeline.mirror.generations import (
 )
 from lockstep.pipeline.mirror.layout import changelog_path, changelog_schema, published_schema
 from lockstep.pipeline.model.table_state import TableState
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Batches, Ledger, Structures
 from lockstep.pipeline.ports.segments import SegmentStore
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.values.consumers import Delivery
@@ -70,7 +70,7 @@ class DeliveredTable:
         return tuple(Generation(number, all_columns(schemas[number])) for number in sorted(schemas))
 
 
-def delivered_segments(ledger: Ledger, delivery: Delivery) -> tuple[Segment, ...]:
+def delivered_segments(ledger: Batches, delivery: Delivery) -> tuple[Segment, ...]:
     """Return all segments of the delivery's batches, as they were recorded."""
     numbers = delivery.batches
     contents = ledger.contents(delivery.source, numbers[0], numbers[-1])
@@ -131,7 +131,7 @@ def read_in_order(store: SegmentStore, table: DeliveredTable) -> pa.Table:
 
 
 def _parts(
-    ledger: Ledger, source: str, state: TableState, segments: Sequence[Segment]
+    ledger: Structures, source: str, state: TableState, segments: Sequence[Segment]
 ) -> tuple[DeliveredPart, ...]:
     files: dict[int, list[SegmentFile]] = {}
     for segment in segments:
@@ -148,7 +148,7 @@ def _part(version: SchemaVersion, source: str, files: Sequence[SegmentFile]) -> 
     return DeliveredPart(folder, version.generation, tuple(files), schema)
 
 
-def _newest(ledger: Ledger, source: str, state: TableState) -> pa.Schema:
+def _newest(ledger: Structures, source: str, state: TableState) -> pa.Schema:
     """Return the columns of the table's newest known structure."""
     for version in reversed(ledger.schema_versions(source, state.table)):
         if version.shown is not None:

@@ -13,11 +13,11 @@ stored.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import ClassVar, TypeVar
+from typing import ClassVar, TypeAlias, TypeVar
 
 from lockstep.pipeline.model.load import LoadFollowed, LoadJoined
 from lockstep.pipeline.model.table_state import (
@@ -30,10 +30,10 @@ from lockstep.pipeline.model.table_state import (
 )
 from lockstep.pipeline.schema.history import History
 from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.intent import SettledWrite
 from lockstep.pipeline.values.position import Anchor, Position, ServerProcess, SetAnchor
 from lockstep.pipeline.values.segment import RowCounts, Segment, SourcePart
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TableName, TablePatterns
 
 
 class BatchState(StrEnum):
@@ -373,3 +373,57 @@ class Cursors:
 
     captured: Cursor | None = None
     acknowledged: Cursor | None = None
+
+
+# -- what many batches have -------------------------------------------------------------------
+
+
+class Elsewhere(StrEnum):
+    """Why a batch has rows that are not in its own range of the log."""
+
+    SOURCE = "source"
+    """They were read from the source."""
+    PREPARED = "prepared"
+    """An XA transaction was prepared in an earlier batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpanMarks:
+    """Batches of a span whose rows are not all in the range of the log that they read; those that
+    recorded structures of tables or databases; and those whose files were replaced, with how often
+    (`revised`)."""
+
+    elsewhere: Mapping[int, Elsewhere]
+    learnt: frozenset[int]
+    revised: Mapping[int, int]
+
+
+BatchRange: TypeAlias = tuple[int, int]
+"""The first and the last of consecutive batches."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunsElsewhere:
+    """The number of runs, and the batches that they captured, in order. `died`: the number of runs
+    that were killed, or hung and were taken over. `forgotten`: that of leases that upkeep
+    deleted."""
+
+    runs: int
+    batches: tuple[int, ...]
+    died: int = 0
+    forgotten: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WriteElsewhere:
+    """The last write of a table's mirror, and the batches that each of its writes covers."""
+
+    last: SettledWrite
+    spans: frozenset[BatchRange]
+
+    @property
+    def first_batch(self) -> int:
+        return min(first for first, _ in self.spans)
+
+    def covers(self, batch: int) -> bool:
+        return any(first <= batch <= last for first, last in self.spans)

@@ -1,7 +1,7 @@
 """The claim: a file in a source's folder of the lake that says which ledger the folder belongs to
 and the newest batch that may be in its tables. Ledger and claim have to agree. Pure.
 
-Not here: reading and writing it (`ports.claims`), each table's log
+Not here: reading and writing it (`ports.changelog`), each table's log
 (`pipeline.model.foreign_commits`).
 """
 

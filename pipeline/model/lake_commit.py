@@ -24,7 +24,7 @@ APPLICATION: Final = "lockstep/"
 FORMAT: Final = 1
 """The version of the user metadata's format."""
 
-_SAME: Final = ("ledger", "source", "table", "batches", "position", "files")
+_SAME: Final = ("ledger", "source", "table", "batches", "position", "captured_at", "files")
 """Keys whose values are the same at each try of one write. Others may differ."""
 
 STATISTICS: Final = "COMPUTE STATS"

@@ -1,15 +1,18 @@
-"""Changelogs as Delta tables: publishing, revising and restoring them."""
+"""Changelogs as Delta tables: publishing, revising and restoring them; and the folder of a source,
+which says which ledger it belongs to, and has the structures that commits name."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
+from lockstep.pipeline.model.claim import Claim, Unclaimed
 from lockstep.pipeline.model.lake_commit import LogAbove
 from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.values.segment import SegmentFile
 
 
@@ -120,3 +123,30 @@ class Changelog(Protocol):
         """List these files and no others, as application transaction (app_id, batch); files that do
         not exist as recorded are left out. If there is no table, none is created. `held` as for
         `publish`; `CommitConflict` if somebody else committed meanwhile."""
+
+
+class Claims(Protocol):
+    """What the folders of sources say of themselves."""
+
+    def read(self, source: str) -> Claim | Unclaimed:
+        """Return the claim in a source's folder."""
+
+    def write(self, claim: Claim) -> None:
+        """Write the claim durably and atomically; create the folder."""
+
+    def tables(self, source: str) -> list[str]:
+        """Return the folders of all Delta tables of a source, relative to the lake."""
+
+    def move_away(self, folder: str, name: str) -> str:
+        """Move a folder of the lake to `_before/<name>/<folder>` and return that path, relative to
+        the lake. A folder that does not exist is no error."""
+
+    def keep_structures(self, source: str, structures: Sequence[TableSchema]) -> str:
+        """Keep structures durably, and return the key by which commits name them
+        (`lake_commit.structures_key`). A key that exists keeps what it has."""
+
+    def structures(self, source: str, key: str) -> list[TableSchema] | None:
+        """Return what is kept under a key; None if it is missing or cannot be read."""
+
+    def clear_structures(self, source: str, cleared: Callable[[TableSchema], TableSchema]) -> None:
+        """Replace each kept structure by `cleared` of it, under the key it had."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 from uuid import UUID
 
 from lockstep.pipeline.catalog.values import Registered, Registrations
@@ -20,11 +18,14 @@ from lockstep.pipeline.model.batch import (
     Cursors,
     Prepared,
     Requests,
+    RunsElsewhere,
+    SpanMarks,
     TableContent,
+    WriteElsewhere,
 )
 from lockstep.pipeline.model.claim import BatchSpan
 from lockstep.pipeline.model.gaps import Gap
-from lockstep.pipeline.model.life.events import MirrorEvent
+from lockstep.pipeline.model.life import MirrorEvent
 from lockstep.pipeline.model.load import ChunkRows, Load, LoadBegin
 from lockstep.pipeline.model.table_state import (
     Extent,
@@ -53,7 +54,9 @@ from lockstep.pipeline.upkeep.clearing import (
     UnclearedValues,
 )
 from lockstep.pipeline.values.decisions import (
+    STRUCTURES,
     Attempt,
+    AttemptOutcome,
     Continuity,
     Decision,
     Lease,
@@ -77,77 +80,15 @@ from lockstep.pipeline.values.position import (
     SetAnchor,
 )
 from lockstep.pipeline.values.segment import RevisedSegment, Revision, Revisions
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import CaptureScope
+from lockstep.pipeline.values.table import CaptureScope, TableName
 
 LAST_BATCH: Final = (1 << 63) - 1
 LAST_PLACE: Final = Coordinates(LogFile("", (1 << 31) - 1), (1 << 63) - 1)
 """A batch and a place after all others: what holds there is the newest."""
 
 
-class Elsewhere(StrEnum):
-    """Why a batch has rows that are not in its own range of the log."""
-
-    SOURCE = "source"
-    """They were read from the source."""
-    PREPARED = "prepared"
-    """An XA transaction was prepared in an earlier batch."""
-
-
-@dataclass(frozen=True, slots=True)
-class SpanMarks:
-    """Batches of a span whose rows are not all in the range of the log that they read; those that
-    recorded structures of tables or databases; and those whose files were replaced, with how often
-    (`revised`)."""
-
-    elsewhere: Mapping[int, Elsewhere]
-    learnt: frozenset[int]
-    revised: Mapping[int, int]
-
-
-BatchRange: TypeAlias = tuple[int, int]
-"""The first and the last of consecutive batches."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunsElsewhere:
-    """The number of runs, and the batches that they captured, in order. `died`: the number of runs
-    that were killed, or hung and were taken over. `forgotten`: that of leases that upkeep
-    deleted."""
-
-    runs: int
-    batches: tuple[int, ...]
-    died: int = 0
-    forgotten: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class WriteElsewhere:
-    """The last write of a table's mirror, and the batches that each of its writes covers."""
-
-    last: SettledWrite
-    spans: frozenset[BatchRange]
-
-    @property
-    def first_batch(self) -> int:
-        return min(first for first, _ in self.spans)
-
-    def covers(self, batch: int) -> bool:
-        return any(first <= batch <= last for first, last in self.spans)
-
-
-class Ledger(Protocol):
-    """The record of everything that was decided and done. Each writing method is one transaction
-    that checks the lease's token (`LeaseLost` if another run took over) and is refused as a whole
-    (`LedgerRefused`) if it is out of order. Connection trouble is `LedgerUnavailable`.
-
-    Order within a run: `lock` → `begin_batch` → `record_capture` → `intend` → per table
-    `settle` → `mark_merged` → `acknowledge`. Any step may be the first one of a new process: it
-    asks the ledger, never its own memory.
-
-    *Live* batches are those that are not abandoned. Mirrors and folders are paths relative to the
-    lake. A `catalog` is a catalog's identity; entries of another one are kept and ignored.
-    """
+class Leases(Protocol):
+    """Who may write for a source, and what was done under each lease."""
 
     # -- the lock, and who has it ------------------------------------------------------------------
 
@@ -176,7 +117,7 @@ class Ledger(Protocol):
         `before`, a lease's token: the newest lease of a run before that one, which has ended.
         Commands that are no runs may have held the source in between."""
 
-    # -- processes at a server of Spark -----------------------------------------------------
+    # -- processes at a server of Spark ------------------------------------------------------------
 
     def spark_clients(self, source: str) -> list[UUID]:
         """Return the noted clients that may still have statements there, oldest first."""
@@ -185,7 +126,7 @@ class Ledger(Protocol):
         """Note that a client may have statements there from now on, or has none any more (`gone`).
         Repeating it changes nothing."""
 
-    # -- runs that Dagster does not record: of the command line, on any host ----------------
+    # -- runs that Dagster does not record: of the command line, on any host -----------------------
     # Leases with tokens after `after` and up to `through`; nothing more is recorded under one once
     # the next was taken.
 
@@ -199,24 +140,17 @@ class Ledger(Protocol):
         after `beyond`. Tables that a killed Dagster run wrote are among them: Dagster may not have
         recorded them."""
 
-    # -- decisions ---------------------------------------------------------------------------------
-    # A decision is never changed once it is recorded.
+
+class Decisions(Protocol):
+    """What runs decided and how they ended, and what persons chose. A decision is never changed
+    once it is recorded."""
 
     def decide(self, lease: Lease, decision: Decision) -> RecordedDecision:
         """Record a decision that makes no batch (a refusal, an idle run) or that the
         next `begin_batch` refers to."""
 
-    def decisions(self, source: str, *, limit: int = 5) -> list[RecordedDecision]:
-        """Return the newest decisions, newest first, to be shown. Later decisions depend only on
-        `attempts`, and on columns that other methods ask for."""
-
-    def attempts(self, source: str, *, limit: int = 100) -> list[Attempt]:
-        """Return how the newest attempts ended that were idle, refused or failed, newest first.
-        Attempts that succeeded are batches."""
-
-    def unproven(self, source: str) -> Unproven | None:
-        """Return the tables whose structures are still to be compared with the server's, as the
-        newest decision of the kind `STRUCTURES` names them; None if there are none."""
+    def decisions(self, source: str, *kinds: str, limit: int = 5) -> list[RecordedDecision]:
+        """Return the newest decisions of these kinds, or of any, newest first."""
 
     def note_gtids_off(self, lease: Lease) -> None:
         """Note that the server's `gtid_mode` is not ON: no GTID set that was captured before is
@@ -231,8 +165,12 @@ class Ledger(Protocol):
     def gaps(self, source: str) -> list[Gap]:
         """Return the spans of the log that no batch read, and who decided that, oldest first."""
 
+
+class Batches(Protocol):
+    """The chain of batches, in which each begins where the one before it ends, and what each
+    captured. *Live* batches are those that are not abandoned."""
+
     # -- the chain of batches ----------------------------------------------------------------------
-    # Each begins where the one before it ends.
 
     def cursors(self, source: str) -> Cursors: ...
 
@@ -293,7 +231,7 @@ class Ledger(Protocol):
         """merged → acknowledged, in order. Record the version set, which is each merged table's
         newest settled write up to this batch, and the batch's `requests`."""
 
-    # -- what one batch captured ------------------------------------------------------------
+    # -- what one batch captured -------------------------------------------------------------------
 
     def record_capture(self, lease: Lease, batch: int, record: CaptureRecord) -> None:
         """capturing → captured: record at once the end, segments, source parts, history, tables,
@@ -316,7 +254,7 @@ class Ledger(Protocol):
     def capture_scopes(self, source: str) -> list[CaptureScope]:
         """Return the patterns of live batches, oldest first: one entry for each change of them."""
 
-    # -- what many batches captured ---------------------------------------------------------
+    # -- what many batches captured ----------------------------------------------------------------
 
     def batch_times(self, source: str) -> list[BatchTimes]:
         """Return the times of all captured batches that are still known (`pruned_through`), oldest
@@ -332,9 +270,11 @@ class Ledger(Protocol):
         """Return the settled writes that cover one of the batches, in the order of their
         intents."""
 
-    # -- structures --------------------------------------------------------------------------------
-    # Versions and statements of abandoned batches are visible only by their number; numbers are
-    # never given twice. Without a batch and a place, a question is about the newest.
+
+class Structures(Protocol):
+    """The history of structures. Versions and statements of abandoned batches are visible only by
+    their number; numbers are never given twice. Without a batch and a place, a question is about
+    the newest."""
 
     def has_history(self, source: str) -> bool:
         """Return whether a live batch recorded a baseline."""
@@ -362,13 +302,11 @@ class Ledger(Protocol):
         batch: int = LAST_BATCH,
         place: Coordinates = LAST_PLACE,
         referring: bool = False,
+        shaped: bool = False,
     ) -> list[SchemaVersion]:
         """Return each table's version there, by name, without dropped tables. `referring`: only of
-        tables that have foreign keys."""
-
-    def shaped_versions(self, source: str) -> list[SchemaVersion]:
-        """Return the newest version of each table that the lake does not show completely and
-        unchanged."""
+        tables that have foreign keys; `shaped`: only of those that the lake does not show
+        completely and unchanged."""
 
     def schema_version(self, source: str, table: TableName, number: int) -> SchemaVersion:
         """Return the version of that number, also of an abandoned batch; `LedgerRefused` if there
@@ -390,12 +328,13 @@ class Ledger(Protocol):
     def statements(self, source: str, numbers: Collection[int]) -> dict[int, SchemaStatement]:
         """Return the statements of these ids; `LedgerRefused` if one is missing."""
 
-    # -- tables ------------------------------------------------------------------------------------
-    # A table's state is what the events of its life make of it; each order has an author and a
-    # reason; a table has at most one load that is neither joined nor void; results of comparisons
-    # are noted without a lease.
 
-    # -- states -----------------------------------------------------------------------------
+class Tables(Protocol):
+    """Tables' states, orders, loads and proofs. A table's state is what the events of its life make
+    of it; each order has an author and a reason; a table has at most one load that is neither
+    joined nor void; results of comparisons are noted without a lease."""
+
+    # -- states ------------------------------------------------------------------------------------
 
     def table_states(self, source: str) -> dict[TableName, TableState]: ...
 
@@ -413,7 +352,7 @@ class Ledger(Protocol):
     def record_event(self, lease: Lease, table: TableName, event: MirrorEvent) -> TableState:
         """Record what happened to the table's mirror outside a capture; return the new state."""
 
-    # -- orders -----------------------------------------------------------------------------
+    # -- orders ------------------------------------------------------------------------------------
 
     def order_table(
         self,
@@ -441,7 +380,7 @@ class Ledger(Protocol):
     def open_orders(self, source: str) -> list[TableOrder]:
         """Return the orders that no live batch carried out, oldest first."""
 
-    # -- loads ------------------------------------------------------------------------------
+    # -- loads -------------------------------------------------------------------------------------
 
     def order_load(
         self,
@@ -475,7 +414,7 @@ class Ledger(Protocol):
     def void_load(self, lease: Lease, load: int, why: str) -> None:
         """Record that what was read for it no longer counts; another load may be ordered."""
 
-    # -- proofs -----------------------------------------------------------------------------
+    # -- proofs ------------------------------------------------------------------------------------
 
     def note_compared(self, source: str, compared: Sequence[Compared]) -> None:
         """Note that these tables were compared now. If rows differ, an earlier proof stays."""
@@ -483,11 +422,13 @@ class Ledger(Protocol):
     def proofs(self, source: str) -> list[TableProof]:
         """Return the proofs of every compared table, by name; whole comparisons before samples."""
 
-    # -- writes ------------------------------------------------------------------------------------
-    # A mirror's write is first an intent, then settled or given up. So is a revision, whose files
-    # replace recorded ones.
 
-    # -- mirrors ----------------------------------------------------------------------------
+class Writes(Protocol):
+    """Writes to the lake. A mirror's write is first an intent, then settled or given up; so is a
+    revision, whose files replace recorded ones. Mirrors and folders are paths relative to the lake.
+    A `catalog` is a catalog's identity; entries of another one are kept and ignored."""
+
+    # -- mirrors -----------------------------------------------------------------------------------
 
     def pending(self, source: str) -> dict[TableName, list[int]]:
         """Return, for each table that is neither stopped nor still being read, the captured batches
@@ -547,7 +488,7 @@ class Ledger(Protocol):
         batches up to `last`, newest first; each once, with the first of the batches. A version
         before which somebody else had committed to the mirror is not among them."""
 
-    # -- upkeep -----------------------------------------------------------------------------
+    # -- upkeep ------------------------------------------------------------------------------------
 
     def upkept(self, source: str) -> dict[str, int]:
         """Return, for each mirror, the newest Delta version that upkeep made of it."""
@@ -560,7 +501,7 @@ class Ledger(Protocol):
     def clock(self) -> datetime:
         """Return the time on the ledger's server."""
 
-    # -- revisions --------------------------------------------------------------------------
+    # -- revisions ---------------------------------------------------------------------------------
 
     def begin_revision(self, lease: Lease, segments: Sequence[RevisedSegment]) -> Revision:
         """Record the intent to list these files, which are durable, before any changelog lists
@@ -572,7 +513,7 @@ class Ledger(Protocol):
         """End a revision. `settled`: every changelog lists the files, and they are those of their
         segments from now on. Otherwise no changelog lists any of them, or ever will."""
 
-    # -- catalogs ---------------------------------------------------------------------------
+    # -- catalogs ----------------------------------------------------------------------------------
 
     def registrations(self, source: str, catalog: str) -> Registrations: ...
 
@@ -584,7 +525,7 @@ class Ledger(Protocol):
 
     def note_registered_up_to(self, lease: Lease, catalog: str, statement: int) -> None: ...
 
-    # -- the lake ---------------------------------------------------------------------------
+    # -- the lake ----------------------------------------------------------------------------------
 
     def identity(self) -> str:
         """Return the ledger's own id, a UUID that was made with it."""
@@ -620,9 +561,13 @@ class Ledger(Protocol):
     def inherited(self, source: str) -> tuple[BatchSpan, ...]:
         """Return those batches, oldest first; none unless the ledger was made from its lake."""
 
+
+class Deletions(Protocol):
+    """Changes that are no longer kept, and values that a policy no longer shows. Changes of batches
+    up to `forgotten(source).through` may be deleted; nobody reads them even if their files still
+    exist."""
+
     # -- changes that are no longer kept -----------------------------------------------------------
-    # Changes of batches up to `forgotten(source).through` may be deleted. Nobody reads them even if
-    # their files still exist.
 
     def forgotten(self, source: str, table: TableName | None = None) -> DeletionNotes:
         """Return what is forgotten; with a table, also what is forgotten of it alone
@@ -683,13 +628,36 @@ class Ledger(Protocol):
         itself is kept."""
 
 
-def content_of(ledger: Ledger, source: str, batch: int) -> BatchContent:
+class Ledger(Leases, Decisions, Batches, Structures, Tables, Writes, Deletions, Protocol):
+    """The record of everything that was decided and done. Each writing method is one transaction
+    that checks the lease's token (`LeaseLost` if another run took over) and is refused as a whole
+    (`LedgerRefused`) if it is out of order. Connection trouble is `LedgerUnavailable`.
+
+    Order within a run: `lock` → `begin_batch` → `record_capture` → `intend` → per table
+    `settle` → `mark_merged` → `acknowledge`. Any step may be the first one of a new process: it
+    asks the ledger, never its own memory.
+    """
+
+
+def attempts_of(ledger: Decisions, source: str, *, limit: int = 100) -> list[Attempt]:
+    """Return how the newest attempts ended that were idle, refused or failed, newest first.
+    Attempts that succeeded are batches."""
+    return [Attempt.of(end) for end in ledger.decisions(source, *AttemptOutcome, limit=limit)]
+
+
+def unproven(ledger: Decisions, source: str) -> Unproven | None:
+    """Return the tables whose structures are still to be compared with the server's, as the newest
+    decision of the kind `STRUCTURES` names them; None if there are none."""
+    return Unproven.of(ledger.decisions(source, STRUCTURES, limit=1))
+
+
+def content_of(ledger: Batches, source: str, batch: int) -> BatchContent:
     """Return what one batch recorded; nothing if it is abandoned, or still capturing."""
     return next(iter(ledger.contents(source, batch, batch)), BatchContent(batch))
 
 
 def contents_of(
-    ledger: Ledger, source: str, table: TableName, first: int, last: int
+    ledger: Batches, source: str, table: TableName, first: int, last: int
 ) -> list[TableContent]:
     """Return what captured batches have of a table, oldest first, without those that have
     nothing."""

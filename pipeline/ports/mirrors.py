@@ -1,9 +1,12 @@
-"""Mirrors: Delta tables that are kept equal to tables of the source."""
+"""Mirrors: Delta tables that are kept equal to tables of the source; their upkeep; and tables that
+are built in a temporary place and appear in theirs complete or not at all."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Protocol, TypeAlias
 from uuid import UUID
 
@@ -13,8 +16,8 @@ from lockstep.pipeline.model.lake_commit import LakeCommit, LogAbove
 from lockstep.pipeline.ports.held import RequireHeld, no_check
 from lockstep.pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
 from lockstep.pipeline.proof.sampling import ValueRange
-from lockstep.pipeline.values.keeping import Retention
-from lockstep.pipeline.values.policies import Readers
+from lockstep.pipeline.upkeep.decide import FileTotal, MirrorFiles, UpkeepStep
+from lockstep.pipeline.values.policies import Readers, Retention
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,3 +173,41 @@ class Mirrors(Protocol):
     ) -> Iterator[pa.RecordBatch]:
         """Yield all rows of the mirror at a version, or at least those that are `near`. Deletion
         vectors are honoured; only a mirror with widened columns needs a JVM."""
+
+
+class Copies(Protocol):
+    """Temporary places for tables. If a context fails or its process is killed, nothing of the
+    place stays."""
+
+    def begun(self, name: str, into: str) -> AbstractContextManager[Mirrors]:
+        """Return the port that writes and reads tables there, by any name; its `path` still answers
+        for the lake's own files, from which the tables are built. `into`: the absolute path to
+        which the table `name` moves when the context ends, atomically and durably, creating the
+        folder above it. `ConfigurationError` if that path exists, or exists by then."""
+
+
+class MirrorUpkeep(Protocol):
+    """The upkeep of mirrors, which are paths relative to the lake."""
+
+    @property
+    def keep(self) -> timedelta:
+        """The time for which each version of a mirror stays readable."""
+
+    def files(self, mirror: str) -> MirrorFiles:
+        """Return the files of the newest version, and those left of older ones; starts no JVM."""
+
+    def commit(self, mirror: str, version: int) -> LakeCommit | None:
+        """Return a commit; None if the log has no file of it."""
+
+    def carry_out(self, mirror: str, step: UpkeepStep, said: str, above: int) -> int | None:
+        """Carry out a step that commits, and return the new Delta version; None if there was
+        nothing to do. The commit has the metadata `said` and directly follows version `above`:
+        `CommitConflict` if somebody else has committed since."""
+
+    def thin_log(self, folder: str, now: datetime, *, delete: bool) -> FileTotal:
+        """Return the checkpoints of a table's log that later ones replace; with `delete`, delete
+        them."""
+
+    def vacuum(self, mirror: str) -> FileTotal:
+        """Delete the files that no version needs which was current within the time `keep`, and
+        return what was deleted. Repeating it continues an interrupted one."""

@@ -1,4 +1,5 @@
-"""The source server as a run sees it: facts, its log, its structures, its rows."""
+"""The source server as a run sees it: facts, its log, its structures, its rows, and sums, hashes
+and samples of rows for a comparison with a mirror."""
 
 from __future__ import annotations
 
@@ -6,14 +7,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from lockstep.pipeline.model.batch import Xid
-from lockstep.pipeline.ports.compared import ComparedServer
+from lockstep.pipeline.proof.hashes import Hashes, RowSum
 from lockstep.pipeline.schema.model import DatabaseSchema, TableSchema
 from lockstep.pipeline.snapshot.bounds import Bound, Range
 from lockstep.pipeline.snapshot.condition import Condition
@@ -23,6 +24,83 @@ from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile, ServerProcess
 from lockstep.pipeline.values.survey import Survey
 from lockstep.pipeline.values.table import TableName, TableStructure
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMarks:
+    """The places of the log around a consistent read.
+
+    The read has everything that was committed before `low` (the transactions of `low_set`), and
+    nothing that was committed after `high`. `ordered`: transactions become visible in the order
+    of the log, so that the read shows the table after some transaction between the two.
+    """
+
+    low: Coordinates
+    high: Coordinates
+    low_set: str
+    high_set: str
+    ordered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSum:
+    """A table's rows, summed by the server."""
+
+    sum: RowSum
+    marks: ReadMarks
+
+
+@dataclass(frozen=True, slots=True)
+class SourceHashes:
+    """A table's rows as pairs of hashes: of the key, and of the whole row. `batches` can be read
+    once, and are in no particular order."""
+
+    marks: ReadMarks
+    batches: Iterator[tuple[Hashes, Hashes]]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRows:
+    """Some of a table's rows, with columns of the types in `schema.types`."""
+
+    marks: ReadMarks
+    rows: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSample:
+    """Stretches of a table's rows in the order of its key: where each was to begin, and its
+    rows."""
+
+    marks: ReadMarks
+    starts: tuple[tuple[Any, ...], ...]
+    rows: tuple[pa.Table, ...]
+
+
+class ComparedServer(Protocol):
+    """Part of `SourceServer`."""
+
+    def row_sum(self, structure: TableStructure) -> SourceSum:
+        """Return the sum of the hashes of all rows of a table with that structure
+        (`proof.hashes`), added up by the server in one consistent read. `StructureMoved` if the
+        table has another structure; `TableError` as for `snapshot`."""
+
+    def row_hashes(self, structure: TableStructure) -> AbstractContextManager[SourceHashes]:
+        """Return the same hashes row by row; raises as `row_sum`."""
+
+    def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> ComparedRows:
+        """Return the rows whose keys have these hashes, at most a few hundred; raises as
+        `row_sum`."""
+
+    def sample(
+        self,
+        structure: TableStructure,
+        starts: Sequence[tuple[Any, ...]] | Callable[[int, int], Sequence[int]],
+    ) -> SourceSample:
+        """Read `sampling.STRETCH` rows of a table from each of these keys on (from the first row
+        for an empty one), in one consistent read. If `starts` is a function, the key is one column
+        of whole numbers, and the function gets its least and greatest value. Raises as
+        `row_sum`."""
 
 
 @dataclass(frozen=True, slots=True)

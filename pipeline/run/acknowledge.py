@@ -10,7 +10,7 @@ from time import perf_counter
 
 from lockstep.pipeline.mirror.layout import snapshot_path
 from lockstep.pipeline.model.batch import BatchState, Requests
-from lockstep.pipeline.model.life.events import MirrorRemoved
+from lockstep.pipeline.model.life import MirrorRemoved
 from lockstep.pipeline.model.table_state import TableCondition, TableEventKind
 from lockstep.pipeline.ports.ledger import content_of
 from lockstep.pipeline.run.agreement.claim import require_claim

@@ -29,8 +29,6 @@ from lockstep.pipeline.values.errors import (
     Recovery,
     SourceMoving,
     StartUnreachable,
-    named,
-    naming,
 )
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.places import parse_place
@@ -91,16 +89,13 @@ def foresee_start(
     work: Workplace, cursor: Cursor | None, override: Override | None
 ) -> StartProposal:
     """Decide and prove the start of a run that would continue at `cursor`; writes nothing."""
-    source = work.source.name
-    with naming(source):
-        asked = gather(work, cursor, override)
+    asked = gather(work, cursor, override)
     decision = decide_start(asked)
     if isinstance(decision, Refusal):
-        return StartProposal(asked, Refusal(decision.rule, named(decision.error, source)), None)
+        return StartProposal(asked, decision, None)
     try:
         return StartProposal(asked, decision, _placed(work, asked, decision))
     except LockstepError as error:
-        named(error, source)
         if error.recovery is not Recovery.OPERATOR:
             raise
         return StartProposal(asked, Refusal(decision.rule, error), None)
@@ -140,6 +135,7 @@ def gather(work: Workplace, cursor: Cursor | None, override: Override | None) ->
     facts = _facts(work, cursor)
     known, reused = read_set_of(work, cursor, facts)
     return Question(
+        source=work.source.name,
         facts=facts,
         cursor=cursor,
         anchor=read_anchor_of(work, cursor, facts),

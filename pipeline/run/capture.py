@@ -15,6 +15,7 @@ from time import perf_counter
 from lockstep.pipeline.check import require_ready
 from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.model.json_values import to_json
+from lockstep.pipeline.ports.ledger import unproven
 from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
 from lockstep.pipeline.run.begin import RunStart, begin
 from lockstep.pipeline.run.catch_up import catch_up
@@ -47,7 +48,7 @@ from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.start.bounds import RunBounds
 from lockstep.pipeline.values.decisions import AttemptOutcome, Decision, Lease
 from lockstep.pipeline.values.engines import why_refused
-from lockstep.pipeline.values.errors import LogStops, RowsNotRead, TableError, named, naming
+from lockstep.pipeline.values.errors import LogStops, RowsNotRead, TableError
 from lockstep.pipeline.values.places import AtCoordinates
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
@@ -68,13 +69,12 @@ class _Misread:
 def capture(work: Workplace, lease: Lease) -> CaptureReport:
     """Capture the log up to its end; nothing is recorded unless all of it is. Tables that stopped
     only until they are read from the source are read by a second capture at once."""
-    with naming(work.source.name):
-        if work.source.part is not None:
-            return _with_part(work, lease, work.source.part)
-        try:
-            return _to_the_end(work, lease)
-        except LogStops as error:
-            return _up_to_stop(work, lease, error)
+    if work.source.part is not None:
+        return _with_part(work, lease, work.source.part)
+    try:
+        return _to_the_end(work, lease)
+    except LogStops as error:
+        return _up_to_stop(work, lease, error)
 
 
 def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport:
@@ -87,7 +87,7 @@ def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport
     if before is not None and (at is None or at.file != before.file or at < before):
         end = replace(work.source, until=AtCoordinates(before))
         report = _capture_once(replace(work, source=end), lease)
-        return replace(report, stopped=named(error, work.source.name))
+        return replace(report, stopped=error)
     states = {batch.state for batch in work.ledger.unfinished(work.source.name)}
     if cursor is None or not states & {BatchState.CAPTURED, BatchState.MERGED}:
         raise error
@@ -98,7 +98,7 @@ def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport
         start=cursor.position,
         end=cursor.position,
         short=True,
-        stopped=named(error, work.source.name),
+        stopped=error,
     )
 
 
@@ -312,7 +312,7 @@ def _capture(
     if spent is None:
         require_complete(work, basis.run_start, basis.bounds, reading.end.gtid_set)
     require_prepares_read(basis.run_start, reading)
-    left_open = work.ledger.unproven(work.source.name)
+    left_open = unproven(work.ledger, work.source.name)
     proof = prove_structures(basis, reading, segmenter, rereads, left_open=left_open)
     if proof.misread:
         basis.tables.files.drop()

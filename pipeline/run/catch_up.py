@@ -15,6 +15,7 @@ from time import perf_counter
 
 from lockstep.pipeline.model.batch import Batch, BatchKind, Cursor
 from lockstep.pipeline.model.table_state import StoppedTable, Supplier, TableOrder
+from lockstep.pipeline.ports.ledger import unproven
 from lockstep.pipeline.run.begin import start_of_reading_again
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis, tables_of
@@ -105,7 +106,7 @@ def read_proven(work: Workplace, lease: Lease, basis: Basis, capture: BatchCaptu
     """Read the log. Raise `SchemaUnknownAt` if a table's structure is not the one that
     was assumed."""
     capture.reading.run()
-    left_open = work.ledger.unproven(work.source.name)
+    left_open = unproven(work.ledger, work.source.name)
     proof = prove_structures(basis, capture.reading, capture.segmenter)
     if proof.misread:
         table, error = next(iter(proof.misread.items()))

@@ -144,6 +144,8 @@ def _words(
         "batches": list(batches),
         "position": None if end is None else str(end.at),
     }
+    if last is not None and last.captured_at is not None:
+        words["captured_at"] = last.captured_at.isoformat()
     if isinstance(table, TableName):
         words["name"] = _name(table)
     if last is not None and (cursor := _cursor(last, whole=not isinstance(table, TableName))):

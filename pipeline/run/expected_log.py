@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lockstep.pipeline.binlog.search.log_scan import log_between
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import Batches, content_of
 from lockstep.pipeline.values.places import Latest, Place
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lockstep.pipeline.ports.source import SourceServer
 
 
-def waiting_log(ledger: Ledger, source: str) -> int:
+def waiting_log(ledger: Batches, source: str) -> int:
     """Return how many bytes of the log were captured by batches that are not acknowledged yet."""
     return sum(batch.log_bytes for batch in ledger.unfinished(source))
 

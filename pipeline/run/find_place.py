@@ -41,6 +41,7 @@ from lockstep.pipeline.values.places import (
     Place,
     Snapshot,
     moment_text,
+    start_at,
 )
 from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile, Position
 
@@ -66,7 +67,7 @@ def first_transaction_since(
             raise MomentOutOfRange(
                 f"{error.message}; the last commit that was read is from {moment_text(known)}",
                 hint="restore older log files to the server; or accept what may be missing: "
-                "`lockstep start-at earliest --reason …` reads all there is",
+                f"{start_at('earliest', work.source.name)} reads all there is",
             ) from error
         work.progress.note(
             f"the log does not reach back to {moment_text(moment)}: it is read from its "
@@ -330,6 +331,6 @@ def end_of_left_out(work: Workplace, proven: ProvenPosition, facts: ServerFacts)
         raise TransactionsWithoutGtid(
             f"the log of {facts.server_uuid} holds transactions without a GTID after {proven.at}: "
             "nothing says whether they were read before",
-            hint="choose the place to go on at: `lockstep start-at PLACE --reason …`; if they come "
-            "after it, with gtid_mode = ON_PERMISSIVE until they are read",
+            hint=f"choose the place to go on at: {start_at('PLACE', work.source.name)}; if they "
+            "come after it, with gtid_mode = ON_PERMISSIVE until they are read",
         ) from error

@@ -8,7 +8,7 @@ other records refer. So a place is looked for only from batch `pruned_through` o
 from __future__ import annotations
 
 from lockstep.pipeline.model.batch import Batch
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Deletions, Ledger
 from lockstep.pipeline.replay.spans import Span, end_of
 from lockstep.pipeline.upkeep.changes import KEY
 from lockstep.pipeline.values.errors import SpanRefused
@@ -80,7 +80,7 @@ def begins_before(span: Span, batches: tuple[Batch, ...], through: int, end: Pos
 
 
 def why_no_longer_shown(
-    ledger: Ledger, source: str, table: TableName, batch: int, *, read_again: bool = False
+    ledger: Deletions, source: str, table: TableName, batch: int, *, read_again: bool = False
 ) -> str | None:
     """Return, in a sentence, why a batch's changes to a table are no longer shown; None if
     they are shown. `read_again`: the changes would be read from the log again, so that
@@ -96,6 +96,6 @@ def why_no_longer_shown(
     return None
 
 
-def stale_tables(ledger: Ledger, source: str) -> frozenset[TableName]:
+def stale_tables(ledger: Deletions, source: str) -> frozenset[TableName]:
     """Return the tables whose mirrors still show more than the settings allow."""
     return frozenset(note.table for note in ledger.in_clear(source) if note.stale)

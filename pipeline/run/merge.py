@@ -34,7 +34,12 @@ from lockstep.pipeline.run.mirror_places import REWRITES_ALL, give_new_mirror, w
 from lockstep.pipeline.run.publish import publish
 from lockstep.pipeline.run.replay.settle import settle_replays
 from lockstep.pipeline.run.reports import MergeReport, TableMerge
-from lockstep.pipeline.run.stop_errors import read_by_next_run, read_once_resumed, reload_hint
+from lockstep.pipeline.run.stop_errors import (
+    for_one_table,
+    read_by_next_run,
+    read_once_resumed,
+    reload_hint,
+)
 from lockstep.pipeline.run.write.job import (
     Job,
     TableRecords,
@@ -44,7 +49,6 @@ from lockstep.pipeline.run.write.job import (
     task_of,
 )
 from lockstep.pipeline.run.write.mirror_write import FOUND, Written, commit_made, write_once
-from lockstep.pipeline.values.arrow_errors import for_one_table
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import (
     CommitConflict,

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Final
 
 from lockstep.pipeline.mirror.layout import free_place, mirror_path
-from lockstep.pipeline.model.life.events import MirrorReplaced
+from lockstep.pipeline.model.life import MirrorReplaced
 from lockstep.pipeline.model.table_state import TableCondition, TableEventKind, TableState
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.context import Workplace

@@ -21,8 +21,7 @@ from lockstep.pipeline.shape.shape import ShapeChange
 from lockstep.pipeline.upkeep.clearing import Tightening, UnclearedValues
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import TableError
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TableName, TablePatterns
 
 
 def reshape(work: Workplace, lease: Lease) -> None:
@@ -74,7 +73,7 @@ def versions_to_check(
     for note in ledger.in_clear(source):
         if note.tightening.rehashed:
             replaced[note.table] = max(note.tightening.through, replaced.get(note.table, 0))
-    for version in ledger.shaped_versions(source):
+    for version in ledger.schemas_at(source, shaped=True):
         table = version.table
         if table not in states or not patterns.matches(table):
             continue
@@ -89,7 +88,7 @@ def tables_shown_differently(work: Workplace) -> Iterator[tuple[TableState, Tabl
     to which the settings cannot be applied, each with the error that stops it. Raise
     `ConfigurationError` as `reshape` does."""
     source, shaping = work.source.name, work.shaping
-    shaped = {version.table: version for version in work.ledger.shaped_versions(source)}
+    shaped = {version.table: version for version in work.ledger.schemas_at(source, shaped=True)}
     for version in versions_to_check(work.ledger, source, work.source.patterns):
         shaping.require_key(version)
     still_showing = {note.table for note in _still_showing(work)}

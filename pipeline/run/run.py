@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 from lockstep.pipeline.model.batch import Requests
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.held import RequireHeld, lease_lost_first
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Leases, Ledger
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.catalog.register import CatalogReport, register_after
@@ -201,7 +201,7 @@ class RunSession:
             self.on_lease(lease, before)
         return self._place
 
-    def _take(self, ledger: Ledger, patient: bool) -> Lease:
+    def _take(self, ledger: Leases, patient: bool) -> Lease:
         names = (self.source, self.holder)
         try:
             return self._held.enter_context(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
+
+import pyarrow as pa
 
 from lockstep.pipeline.model.load import Load
 from lockstep.pipeline.model.table_state import StoppedTable, TableState
@@ -139,3 +142,18 @@ def stopped_tables(states: Mapping[TableName, TableState]) -> tuple[StoppedTable
         for table, state in sorted(states.items())
         if state.stopped_by is not None
     )
+
+
+@contextmanager
+def for_one_table(doing: str) -> Iterator[None]:
+    """Turn errors of Arrow about a table's values into a `TableError`, but for lack of memory,
+    which concerns the whole run. `doing` completes the sentence "Arrow cannot …"."""
+    try:
+        yield
+    except (pa.ArrowMemoryError, pa.ArrowCancelled, TableError):
+        raise
+    except pa.ArrowException as error:
+        raise TableError(
+            f"Arrow cannot {doing}: {type(error).__name__}",
+            hint="report it to us with the table's structure",
+        ) from error

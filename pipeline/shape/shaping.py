@@ -57,8 +57,7 @@ from lockstep.pipeline.shape.shape import (
 )
 from lockstep.pipeline.shape.shaper import Shaper
 from lockstep.pipeline.values.errors import ConfigurationError, Need, StoppedBy, TableError
-from lockstep.pipeline.values.table import Column, TableName, TableStructure
-from lockstep.pipeline.values.tables import is_helper
+from lockstep.pipeline.values.table import Column, TableName, TableStructure, is_helper
 
 _REDACTED: Final = "***"
 """Replaces the values of hidden columns in a structure."""

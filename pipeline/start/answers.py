@@ -7,8 +7,6 @@ without one. Not here: finding a place on the server (`pipeline.run.find_place`)
 
 from __future__ import annotations
 
-from typing import Final
-
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.snapshot.log_room import one_week
@@ -45,12 +43,10 @@ from lockstep.pipeline.values.places import (
     Latest,
     Snapshot,
     moment_text,
+    start_at,
 )
 from lockstep.pipeline.values.policies import OnPositionLost, OnSourceChanged
 from lockstep.pipeline.values.position import Coordinates, LogFile
-
-_START_AT_EARLIEST: Final = "`lockstep start-at earliest --reason …`"
-
 
 # -- a place that an operator chose -----------------------------------------------------------
 
@@ -63,7 +59,7 @@ def choice_unreachable(asked: Question) -> Answer:
     return StartUnreachable(
         f"{choice.place}, which {choice.author} chose, is not on the server{reason}",
         hint=(f"{error.hint}; or " if error else "")
-        + "choose another place: `lockstep start-at PLACE --reason …`",
+        + f"choose another place: {start_at('PLACE', asked.source)}",
     )
 
 
@@ -79,7 +75,7 @@ def choice_before_cursor(asked: Question) -> Answer:
         f"{choice.place}, which {choice.author} chose, lies before {position}, up to which "
         "everything was read",
         hint="what was read cannot be read again yet; to continue from where the source is: "
-        f"`lockstep start-at {place} --reason …`",
+        f"{start_at(place, asked.source)}",
     )
 
 
@@ -138,7 +134,7 @@ def history_rewritten(asked: Question) -> Answer:
         f"the log at the cursor {cursor.position} is not the log that was read: {why}",
         hint="the server was reset, restored or cloned, and its data is not a continuation of "
         "the lake's. Begin again with a new source name and lake folder, or accept "
-        f"what may be missing: {_START_AT_EARLIEST}",
+        f"what may be missing: {start_at('earliest', asked.source)}",
     )
 
 
@@ -170,7 +166,7 @@ def set_reused(asked: Question) -> Answer:
         hint="the server, or the one it was copied from, was reset or restored and written to "
         "since, and its data is not a continuation of the lake's. Point the source at a "
         "server with the history that was read; or begin again with a new source name and lake "
-        f"folder; or accept what may be missing: {_START_AT_EARLIEST}",
+        f"folder; or accept what may be missing: {start_at('earliest', asked.source)}",
     )
 
 
@@ -185,8 +181,8 @@ def set_unproven(asked: Question) -> Answer:
         f"server {asked.facts.server_uuid} has purged the last transactions that were read: "
         "nothing shows that those it executed under the same GTIDs are the same",
         hint=f"if it has the history that was read (a replica, never reset), say so: "
-        f"`lockstep start-at {AfterGtids(read)} --reason …`, then `lockstep verify`; "
-        "otherwise accept what may be missing: " + _START_AT_EARLIEST,
+        f"{start_at(AfterGtids(read), asked.source)}, then `lockstep verify`; "
+        f"otherwise accept what may be missing: {start_at('earliest', asked.source)}",
     )
 
 
@@ -262,7 +258,8 @@ def _purged(asked: Question, message: str) -> PositionPurged:
     return PositionPurged(
         message,
         hint="restore the missing log files to the server; or accept what is missing: "
-        f"{_START_AT_EARLIEST}; and keep logs longer: {one_week(asked.facts.settings)[0]}",
+        f"{start_at('earliest', asked.source)}; "
+        f"and keep logs longer: {one_week(asked.facts.settings)[0]}",
     )
 
 
@@ -332,7 +329,7 @@ def source_changed(asked: Question) -> Answer:
         + (", and no commit time was read to search from" if no_moment else ""),
         hint="point the source at the server that was read so far; "
         + ("" if no_moment else by_time)
-        + "or choose a place: `lockstep start-at PLACE --reason …`",
+        + f"or choose a place: {start_at('PLACE', asked.source)}",
     )
 
 

@@ -82,14 +82,15 @@ class ReachedPlace:
 class Question:
     """All facts from which a start is decided.
 
-    `cursor`: the captured cursor if its segments are intact, else the acknowledged one. With a
-    cursor the configured start does not count. `reached`: the override's place on this server, or
-    why it cannot be reached. `set_reading`: whether the transactions of the cursor's set are those
-    that were read, which is compared if only the set says where to continue; `reused_gtid`: the
-    GTID of one that is not. `load_low`: the place before which a run that did not end began to read
-    tables.
+    `source`: its name, for the commands in hints. `cursor`: the captured cursor if its segments are
+    intact, else the acknowledged one. With a cursor the configured start does not count. `reached`:
+    the override's place on this server, or why it cannot be reached. `set_reading`: whether the
+    transactions of the cursor's set are those that were read, which is compared if only the set
+    says where to continue; `reused_gtid`: the GTID of one that is not. `load_low`: the place before
+    which a run that did not end began to read tables.
     """
 
+    source: str = field(kw_only=True)
     facts: ServerFacts
     cursor: Cursor | None = None
     anchor: AnchorReading = AnchorReading.NOT_READ

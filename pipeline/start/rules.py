@@ -23,7 +23,7 @@ from lockstep.pipeline.start.question import (
 )
 from lockstep.pipeline.values.decisions import AttemptOutcome, Decision
 from lockstep.pipeline.values.position import Anchor, Coordinates, SetAnchor
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TablePatterns
 
 _REUSED: Final = "of another server, or of this one and its file is gone; may be resumed by GTID"
 _UNPROVEN: Final = f"{_REUSED}; its set holds all that is purged, and all of it is executed"

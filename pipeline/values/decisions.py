@@ -6,7 +6,7 @@ Not here: the rules of a start (`pipeline.start`), what failed attempts mean for
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -87,6 +87,19 @@ class Attempt:
     hint: str = ""
     head: Coordinates | None = None
 
+    @classmethod
+    def of(cls, recorded: RecordedDecision) -> Attempt:
+        """Return the attempt that ended with this decision, of a kind in `AttemptOutcome`."""
+        decision = recorded.decision
+        return cls(
+            AttemptOutcome(decision.kind),
+            recorded.decided_at,
+            decision.reason,
+            decision.recovery,
+            decision.hint,
+            decision.head,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Unproven:
@@ -97,6 +110,15 @@ class Unproven:
     tables: frozenset[TableName]
     since: datetime
     reason: str
+
+    @classmethod
+    def of(cls, newest: Sequence[RecordedDecision]) -> Unproven | None:
+        """Return what the newest decision of the kind `STRUCTURES`, if there is one, leaves open;
+        None if every structure was compared."""
+        for recorded in newest:
+            if tables := recorded.decision.structures:
+                return cls(frozenset(tables), recorded.decided_at, recorded.decision.reason)
+        return None
 
 
 @dataclass(frozen=True, slots=True)

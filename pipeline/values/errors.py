@@ -6,11 +6,9 @@ exception never crosses a port: the adapter raises one of these with the excepti
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from enum import Enum, StrEnum
-from typing import ClassVar, Final, TypeVar
+from typing import ClassVar
 
 from lockstep.pipeline.values.shown import shown
 
@@ -404,25 +402,3 @@ class TableBusy(TableError):
 
 class MirrorRefused(TableError):
     """A table's mirror cannot be read or written and has to be replaced by a new one."""
-
-
-_START_AT: Final = re.compile(r"`(lockstep\x20start-at (?![^`]*--source)[^`]*?)( --reason [^`]*)`")
-
-Named = TypeVar("Named", bound=LockstepError)
-
-
-def named(error: Named, source: str) -> Named:
-    """Add `--source` to each `lockstep start-at` in the error's hint, and return the error. Without
-    it, the command is refused if several sources are configured."""
-    error.hint = _START_AT.sub(rf"`\1 --source {source}\2`", error.hint)
-    return error
-
-
-@contextmanager
-def naming(source: str) -> Iterator[None]:
-    """Add the source to the commands in the hints of errors that are raised inside."""
-    try:
-        yield
-    except LockstepError as error:
-        named(error, source)
-        raise

@@ -16,8 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TableName, TablePatterns
 
 _PLACEHOLDER: Final = re.compile(r"\{(source|database|table)\}")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_-]*")

@@ -41,6 +41,11 @@ _FORMS = (
 _MOMENT_FORM = "2026-11-01T06:00:00Z, or with an offset as in 2026-11-01T08:00:00+02:00"
 
 
+def start_at(place: object, source: str) -> str:
+    """Return the command, for a hint, that has the next run of a source start at a place."""
+    return f"`lockstep start-at {place} --source {source} --reason …`"
+
+
 @dataclass(frozen=True, slots=True)
 class Earliest:
     """The beginning of the oldest log file that the server still has."""

@@ -1,4 +1,5 @@
-"""A survey of a source's server: the facts that `lockstep check` judges.
+"""A survey of a source's server: the facts that `lockstep check` judges, and the privileges that
+an account has by them.
 
 Values only, as the server reports them: global variables, grants, replicas, tables. They are
 gathered by `resources.mysql.survey` and judged by `pipeline.check`.
@@ -7,9 +8,13 @@ gathered by `resources.mysql.survey` and judged by `pipeline.check`.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from fnmatch import translate
+from typing import Final
 
 from lockstep.pipeline.values.table import TableName
 
@@ -134,3 +139,111 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+# -- grants ------------------------------------------------------------------------------------
+# Privileges as SHOW GRANTS prints them. Its lines include the privileges of active roles (MySQL
+# manual, "SHOW GRANTS Statement"); MariaDB also lists the roles' own grants and those of PUBLIC.
+
+_NAME: Final = r"(?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|\*)"
+_LINE = re.compile(
+    rf"(?:GRANT|REVOKE) (?P<what>.+?) ON (?:TABLE )?(?P<database>{_NAME})\.(?P<table>{_NAME}) "
+    r"(?:TO|FROM) ",
+    re.DOTALL,
+)
+_COLUMNS = re.compile(r"\w+ \((?:`(?:[^`]|``)*`|[^)`])*\),? ?")
+_EVERYTHING: Final = frozenset({"ALL", "ALL PRIVILEGES"})
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Privileges on `database`.`table`. The database is a LIKE pattern; "*" matches everything.
+    `revoked`: the privileges are taken away from a wider grant (partial_revokes). `columns`: the
+    line also has privileges on single columns of the table."""
+
+    privileges: frozenset[str]
+    database: str
+    table: str
+    revoked: bool = False
+    columns: bool = False
+
+    def gives(self, privilege: str) -> bool:
+        return bool(self.privileges & {privilege, *_EVERYTHING})
+
+
+def read_grants(lines: tuple[str, ...]) -> tuple[Grant, ...]:
+    """Return the grants on tables, databases and everything. Grants on routines, proxies and roles
+    are left out; privileges on single columns only set `columns`."""
+    return tuple(grant for line in lines for grant in _grant(line))
+
+
+def _grant(line: str) -> Iterator[Grant]:
+    match = _LINE.match(line)
+    if match is None:
+        return
+    on_table = _COLUMNS.sub("", match["what"])
+    privileges = frozenset(part.strip().upper() for part in on_table.split(",") if part.strip())
+    database, table = _bare(match["database"]), _bare(match["table"])
+    yield Grant(privileges, database, table, line.startswith("REVOKE"), on_table != match["what"])
+
+
+def _bare(quoted: str) -> str:
+    return quoted if quoted == "*" else quoted[1:-1].replace(quoted[0] * 2, quoted[0])
+
+
+def covers(grants: tuple[Grant, ...], privilege: str, table: TableName) -> bool:
+    """Return whether the account has the privilege on the whole table."""
+    matching = [
+        grant
+        for grant in grants
+        if grant.gives(privilege)
+        and _like(grant.database, table.database)
+        and grant.table in ("*", table.name)
+    ]
+    granted = [grant for grant in matching if not grant.revoked]
+    # A partial revoke restricts grants on `*.*` only, not those on a database or a table.
+    narrow = any(grant.database != "*" for grant in granted)
+    return bool(granted) and (narrow or len(granted) == len(matching))
+
+
+def _like(pattern: str, database: str) -> bool:
+    """Return whether a GRANT's database pattern matches. `%` and `_` are wildcards unless a
+    backslash precedes them."""
+    if pattern == "*":
+        return True
+    parts = re.findall(r"\\.|.", pattern, re.DOTALL)
+    wildcards = {"%": "*", "_": "?", "*": "[*]", "?": "[?]", "[": "[[]"}
+    shell = "".join(wildcards.get(part, part[1:] if len(part) > 1 else part) for part in parts)
+    return re.fullmatch(translate(shell), database) is not None
+
+
+def shown_whole(grants: Iterable[Grant], tables: Iterable[TableName]) -> frozenset[TableName]:
+    """Return the tables that the account can certainly read with all columns. Tables with a grant
+    on single columns are left out. The account may be able to read other tables too, for example
+    through an inactive role."""
+    wide, own = list[Grant](), defaultdict[str, list[Grant]](list)
+    for grant in grants:
+        (wide if grant.table == "*" else own[grant.table]).append(grant)
+    readable = set[TableName]()
+    for table in tables:
+        candidates = (*wide, *own[table.name])
+        on_columns = any(grant.columns and grant.database == table.database for grant in candidates)
+        if not on_columns and covers(candidates, "SELECT", table):
+            readable.add(table)
+    return frozenset(readable)
+
+
+def account_name(account: str) -> str:
+    """Return the value of CURRENT_USER() in the form that GRANT takes: 'user'@'host'."""
+    user, _, host = account.rpartition("@")
+    return "@".join("'" + part.replace("'", "''") + "'" for part in (user, host))
+
+
+def grant_statement(what: str, where: str, account: str) -> str:
+    """Return the GRANT to type, without a semicolon."""
+    return f"GRANT {what} ON {where} TO {account_name(account)}"
+
+
+def place(table: TableName) -> str:
+    parts = (part.replace("`", "``") for part in (table.database, table.name))
+    return ".".join(f"`{part}`" for part in parts)

@@ -1,4 +1,9 @@
-"""The name of a source table, and its structure as the log describes it.
+"""The name of a source table, its structure as the log describes it, and the `database.table`
+patterns that choose tables.
+
+The ledger keeps the patterns with which each batch was captured. A table that no pattern matched
+for a time has a hole: its changes of that time were not read, so it cannot just continue when a
+pattern matches it again.
 
 Not here: a column's Arrow type (`pipeline.schema.types`), reading a TABLE_MAP event
 (`pipeline.binlog.rows.table_map`).
@@ -8,7 +13,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from fnmatch import translate
+from functools import cached_property
+from typing import Final
 
 from lockstep.pipeline.values.shown import shown
 
@@ -69,3 +79,153 @@ class TableStructure:
             separators=(",", ":"),
         )
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+# -- the patterns that choose tables -----------------------------------------------------------
+
+SYSTEM_DATABASES = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
+"""Databases that are never captured, whatever the patterns are."""
+
+_HELPER: Final = re.compile(
+    r"_.+_(?:gho|ghc|ghk|del|new|old|chkpnt)"  # also with a moment or `rev` before `del`
+    r"|_.+_old_\d{8}_\d{6}"
+    r"|_spirit_(?:checkpoint|sentinel)",
+    re.DOTALL,
+)
+
+
+def is_helper(table: TableName) -> bool:
+    """Return whether the table's name is one that a tool for online schema changes gives to its
+    helper tables. Only the name decides, so the answer is the same at every position of the log.
+
+    gh-ost 1.1.9 (go/base/context.go): `_t_gho`, `_t_ghc`, `_t_ghk`, `_t_del`,
+    `_t_<moment>_del`, `_t_rev_del`. spirit 0.16 (pkg/utils/tablename.go,
+    pkg/sentinel/sentinel.go): `_t_new`, `_t_old`, `_t_old_<moment>`, `_t_chkpnt`,
+    `_spirit_checkpoint`, `_spirit_sentinel`. pt-online-schema-change 3.2
+    (`create_new_table`, `swap_tables`): `_t_new` and `_t_old`, with up to ten more `_` at the
+    beginning if the name is taken. It cuts names off after 64 characters, so the helper of a
+    table whose name has 60 or more is not recognised.
+    """
+    return _HELPER.fullmatch(table.name) is not None
+
+
+@dataclass(frozen=True)
+class TablePatterns:
+    """Shell patterns (`*`, `?`, `[…]`) over `database.table`; the first dot divides.
+
+    Names are compared as the server spells them, including case. `mysql`,
+    `information_schema`, `performance_schema` and `sys` never match. A helper table of an
+    online schema change is only matched by a pattern whose table part begins with `_`:
+    `shop._orders_old` and `shop._*` match it, `shop.*` does not.
+    """
+
+    include: tuple[str, ...]
+    exclude: tuple[str, ...] = ()
+
+    def matches(self, table: TableName) -> bool:
+        return self.reason(table) is None
+
+    def reason(self, table: TableName) -> str | None:
+        """Return why a table is not captured, or None if it is."""
+        if table.database.lower() in SYSTEM_DATABASES:
+            return "a system database"
+        matching = [
+            text
+            for text, pattern in zip(self.include, self._included, strict=True)
+            if pattern.fullmatch(str(table))
+        ]
+        if not matching:
+            return "no pattern matches"
+        if is_helper(table) and not any(map(_asks_for_helpers, matching)):
+            return "a helper table of online schema changes; a pattern may name it"
+        for text, pattern in zip(self.exclude, self._excluded, strict=True):
+            if pattern.fullmatch(str(table)):
+                return f"excluded by {text!r}"
+        return None
+
+    def idle(self, tables: Iterable[TableName]) -> list[str]:
+        """Return the patterns of `include` that match none of `tables`. Patterns for helper tables
+        are left out, because those tables come and go."""
+        captured = [table for table in tables if table.database.lower() not in SYSTEM_DATABASES]
+        return [
+            text
+            for text, pattern in zip(self.include, self._included, strict=True)
+            if not (_asks_for_helpers(text) and set("*?") & set(text))
+            and not any(
+                pattern.fullmatch(str(table))
+                for table in captured
+                if _asks_for_helpers(text) or not is_helper(table)
+            )
+        ]
+
+    @cached_property
+    def _included(self) -> tuple[re.Pattern[str], ...]:
+        return tuple(re.compile(translate(text)) for text in self.include)
+
+    @cached_property
+    def _excluded(self) -> tuple[re.Pattern[str], ...]:
+        return tuple(re.compile(translate(text)) for text in self.exclude)
+
+
+@dataclass(frozen=True)
+class NamePatterns:
+    """Shell patterns over `database.table` of any database. `%` matches any characters, as in a
+    GRANT."""
+
+    texts: tuple[str, ...] = ()
+
+    def matches(self, table: TableName) -> bool:
+        return any(pattern.fullmatch(str(table)) for pattern in self._compiled)
+
+    @cached_property
+    def _compiled(self) -> tuple[re.Pattern[str], ...]:
+        return tuple(re.compile(translate(text.replace("%", "*"))) for text in self.texts)
+
+
+def _asks_for_helpers(pattern: str) -> bool:
+    return pattern.partition(".")[2].startswith("_")
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureScope:
+    """The patterns with which a batch and its successors were captured, up to the next scope.
+    `begins` is the position at which the batch starts."""
+
+    batch: int
+    begins: str
+    patterns: TablePatterns
+
+
+@dataclass(frozen=True, slots=True)
+class PastRange:
+    """The batches up to `last` that were captured with these patterns. `end` is the position at
+    which the next range begins."""
+
+    last: int
+    end: str
+    patterns: TablePatterns
+
+
+def past_ranges(scopes: Sequence[CaptureScope], batch: int, place: str) -> list[PastRange]:
+    """Return the ranges before `batch`, which begins at `place`. Scopes and ranges ascend."""
+    before = [scope for scope in scopes if scope.batch < batch]
+    ends = [*((scope.batch, scope.begins) for scope in before[1:]), (batch, place)]
+    return [
+        PastRange(following - 1, begins, scope.patterns)
+        for scope, (following, begins) in zip(before, ends, strict=bool(before))
+    ]
+
+
+def hole(table: TableName, first_batch: int | None, past: Sequence[PastRange]) -> str | None:
+    """Return the end of the last past range in which the table's changes were not read, or None.
+
+    Ranges that ended before the first batch with the table do not count. If no batch has it, all
+    ranges count, because the table may have had rows in any of them.
+    """
+    missed = [
+        past_range.end
+        for past_range in past
+        if not past_range.patterns.matches(table)
+        and (first_batch is None or first_batch <= past_range.last)
+    ]
+    return missed[-1] if missed else None

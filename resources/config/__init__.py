@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from lockstep.resources.config.load import load_settings
 from lockstep.resources.config.secrets import Secret
-from lockstep.resources.config.settings import Settings
-from lockstep.resources.config.source_settings import SourceSettings
+from lockstep.resources.config.settings import Settings, SourceSettings
 
 __all__ = ["Secret", "Settings", "SourceSettings", "load_settings"]

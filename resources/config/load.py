@@ -13,7 +13,6 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from lockstep.pipeline.values.errors import ConfigurationError, LockstepError, NotYet
-from lockstep.resources.config.lineage import LineageSection
 from lockstep.resources.config.locate import KeyPath, key_lines, line_of
 from lockstep.resources.config.model import (
     CatalogSection,
@@ -21,6 +20,7 @@ from lockstep.resources.config.model import (
     File,
     LakeSection,
     LedgerSection,
+    LineageSection,
     PrivacySection,
     UpkeepSection,
 )

@@ -1,4 +1,4 @@
-"""The validated settings of a whole lockstep.toml.
+"""The validated settings of one source, and of a whole lockstep.toml.
 
 Methods may resolve references: they raise `SecretMissing` if that fails, and `ConfigurationError`
 if the value is not allowed. Attributes never do.
@@ -6,20 +6,174 @@ if the value is not allowed. Attributes never do.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from lockstep.pipeline.shape.hashes import PrivacyKey
+from lockstep.pipeline.snapshot.pace import LoadLimits, Pace
+from lockstep.pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan, TableSettings
+from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.upkeep.decide import UpkeepPolicy
 from lockstep.pipeline.values.errors import ConfigurationError
-from lockstep.resources.config.lineage import resolved_transport
-from lockstep.resources.config.model import File, page_address
-from lockstep.resources.config.secrets import is_sensitive, resolve
-from lockstep.resources.config.source_settings import SourceSettings, parse_reference
+from lockstep.pipeline.values.mirror_names import Into, MirrorNames
+from lockstep.pipeline.values.places import Place
+from lockstep.pipeline.values.policies import LakePolicies, StartPolicies
+from lockstep.pipeline.values.table import NamePatterns, TablePatterns
+from lockstep.resources.config.model import File, page_address, resolved_transport
+from lockstep.resources.config.secrets import Secret, is_sensitive, resolve
+from lockstep.resources.config.sources import SourceSection
+from lockstep.resources.config.values import (
+    host_and_port,
+    refuse_plain_text,
+    start_place,
+    table_pattern,
+)
 from lockstep.resources.lake.spark.settings import is_local
 from lockstep.resources.lake.store.paths import LakePath, lake_path
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSettings:
+    """One [[sources]] table of lockstep.toml. `folder`: the folder of that file, against which
+    relative paths are resolved."""
+
+    part: SourceSection
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return self.part.name
+
+    @property
+    def schedule(self) -> str | None:
+        """A cron expression of five fields."""
+        return self.part.schedule
+
+    def host(self) -> str:
+        return self._allowed(resolve(self.part.host, self.folder))
+
+    def _allowed(self, host: str) -> str:
+        if self.part.tls == "off" and not self.part.tls_force:
+            try:
+                refuse_plain_text(host)
+            except ValueError as error:
+                raise ConfigurationError(
+                    f"{error}.", hint=f"correct tls of source {self.name!r} in lockstep.toml"
+                ) from error
+        return host
+
+    def user(self) -> str:
+        return resolve(self.part.user, self.folder)
+
+    def password(self) -> Secret:
+        return Secret(resolve(self.part.password, self.folder))
+
+    def tls_ca(self) -> str | None:
+        """Return the CA file's absolute path, if one is configured."""
+        if self.part.tls_ca is None:
+            return None
+        return str(self.folder / Path(resolve(self.part.tls_ca, self.folder)).expanduser())
+
+    def standby(self) -> tuple[str, int] | None:
+        """Return host and port of the standby, if one is configured."""
+        part = self.part.standby
+        if part is None:
+            return None
+        return self._allowed(resolve(part.host, self.folder)), part.port
+
+    def read_from(self) -> tuple[str, int] | None:
+        """Return host and port of the replica that tables are read from, if one is configured."""
+        text = self.part.snapshot.read_from
+        if text is None:
+            return None
+        host, port = self._parse_reference(host_and_port, text, ": read_from")
+        return self._allowed(host), port
+
+    def plan(self, *, until: Place | None = None) -> SourcePlan:
+        """Return what the steps of a run need to know about the source. `until`: the place where
+        the run ends, unless its limits end it before."""
+        standby = self.part.standby
+        return SourcePlan(
+            name=self.name,
+            patterns=TablePatterns(
+                include=tuple(self._pattern(text) for text in self.part.tables),
+                exclude=tuple(self._pattern(text) for text in self.part.exclude),
+            ),
+            start=self._place(self.part.start),
+            budget=Budget(**self.part.bounds.model_dump()),
+            policies=StartPolicies(
+                on_position_lost=self.part.on_position_lost,
+                on_source_changed=self.part.on_source_changed,
+                fallback_interval=timedelta(seconds=self.part.fallback_interval),
+            ),
+            lake=LakePolicies(
+                **{
+                    field.name: getattr(self.part, field.name)
+                    for field in fields(LakePolicies)
+                    if field.name in SourceSection.model_fields
+                }
+            ),
+            standby=None
+            if standby is None
+            else StandbyPlan(self._place(standby.start), standby.server_uuid),
+            until=until,
+            snapshot=self._snapshot(),
+            prove_rows=self.part.prove_rows,
+            allowed_statements=NamePatterns(tuple(map(self._pattern, self.part.passed_statements))),
+            tables=tuple(
+                TableSettings(
+                    TablePatterns(tuple(map(self._pattern, part.match))),
+                    part.policies,
+                    part.shape,
+                    None if part.into is None else Into.parse(part.into),
+                )
+                for part in self.part.table
+            ),
+        )
+
+    def mirrors(self) -> MirrorNames:
+        """Return the rules that name the source's mirrors. This resolves no references but those in
+        patterns."""
+        rules = [
+            (TablePatterns(tuple(map(self._pattern, part.match))), Into.parse(part.into))
+            for part in self.part.table
+            if part.into is not None
+        ]
+        return MirrorNames(self.name, tuple(rules))
+
+    def _snapshot(self) -> SnapshotPlan:
+        part = self.part.snapshot
+        limits = LoadLimits(
+            threads_running=part.max_threads_running, replica_lag=part.max_replica_lag
+        )
+        pace = Pace(seconds=part.chunk_seconds)
+        return SnapshotPlan(part.max_seconds, part.connections, pace, limits)
+
+    def _pattern(self, text: str) -> str:
+        return self._parse_reference(table_pattern, text)
+
+    def _place(self, start: str | None) -> Place | None:
+        return None if start is None else self._parse_reference(start_place, start)
+
+    def _parse_reference(self, parse: Callable[[str], Value], text: str, key: str = "") -> Value:
+        return parse_reference(parse, text, self.folder, f"Source {self.name!r}{key}")
+
+
+def parse_reference(parse: Callable[[str], Value], text: str, folder: Path, subject: str) -> Value:
+    """Return the parsed value of a text, or of what it refers to. Raise `ConfigurationError`, whose
+    message begins with `subject`, if `parse` raises ValueError."""
+    try:
+        return parse(resolve(text, folder))
+    except ValueError as error:
+        raise ConfigurationError(
+            f"{subject}: {error}.", hint=f"correct the value of {text}"
+        ) from error
+
 
 SHORTEST_KEY: Final = 16
 """Smallest allowed number of bytes of a key: a shorter one can be guessed."""

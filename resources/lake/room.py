@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from lockstep.pipeline.model.batch import Requests
-from lockstep.pipeline.values.keeping import KEEP
+from lockstep.pipeline.values.policies import KEEP
 from lockstep.resources.lake.changelog.changelog import DeltaChangelog
 from lockstep.resources.lake.changelog.claims import FileClaims
 from lockstep.resources.lake.changelog.segments import ParquetSegments

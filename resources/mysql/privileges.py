@@ -9,8 +9,8 @@ import pymysql
 from pymysql.cursors import Cursor
 
 from lockstep.pipeline.values.errors import LockstepError, TableError
-from lockstep.pipeline.values.grants import grant_statement, place, read_grants, shown_whole
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
+from lockstep.pipeline.values.survey import grant_statement, place, read_grants, shown_whole
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.connection import ConnectionSettings, connect, number_of
 from lockstep.resources.mysql.select import quoted_table

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pymysql.cursors import Cursor
 
-from lockstep.pipeline.ports.compared import (
+from lockstep.pipeline.ports.source import (
     ComparedRows,
     ReadMarks,
     SourceHashes,

@@ -48,10 +48,9 @@ from lockstep.pipeline.schema.model import (
     View,
 )
 from lockstep.pipeline.schema.plain import with_plain_default
-from lockstep.pipeline.values.grants import covers, read_grants
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import SYSTEM_DATABASES
+from lockstep.pipeline.values.survey import covers, read_grants
+from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName
 from lockstep.resources.mysql.connection import number_of
 from lockstep.resources.mysql.dialect import Dialect, read_dialect
 from lockstep.resources.mysql.privileges import hidden_in_part

@@ -14,8 +14,7 @@ from typing import Any, Final
 
 from pymysql.cursors import Cursor
 
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import SYSTEM_DATABASES
+from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName
 
 AT_ONCE: Final = 200
 """Most tables that one query names."""

@@ -24,14 +24,17 @@ from pymysql.cursors import Cursor
 
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.model.batch import Xid
-from lockstep.pipeline.ports.compared import ComparedRows, SourceHashes, SourceSample, SourceSum
 from lockstep.pipeline.ports.source import (
     Baseline,
     BinlogSize,
+    ComparedRows,
     ConditionSnapshot,
     CurrentSchemas,
     ListedTable,
     ServerFacts,
+    SourceHashes,
+    SourceSample,
+    SourceSum,
     TableSnapshot,
 )
 from lockstep.pipeline.schema.model import TableSchema

@@ -23,17 +23,15 @@ import pyarrow as pa
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from lockstep.pipeline.ports.compared import (
+from lockstep.pipeline.ports.source import (
+    Baseline,
     ComparedRows,
+    ConditionSnapshot,
+    CurrentSchemas,
     ReadMarks,
     SourceHashes,
     SourceSample,
     SourceSum,
-)
-from lockstep.pipeline.ports.source import (
-    Baseline,
-    ConditionSnapshot,
-    CurrentSchemas,
     TableSnapshot,
 )
 from lockstep.pipeline.proof.hashes import RowHasher, RowSum

@@ -25,8 +25,7 @@ from lockstep.pipeline.values.survey import (
     SurveyedTable,
     is_loopback,
 )
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import SYSTEM_DATABASES
+from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName
 from lockstep.resources.mysql.connection import ConnectionSettings, connect
 from lockstep.resources.mysql.dump import SERVER_IDS
 

@@ -16,14 +16,16 @@ from lockstep.pipeline.model.batch import (
     CaptureRecord,
     Cursor,
     Cursors,
+    Elsewhere,
     Prepared,
     Requests,
+    SpanMarks,
     WaitingFile,
     Xid,
 )
-from lockstep.pipeline.model.life.rules import capture_events
+from lockstep.pipeline.model.life import capture_events
 from lockstep.pipeline.model.table_state import SnapshotPart, TableEvent, TableEventKind
-from lockstep.pipeline.ports.ledger import LAST_BATCH, Elsewhere, SpanMarks
+from lockstep.pipeline.ports.ledger import LAST_BATCH
 from lockstep.pipeline.values.decisions import Continuity, Lease
 from lockstep.pipeline.values.intent import SettledWrite
 from lockstep.pipeline.values.position import (
@@ -35,8 +37,7 @@ from lockstep.pipeline.values.position import (
     SetAnchor,
 )
 from lockstep.pipeline.values.segment import RowCounts, Segment, SourcePart, SourceTable
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import CaptureScope, TablePatterns
+from lockstep.pipeline.values.table import CaptureScope, TableName, TablePatterns
 from lockstep.resources.postgres import life_events, tables
 from lockstep.resources.postgres.life_events import forget
 from lockstep.resources.postgres.rows import (
@@ -46,6 +47,7 @@ from lockstep.resources.postgres.rows import (
     files_of,
     of_coordinates,
     of_files,
+    of_place,
     of_position,
     of_table,
     position,
@@ -148,6 +150,7 @@ class PostgresBatches(Subject):
 
     def record_capture(self, lease: Lease, batch: int, record: CaptureRecord) -> None:
         source = lease.source
+        of = {"source": source, "batch": batch}
         with self._step(lease) as step:
             record_history(step, source, batch, record.history)
             begun = step.all("batch_start", source=source, batch=batch)
@@ -164,7 +167,7 @@ class PostgresBatches(Subject):
             life_events.record(step, lease, occurred, batch)
             _record_segments(step, source, batch, record.segments)
             parts = [
-                (source, batch, part.table.value, *file)
+                {**of, "name": part.table.value, **file}
                 for part in record.source_parts
                 for file in of_files(part.files)
             ]
@@ -286,13 +289,13 @@ def _cursor(row: Row) -> tuple[str, Cursor]:
 
 
 def _record_segments(step: Step, source: str, batch: int, segments: Sequence[Segment]) -> None:
-    rows = [(source, batch, *_of_segment(segment)) for segment in segments]
+    rows = [{"source": source, "batch": batch, **_of_segment(segment)} for segment in segments]
     numbers = {
         (table(row), row["schema_version"]): row["id"]
         for row in step.insert("record_segments", rows)
     }
     files = [
-        (numbers[segment.table, segment.schema_version], *file)
+        {"segment": numbers[segment.table, segment.schema_version], **file}
         for segment in segments
         for file in of_files(segment.files)
     ]
@@ -301,22 +304,19 @@ def _record_segments(step: Step, source: str, batch: int, segments: Sequence[Seg
 
 def _record_events(step: Step, source: str, batch: int, record: CaptureRecord) -> None:
     """Record events and snapshots, after their tables, versions and states."""
+    of = {"source": source, "batch": batch}
     ordinals: dict[TableName, Iterator[int]] = defaultdict(count)
     events = [
-        (
-            source,
-            batch,
-            *of_table(event.table).values(),
-            next(ordinals[event.table]),
-            *_of_event(event),
-        )
+        {**of, "ordinal": next(ordinals[event.table]), **_of_event(event)}
         for event in record.events
     ]
     step.insert("record_table_events", events)
-    rows = [(source, batch, *_of_snapshot(part)) for part in record.snapshots]
+    rows = [{**of, **_of_snapshot(part)} for part in record.snapshots]
     numbers = {table(row): row["id"] for row in step.insert("record_snapshots", rows)}
     files = [
-        (numbers[part.table], *file) for part in record.snapshots for file in of_files(part.files)
+        {"snapshot": numbers[part.table], **file}
+        for part in record.snapshots
+        for file in of_files(part.files)
     ]
     step.insert("record_snapshot_files", files)
 
@@ -331,9 +331,10 @@ def _record_prepared(step: Step, source: str, batch: int, record: CaptureRecord)
 
 
 def _record_set_anchors(step: Step, source: str, batch: int, anchors: Sequence[SetAnchor]) -> None:
+    of = {"source": source, "batch": batch}
     rows = [
-        (source, batch, ordinal, one.origin, one.gtid, one.committed_at, one.digest)
-        for ordinal, one in enumerate(anchors)
+        {**of, "ordinal": ordinal, "origin": anchor.origin, **columns_of(anchor)}
+        for ordinal, anchor in enumerate(anchors)
     ]
     step.insert("record_set_anchors", rows)
 
@@ -384,11 +385,8 @@ def _segment(row: Row) -> Segment:
     )
 
 
-def _of_segment(value: Segment) -> tuple[Any, ...]:
-    """In the order of the statement `record_segments`."""
-    counts = (value.counts.inserted, value.counts.updated, value.counts.deleted)
-    sequences = (value.first_sequence, value.last_sequence)
-    return (*of_table(value.table).values(), value.schema_version, *counts, *sequences)
+def _of_segment(value: Segment) -> dict[str, Any]:
+    return {**columns_of(value), **of_table(value.table), **columns_of(value.counts)}
 
 
 def _event(row: Row) -> TableEvent:
@@ -406,12 +404,15 @@ def _event(row: Row) -> TableEvent:
     )
 
 
-def _of_event(value: TableEvent) -> tuple[Any, ...]:
-    """What follows the ordinal in the statement `record_table_events`."""
-    place = of_coordinates(value.place).values()
+def _of_event(value: TableEvent) -> dict[str, Any]:
     origin = value.origin
-    named = (None, None) if origin is None else (origin.database, origin.name)
-    return (value.kind.value, value.sequence, value.version, *place, value.reason, *named)
+    return {
+        **columns_of(value),
+        **of_table(value.table),
+        **of_place("place", value.place),
+        "origin_database": None if origin is None else origin.database,
+        "origin_name": None if origin is None else origin.name,
+    }
 
 
 def _snapshot(row: Row) -> SnapshotPart:
@@ -419,10 +420,9 @@ def _snapshot(row: Row) -> SnapshotPart:
     return SnapshotPart(table(row), row["version"], row["low_sequence"], files_of(row), columns)
 
 
-def _of_snapshot(value: SnapshotPart) -> tuple[Any, ...]:
-    """In the order of the statement `record_snapshots`."""
+def _of_snapshot(value: SnapshotPart) -> dict[str, Any]:
     columns = None if value.columns is None else list(value.columns)
-    return (*of_table(value.table).values(), value.version, value.low_sequence, columns)
+    return {**columns_of(value), **of_table(value.table), "columns": columns}
 
 
 def _prepared(row: Row) -> Prepared:

@@ -9,17 +9,13 @@ from lockstep.pipeline.model.gaps import CLOSING, ClosingEvent, Gap, found_equal
 from lockstep.pipeline.model.table_state import TableEventKind
 from lockstep.pipeline.proof.proven import TableProof
 from lockstep.pipeline.values.decisions import (
-    Attempt,
-    AttemptOutcome,
     Continuity,
     Decision,
     Lease,
     Override,
     RecordedDecision,
-    Unproven,
 )
 from lockstep.pipeline.values.errors import Recovery
-from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.postgres.rows import (
     Row,
@@ -53,20 +49,9 @@ class PostgresDecisions(Subject):
             )
             return _decision(row)
 
-    def decisions(self, source: str, *, limit: int = 5) -> list[RecordedDecision]:
-        return [_decision(row) for row in self._all("decisions", source=source, limit=limit)]
-
-    def attempts(self, source: str, *, limit: int = 100) -> list[Attempt]:
-        kinds = [outcome.value for outcome in AttemptOutcome]
-        rows = self._all("attempts", source=source, kinds=kinds, limit=limit)
-        return [_attempt(row) for row in rows]
-
-    def unproven(self, source: str) -> Unproven | None:
-        row = self._first("unproven", source=source)
-        tables = None if row is None else _structures(row)
-        if row is None or not tables:
-            return None
-        return Unproven(frozenset(tables), row["decided_at"], row["reason"])
+    def decisions(self, source: str, *kinds: str, limit: int = 5) -> list[RecordedDecision]:
+        rows = self._all("decisions", source=source, kinds=list(kinds), limit=limit)
+        return [_decision(row) for row in rows]
 
     def note_gtids_off(self, lease: Lease) -> None:
         with self._step(lease, changes=("cursors",)) as step:
@@ -98,8 +83,8 @@ def _decision(row: Row) -> RecordedDecision:
         row,
         continuity=Continuity(row["continuity"]) if row["continuity"] else None,
         gap_tables=tuple(row["gap_tables"]),
-        recovery=_recovery(row),
-        head=_head(row),
+        recovery=None if row["recovery"] is None else Recovery[row["recovery"].upper()],
+        head=None if row["head_base"] is None else coordinates(row, "head"),
         structures=_structures(row),
     )
     return RecordedDecision(row["id"], row["decided_at"], decision)
@@ -114,25 +99,6 @@ def _names(tables: tuple[TableName, ...] | None) -> str | None:
 def _structures(row: Row) -> tuple[TableName, ...] | None:
     tables = row["structures"]
     return None if tables is None else tuple(TableName(*table) for table in tables)
-
-
-def _attempt(row: Row) -> Attempt:
-    return Attempt(
-        AttemptOutcome(row["kind"]),
-        row["decided_at"],
-        row["reason"],
-        _recovery(row),
-        row["hint"],
-        _head(row),
-    )
-
-
-def _recovery(row: Row) -> Recovery | None:
-    return None if row["recovery"] is None else Recovery[row["recovery"].upper()]
-
-
-def _head(row: Row) -> Coordinates | None:
-    return None if row["head_base"] is None else coordinates(row, "head")
 
 
 def _override(row: Row) -> Override:

@@ -12,19 +12,8 @@ insert into lockstep.decisions (
 returning *
 
 -- name: decisions
-select * from lockstep.decisions where source = %(source)s order by id desc limit %(limit)s
-
--- name: unproven
-select decided_at, reason, structures
-from lockstep.decisions
-where source = %(source)s and kind = 'structures'
-order by id desc
-limit 1
-
--- name: attempts
-select kind, decided_at, reason, recovery, hint, head_base, head_number, head_offset
-from lockstep.decisions
-where source = %(source)s and kind = any(%(kinds)s)
+select * from lockstep.decisions
+where source = %(source)s and (%(kinds)s::text[] = '{}' or kind = any(%(kinds)s))
 order by id desc
 limit %(limit)s
 

@@ -10,8 +10,8 @@ from uuid import UUID
 import psycopg2
 from psycopg2.extensions import connection as Connection
 
+from lockstep.pipeline.model.batch import RunsElsewhere, WriteElsewhere
 from lockstep.pipeline.ports.held import lease_lost_first
-from lockstep.pipeline.ports.ledger import RunsElsewhere, WriteElsewhere
 from lockstep.pipeline.values.decisions import Lease, LeaseView
 from lockstep.pipeline.values.errors import SourceBusy
 from lockstep.pipeline.values.retries import LOCK
@@ -19,8 +19,7 @@ from lockstep.pipeline.values.table import TableName
 from lockstep.resources.holders import is_gone
 from lockstep.resources.postgres.connection import connect, is_lost, translated
 from lockstep.resources.postgres.migrate import LOCK_NAMESPACE
-from lockstep.resources.postgres.queries import query
-from lockstep.resources.postgres.session import Subject
+from lockstep.resources.postgres.session import Subject, query
 from lockstep.resources.postgres.writes import settled_write
 
 BEAT_SECONDS = 5.0

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, Final
 
+from lockstep.pipeline.model import life
 from lockstep.pipeline.model.batch import BatchKind
-from lockstep.pipeline.model.life import events
-from lockstep.pipeline.model.life.rules import ALWAYS_KEPT, NotAllowed, Told, replayed, step
+from lockstep.pipeline.model.life import ALWAYS_KEPT, NotAllowed, Told, replayed, step
 from lockstep.pipeline.model.table_state import Stopped, TableCondition, TableState
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import Need, StoppedBy
@@ -17,8 +17,10 @@ from lockstep.pipeline.values.table import TableName
 from lockstep.resources.postgres.refusals import refusal
 from lockstep.resources.postgres.rows import (
     Row,
+    columns_of,
     coordinates,
-    of_coordinates,
+    of_place,
+    of_table,
     of_tables,
     stopped,
     table,
@@ -26,19 +28,19 @@ from lockstep.resources.postgres.rows import (
 )
 from lockstep.resources.postgres.session import Step
 
-NAMES: Final[dict[type[events.Event], str]] = {
-    events.Followed: "followed",
-    events.Loaded: "loaded",
-    events.Dropped: "dropped",
-    events.TableStopped: "stopped",
-    events.Reloaded: "reloaded",
-    events.Rejoined: "rejoined",
-    events.MirrorWritten: "mirror written",
-    events.MirrorHandedOver: "mirror handed over",
-    events.MirrorReplaced: "mirror replaced",
-    events.MirrorRemoved: "mirror removed",
-    events.LakeRestarted: "lake restarted",
-    events.BatchAbandoned: "batch abandoned",
+NAMES: Final[dict[type[life.Event], str]] = {
+    life.Followed: "followed",
+    life.Loaded: "loaded",
+    life.Dropped: "dropped",
+    life.TableStopped: "stopped",
+    life.Reloaded: "reloaded",
+    life.Rejoined: "rejoined",
+    life.MirrorWritten: "mirror written",
+    life.MirrorHandedOver: "mirror handed over",
+    life.MirrorReplaced: "mirror replaced",
+    life.MirrorRemoved: "mirror removed",
+    life.LakeRestarted: "lake restarted",
+    life.BatchAbandoned: "batch abandoned",
 }
 """The names of events in the column `event`."""
 
@@ -81,29 +83,35 @@ def forget(transaction: Step, lease: Lease, batch: int) -> None:
         replayed(name, [(row["batch"], event_of(row)) for row in rows], begins, alone)
         for name, rows in history.items()
     )
-    never = events.BatchAbandoned(batch)
+    never = life.BatchAbandoned(batch)
     _write(transaction, lease, [(state, never) for state in states if state is not None], None)
     transaction.run("count_behind_of_source", source=lease.source)
 
 
-_Line = tuple[TableState, events.Event]
+_Line = tuple[TableState, life.Event]
 """An event, and the state after it."""
 
 
 def _write(transaction: Step, lease: Lease, lines: list[_Line], batch: int | None) -> None:
     rows = [
-        (
-            *(lease.source, state.table.database, state.table.name),
-            *(NAMES[type(event)], state.condition.value, batch, lease.token),
-            json.dumps(_told(event)),
-        )
+        {
+            "source": lease.source,
+            **of_table(state.table),
+            "event": NAMES[type(event)],
+            "life": state.condition,
+            "batch": batch,
+            "token": lease.token,
+            "told": json.dumps(_told(event)),
+        }
         for state, event in lines
     ]
     newest = dict[TableName, int]()
     for row in transaction.insert("record_events", rows):
         newest[table(row)] = max(row["id"], newest.get(table(row), 0))
     last = {state.table: state for state, _ in lines}
-    states = [(lease.source, *_of_state(last[name]), newest[name]) for name in newest]
+    states = [
+        {"source": lease.source, **_of_state(last[name]), "event": newest[name]} for name in newest
+    ]
     transaction.insert("record_states", states)
 
 
@@ -138,37 +146,17 @@ def state(row: Row) -> TableState:
     )
 
 
-_STATE: Final = (
-    "condition",
-    "stopped_by",
-    "generation",
-    "mirror",
-    "changelog",
-    "reason",
-    "hint",
-    "position",
-    "mirror_version",
-    "changelog_generation",
-    "adopted",
-    "need",
-    "mirror_generation",
-)
-"""Columns with the names of the state's fields, in the order of `record_states`."""
-
-
-def _of_state(value: TableState) -> tuple[Any, ...]:
-    columns = (getattr(value, name) for name in _STATE)
-    where = _of_stopped(value.stopped).values()
-    return (value.table.database, value.table.name, *columns, *where)
+def _of_state(value: TableState) -> dict[str, Any]:
+    return {**columns_of(value), **of_table(value.table), **_of_stopped(value.stopped)}
 
 
 def _of_stopped(value: Stopped | None) -> dict[str, Any]:
-    at = of_coordinates(None if value is None else value.at)
-    batch = None if value is None else value.batch
-    return {"stopped_batch": batch, **{f"stopped_{part}": told for part, told in at.items()}}
+    if value is None:
+        return {"stopped_batch": None, **of_place("stopped", None)}
+    return {"stopped_batch": value.batch, **of_place("stopped", value.at)}
 
 
-def _told(event: events.Event) -> dict[str, Any]:
+def _told(event: life.Event) -> dict[str, Any]:
     """Return the event's values, with a place under the names that columns of states have."""
     told = {field.name: getattr(event, field.name) for field in fields(event)}
     if "stopped" in told:
@@ -176,7 +164,7 @@ def _told(event: events.Event) -> dict[str, Any]:
     return told
 
 
-def event_of(row: Row) -> events.Event:
+def event_of(row: Row) -> life.Event:
     """Return the event of a row."""
     kind, told = _EVENTS[row["event"]], dict(row["told"])
     if "stopped_batch" in told:
@@ -187,5 +175,5 @@ def event_of(row: Row) -> events.Event:
         told["need"] = Need(told["need"])
     if "by" in told:
         told["by"] = StoppedBy(told["by"])
-    made: events.Event = kind(**told)
+    made: life.Event = kind(**told)
     return made

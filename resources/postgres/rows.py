@@ -62,6 +62,11 @@ def coordinates(row: Row, which: str) -> Coordinates:
     return Coordinates(file, row[f"{which}_offset"])
 
 
+def of_place(which: str, value: Coordinates | None) -> dict[str, Any]:
+    """Return the place as columns whose names begin with `which`."""
+    return {f"{which}_{part}": column for part, column in of_coordinates(value).items()}
+
+
 def of_coordinates(value: Coordinates | None) -> dict[str, Any]:
     if value is None:
         return dict.fromkeys(("base", "number", "offset"))
@@ -87,12 +92,9 @@ def files_of(row: Row) -> tuple[SegmentFile, ...]:
     return tuple(SegmentFile(*file) for file in row["files"] or ())
 
 
-def of_files(files: Sequence[SegmentFile]) -> list[tuple[int, str, int, int, str]]:
-    """Return one row per file, with its ordinal first."""
-    return [
-        (ordinal, file.path, file.images, file.size, file.sha256)
-        for ordinal, file in enumerate(files)
-    ]
+def of_files(files: Sequence[SegmentFile]) -> list[dict[str, Any]]:
+    """Return one row per file, with its ordinal."""
+    return [{"ordinal": ordinal, **columns_of(file)} for ordinal, file in enumerate(files)]
 
 
 def stopped(row: Row) -> Stopped | None:

@@ -25,8 +25,10 @@ from lockstep.pipeline.values.table import TableName
 from lockstep.resources.postgres.refusals import refusal, unknown_statement, unknown_version
 from lockstep.resources.postgres.rows import (
     Row,
+    columns_of,
     coordinates,
     of_coordinates,
+    of_place,
     of_table,
     of_tables,
     table,
@@ -61,13 +63,12 @@ class PostgresSchemas(Subject):
         batch: int = LAST_BATCH,
         place: Coordinates = LAST_PLACE,
         referring: bool = False,
+        shaped: bool = False,
     ) -> list[SchemaVersion]:
         until = {"batch": batch, **of_coordinates(place)}
-        rows = self._all("schemas_at", source=source, referring=referring, **until)
+        only = {"referring": referring, "shaped": shaped}
+        rows = self._all("schemas_at", source=source, **only, **until)
         return [_schema_version(row) for row in rows]
-
-    def shaped_versions(self, source: str) -> list[SchemaVersion]:
-        return [_schema_version(row) for row in self._all("shaped_versions", source=source)]
 
     def schema_versions(self, source: str, *tables: TableName) -> list[SchemaVersion]:
         if not tables:
@@ -109,21 +110,20 @@ def record_history(step: Step, source: str, batch: int, history: History) -> Non
     count = len(history.statements)
     drawn = step.all("statement_numbers", count=count) if count else []
     numbers = sorted(row["id"] for row in drawn)
-    step.insert(
-        "record_statements",
-        [
-            (number, *_of_statement(source, batch, statement))
-            for number, statement in zip(numbers, history.statements, strict=True)
-        ],
-    )
+    of = {"source": source, "batch": batch}
+    statements = [
+        {**_of_statement(statement), **of, "id": number}
+        for number, statement in zip(numbers, history.statements, strict=True)
+    ]
+    step.insert("record_statements", statements)
     databases = [
-        _of_database(source, batch, database, _number(numbers, database.statement, "database"))
-        for database in history.databases
+        {**_of_database(value), **of, "statement": _number(numbers, value.statement, "database")}
+        for value in history.databases
     ]
     step.insert("record_databases", databases)
     versions = [
-        _of_version(source, batch, version, _number(numbers, version.statement, "table"))
-        for version in history.versions
+        {**_of_version(value), **of, "statement": _number(numbers, value.statement, "table")}
+        for value in history.versions
     ]
     step.insert("record_versions", versions)
 
@@ -163,58 +163,36 @@ def _schema_statement(row: Row) -> SchemaStatement:
     return value_of(SchemaStatement, row, begin=begin, end=end, effects=tuple(row["effects"]))
 
 
-def _of_version(
-    source: str, batch: int, value: SchemaVersion, statement: int | None
-) -> tuple[Any, ...]:
-    """Return the values in the order of the statement `record_versions`."""
-    known = value.schema is not None
-    return (
-        source,
-        batch,
-        value.table.database,
-        value.table.name,
-        value.version,
-        *_place(value.since),
-        value.knowledge.value,
-        value.origin.value,
-        json.dumps(schema_to_json(value.schema)) if value.schema is not None else None,
-        value.fingerprint if known else None,
-        None if value.columns_from is None else list(value.columns_from),
-        statement,
-        value.reason,
-        value.generation,
-        None if value.shown_as is None else json.dumps(shown_as_to_json(value.shown_as)),
-    )
+def _of_version(value: SchemaVersion) -> dict[str, Any]:
+    schema, shown_as = value.schema, value.shown_as
+    return {
+        **columns_of(value),
+        **of_table(value.table),
+        **of_place("since", value.since),
+        "schema": None if schema is None else json.dumps(schema_to_json(schema)),
+        "fingerprint": None if schema is None else value.fingerprint,
+        "columns_from": None if value.columns_from is None else list(value.columns_from),
+        "shown_as": None if shown_as is None else json.dumps(shown_as_to_json(shown_as)),
+    }
 
 
-def _of_statement(source: str, batch: int, value: SchemaStatement) -> tuple[Any, ...]:
-    """Return the values in the order of the statement `record_statements`."""
-    return (
-        source,
-        batch,
-        *_place(value.begin),
-        *_place(value.end),
-        value.gtid,
-        value.committed_at,
-        json.dumps(value.database),
-        json.dumps(value.text),
-        json.dumps(dict(value.context)),
-        value.outcome,
-        json.dumps(list(value.effects)),
-    )
+def _of_statement(value: SchemaStatement) -> dict[str, Any]:
+    return {
+        **columns_of(value),
+        **of_place("begin", value.begin),
+        **of_place("end", value.end),
+        "database": json.dumps(value.database),
+        "text": json.dumps(value.text),
+        "context": json.dumps(dict(value.context)),
+        "effects": json.dumps(list(value.effects)),
+    }
 
 
-def _of_database(
-    source: str, batch: int, value: DatabaseVersion, statement: int | None
-) -> tuple[Any, ...]:
-    """Return the values in the order of the statement `record_databases`."""
+def _of_database(value: DatabaseVersion) -> dict[str, Any]:
     charset = collation = code = None
     if value.schema is not None:
         charset, collation = value.schema.charset, value.schema.collation
         if value.schema.code is not None:
             code = json.dumps(code_to_json(value.schema.code))
-    return (source, batch, value.name, *_place(value.since), charset, collation, code, statement)
-
-
-def _place(value: Coordinates) -> Sequence[Any]:
-    return value.file.base, value.file.number, value.offset
+    schema = {"charset": charset, "collation_name": collation, "code": code}
+    return {"name": value.name, **of_place("since", value.since), **schema}

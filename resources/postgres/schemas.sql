@@ -39,20 +39,7 @@ cross join lateral (
 ) v
 where f.source = %(source)s and f.version = 1 and v.knowledge <> 'dropped'
   and (not %(referring)s or position('"foreign_keys":' in v.schema::text) > 0)
-order by v.database collate "C", v.name collate "C"
-
--- name: shaped_versions
-select v.* from (
-    select distinct database, name from lockstep.table_versions
-    where source = %(source)s and shown_as is not null
-) f
-cross join lateral (
-    select w.* from lockstep.table_versions w
-    where w.source = %(source)s and (w.database, w.name) = (f.database, f.name)
-      and (select b.state from lockstep.batches b where b.id = w.batch) <> 'abandoned'
-    order by w.batch desc, w.since_number desc, w.since_offset desc, w.version desc limit 1
-) v
-where v.shown_as is not null
+  and (not %(shaped)s or v.shown_as is not null)
 order by v.database collate "C", v.name collate "C"
 
 -- name: schema_version

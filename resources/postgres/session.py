@@ -1,10 +1,14 @@
-"""The ledger's session: named statements on one connection, one transaction at a time."""
+"""The ledger's session: the named statements of the `.sql` files, run on one connection, in one
+transaction at a time."""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
+from importlib.resources import files
 from typing import Any, TypeVar
 
 import psycopg2
@@ -17,12 +21,35 @@ from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LeaseLost
 from lockstep.pipeline.values.retries import LEDGER_CONNECTION
 from lockstep.resources.postgres.connection import LedgerAddress, connect, is_lost, translated
-from lockstep.resources.postgres.queries import query
 from lockstep.resources.postgres.refusals import refusal
 from lockstep.resources.postgres.rows import Row
 
+_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+
+
+@cache
+def queries() -> dict[str, str]:
+    """Return each statement by its name. `ValueError` for a name that occurs twice."""
+    statements: dict[str, str] = {}
+    for file in files("lockstep.resources.postgres").iterdir():
+        if not file.name.endswith(".sql"):
+            continue
+        _, *parts = _NAME.split(file.read_text(encoding="utf-8"))
+        for name, body in zip(parts[::2], parts[1::2], strict=True):
+            if name in statements:
+                raise ValueError(f"two statements are named {name}")
+            statements[name] = body.strip()
+    return statements
+
+
+def query(name: str) -> str:
+    """Return a statement's text; `KeyError` for an unknown name."""
+    return queries()[name]
+
+
 Value = TypeVar("Value")
 
+_COLUMNS = re.compile(r"\(([^()]+)\)[\w\s]*values %s")
 _PAGE = 1000
 """Largest number of rows that one statement inserts."""
 
@@ -52,14 +79,24 @@ class Step:
         if self.run(name, **values) == 0:
             raise refusal(rule)
 
-    def insert(self, name: str, rows: Sequence[tuple[Any, ...]], /) -> list[Row]:
-        """Insert many rows, and return the rows that the statement returns."""
+    def insert(self, name: str, rows: Sequence[Mapping[str, Any]], /) -> list[Row]:
+        """Insert many rows, each by the names of the statement's columns, and return the rows that
+        the statement returns. Values of other names are left out."""
         if not rows:
             return []
         text = query(name)
         fetch = "returning" in text
-        returned = execute_values(self._cursor, text, rows, page_size=_PAGE, fetch=fetch)
+        returned = execute_values(
+            self._cursor, text, rows, template=_template(text), page_size=_PAGE, fetch=fetch
+        )
         return _rows(self._cursor, returned) if fetch else []
+
+
+@cache
+def _template(text: str) -> str:
+    """Return the placeholders of one row of an INSERT, by the names of its columns."""
+    columns = _COLUMNS.findall(text)[0].split(",")
+    return f"({', '.join(f'%({column.strip()})s' for column in columns)})"
 
 
 def _rows(cursor: Cursor, values: Iterable[tuple[Any, ...]]) -> list[Row]:

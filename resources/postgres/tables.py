@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 from lockstep.pipeline.model.batch import CaptureRecord
 from lockstep.pipeline.model.json_values import to_json
-from lockstep.pipeline.model.life.events import MirrorEvent, Reloaded, TableStopped
-from lockstep.pipeline.model.life.rules import quarantine_event
+from lockstep.pipeline.model.life import MirrorEvent, Reloaded, TableStopped, quarantine_event
 from lockstep.pipeline.model.load import Chunk, ChunkRows, FollowedFrom, Load, LoadBegin
 from lockstep.pipeline.model.table_state import (
     Extent,
@@ -29,7 +27,6 @@ from lockstep.pipeline.schema.model_json import schema_from_json, schema_to_json
 from lockstep.pipeline.snapshot.bounds import Bound, Range
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import StoppedBy
-from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.postgres.life_events import captures_end, record, state
 from lockstep.resources.postgres.refusals import refusal
@@ -39,6 +36,7 @@ from lockstep.resources.postgres.rows import (
     files_of,
     of_coordinates,
     of_files,
+    of_place,
     of_table,
     stopped,
     table,
@@ -177,14 +175,13 @@ class PostgresTables(Subject):
                 "load_chunks_known",
                 load=load,
                 number=number,
-                **_named("low", read.low),
-                **_named("high", read.high),
+                **of_place("low", read.low),
+                **of_place("high", read.high),
                 rows=read.rows,
                 seconds=read.seconds,
             )
-            step.insert(
-                "record_load_files", [(load, number, *file) for file in of_files(read.files)]
-            )
+            files = [{"load": load, "number": number, **file} for file in of_files(read.files)]
+            step.insert("record_load_files", files)
 
     def void_load(self, lease: Lease, load: int, why: str) -> None:
         with self._step(lease) as step:
@@ -205,7 +202,8 @@ class PostgresTables(Subject):
 
 
 def record_extents(step: Step, source: str, batch: int, extents: Sequence[Extent]) -> None:
-    step.insert("record_extents", [(source, batch, *_of_extent(extent)) for extent in extents])
+    of = {"source": source, "batch": batch}
+    step.insert("record_extents", [{**of, **_of_extent(extent)} for extent in extents])
 
 
 def count_behind(step: Step, source: str, table: TableName) -> None:
@@ -219,10 +217,9 @@ def _extent(row: Row) -> Extent:
     return Extent(table(row), coordinates(row, "begins"), empty)
 
 
-def _of_extent(value: Extent) -> tuple[Any, ...]:
-    """Return the values in the order of the statement `record_extents`."""
-    places = (of_coordinates(at).values() for at in (value.begins, value.empty))
-    return (*of_table(value.table).values(), *chain.from_iterable(places))
+def _of_extent(value: Extent) -> dict[str, Any]:
+    places = of_place("begins", value.begins) | of_place("empty", value.empty)
+    return {**of_table(value.table), **places}
 
 
 # -- orders ------------------------------------------------------------------------------------
@@ -292,10 +289,6 @@ def _chunk(row: Row) -> Chunk:
             files_of(row),
         )
     return Chunk(row["number"], Range(_bound(row["after"]), _bound(row["through"])), read)
-
-
-def _named(which: str, value: Coordinates) -> dict[str, Any]:
-    return {f"{which}_{part}": column for part, column in of_coordinates(value).items()}
 
 
 def _bound(values: list[str] | None) -> Bound | None:

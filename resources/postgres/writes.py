@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from lockstep.pipeline.catalog.values import EntryName, Registered, Registrations
 from lockstep.pipeline.model.claim import BatchSpan
-from lockstep.pipeline.model.life.events import MirrorWritten
+from lockstep.pipeline.model.life import MirrorWritten
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.intent import (
     Intent,
@@ -64,10 +63,8 @@ class PostgresWrites(Subject):
 
     def intend(self, lease: Lease, intents: Collection[Intent]) -> dict[TableName, Intent]:
         with self._step(lease, changes=("open_intents", "newest_writes")) as step:
-            rows = [
-                (lease.source, lease.token, *of_table(intent.table).values(), *_of_intent(intent))
-                for intent in intents
-            ]
+            of = {"source": lease.source, "token": lease.token}
+            rows = [{**of, **columns_of(intent), **of_table(intent.table)} for intent in intents]
             return {table(row): _intent(row) for row in step.insert("intend", rows)}
 
     def settle(
@@ -160,10 +157,8 @@ class PostgresWrites(Subject):
                     "schema_version": segment.schema_version,
                     **of_table(segment.table),
                 }
-                names = ("ordinal", "path", "images", "size", "sha256")
                 for file in of_files(segment.files):
-                    columns = dict(zip(names, file, strict=True))
-                    step.must("revise_file", "revised_files_segment", **of, **columns)
+                    step.must("revise_file", "revised_files_segment", **of, **file)
             return Revision(row["id"], tuple(segments))
 
     def revisions(self, source: str) -> Revisions:
@@ -225,7 +220,11 @@ class PostgresWrites(Subject):
             gone = [folder for folder, version in looked.items() if version is None]
             if gone:
                 step.run("forget_looked", source=lease.source, folders=gone)
-            rows = [(lease.source, *entry) for entry in looked.items() if entry[1] is not None]
+            rows = [
+                {"source": lease.source, "folder": folder, "delta_version": version}
+                for folder, version in looked.items()
+                if version is not None
+            ]
             step.insert("note_looked", rows)
 
     def left_at(self, source: str, folders: Sequence[str]) -> dict[str, datetime | None]:
@@ -266,11 +265,6 @@ def _entry(row: Row) -> VersionSetEntry:
 
 def _intent(row: Row) -> Intent:
     return value_of(Intent, row, table=table(row))
-
-
-def _of_intent(value: Intent) -> tuple[Any, ...]:
-    """Return the values that follow the table in the statement `intend`."""
-    return (value.app_id, value.first_batch, value.last_batch, value.step, value.copies)
 
 
 def _mirror_version(row: Row) -> MirrorVersion:

@@ -11,9 +11,13 @@ from pydantic import BaseModel
 
 from lockstep.pipeline.values.policies import LakePolicies, StartPolicies
 from lockstep.resources.config import model, sources
-from lockstep.resources.config.lineage import LineageSection
 from lockstep.resources.config.load import parse_settings
-from lockstep.resources.config.model import CatalogSection, DagsterSection, NotifySection
+from lockstep.resources.config.model import (
+    CatalogSection,
+    DagsterSection,
+    LineageSection,
+    NotifySection,
+)
 from lockstep.resources.config.values import Section
 from lockstep.resources.lake.spark.server import KEYS
 from tests.pages.policies import chosen_of

@@ -17,8 +17,7 @@ from lockstep.pipeline.values.errors import ConfigurationError, LockstepError, N
 from lockstep.pipeline.values.places import AtCoordinates
 from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.position import Coordinates, LogFile
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TableName, TablePatterns
 from lockstep.resources.config import Secret, Settings, load_settings
 from lockstep.resources.config.load import parse_settings
 

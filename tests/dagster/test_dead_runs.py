@@ -14,7 +14,7 @@ from lockstep.assets.dead_runs import GRACE, RunUnderWay, take_over, why_dead
 from lockstep.assets.names import SOURCE_TAG, job_name, lease_tag
 from lockstep.assets.sensors import why_busy
 from lockstep.pipeline.values.decisions import Lease, LeaseView
-from lockstep.resources.config.lineage import LineageSection
+from lockstep.resources.config.model import LineageSection
 from lockstep.resources.openlineage.events import run_id
 from tests.dagster.place import Stand, settings_for, stand_for
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from lockstep.assets.names import SourceNames, job_name, output_name
 from lockstep.pipeline.values.mirror_names import Into, MirrorNames
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TableName, TablePatterns
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=64)
 SOURCES = st.builds(

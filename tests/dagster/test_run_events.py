@@ -26,7 +26,7 @@ from lockstep.pipeline.values.errors import (
 )
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.config.lineage import LineageSection
+from lockstep.resources.config.model import LineageSection
 from lockstep.resources.openlineage.events import DatasetPlace, run_event
 from lockstep.resources.openlineage.sending import open_client, require_client
 from tests.dagster.place import settings_for, stand_for

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lockstep.pipeline.model.batch import Requests
+from lockstep.pipeline.ports.ledger import attempts_of
 from lockstep.pipeline.run.context import Progress, StepProgress, Workplace
 from lockstep.pipeline.run.run import RunRecord, RunSession
 from lockstep.pipeline.values.decisions import AttemptOutcome, Lease, LeaseView
@@ -157,7 +158,7 @@ def test_a_failure_is_kept_once(watched: Watched) -> None:
     assert kept == [("failure", "UnsupportedEvent", "upgrade")]
     assert [
         (attempt.outcome, attempt.recovery, attempt.hint)
-        for attempt in watched.adapters.books.attempts("shop")
+        for attempt in attempts_of(watched.adapters.books, "shop")
     ] == [(AttemptOutcome.FAILED, Recovery.OPERATOR, "upgrade")]
 
 

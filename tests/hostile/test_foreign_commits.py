@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -17,6 +18,7 @@ from deltalake.schema import PrimitiveType
 
 from lockstep.pipeline.mirror.layout import changelog_path
 from lockstep.pipeline.mirror.strategy import Scale
+from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.model.foreign_commits import (
     Ahead,
     AllExpected,
@@ -29,6 +31,8 @@ from lockstep.pipeline.model.lake_commit import LakeCommit, LogAbove, stamp
 from lockstep.pipeline.model.table_state import OrderKind, TableState
 from lockstep.pipeline.ports.changelog import Published
 from lockstep.pipeline.ports.mirror_writes import MirrorWrite
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Coordinates, Position
 from lockstep.resources.lake.changelog.changelog import DeltaChangelog
 from lockstep.resources.lake.changelog.claims import FileClaims
 from lockstep.resources.lake.delta import delta_log
@@ -142,19 +146,38 @@ def test_commits_that_were_cleaned_up_unseen_are_unknown(made: DeltaTable) -> No
     assert look(path, newest).missing is None
 
 
-def test_a_commit_about_a_batch_that_is_gone_passes() -> None:
-    """Which place it is about nobody knows any more, and it lies in the ledger's past: that of a
-    later batch must be what the ledger has."""
-    said = {"ledger": "ledger", "batches": [1, 7], "position": "binlog.000001:4"}
+def _batch(number: int, end: str, captured: datetime) -> Batch:
+    start, stop = (Position(Coordinates.parse(at), GtidSet(), "s", None) for at in (BEGIN, end))
+    state = BatchState.ACKNOWLEDGED
+    return Batch(
+        number, "shop", state, start, 6, None, 0, 1, None, captured, end=stop, captured_at=captured
+    )
+
+
+BEGIN, END = "binlog.000001:4", "binlog.000001:40"
+AT = datetime(2026, 11, 1, 6, tzinfo=UTC)
+LATER = AT + timedelta(microseconds=1)
+
+
+@pytest.mark.parametrize(
+    ("pruned", "batches", "judgement"),
+    [
+        (8, [], AllExpected),
+        (7, [], Ahead),
+        (8, [_batch(7, "binlog.000001:99", AT)], Ahead),
+        (7, [_batch(7, END, AT)], AllExpected),
+        (7, [_batch(7, END, LATER)], Ahead),
+    ],
+    ids=["forgotten", "unknown", "elsewhere", "known", "of another copy"],
+)
+def test_whose_batch_a_commit_is_about(pruned: int, batches: list[Batch], judgement: type) -> None:
+    """It has to be the ledger's own, by its place and its moment. Only a batch that the ledger has
+    forgotten may be unknown: it lies in the ledger's past."""
+    said = {"ledger": "ledger", "batches": [1, 7], "position": END, "captured_at": AT.isoformat()}
     seen = LogAbove(1, commits=(LakeCommit(1, user_metadata=stamp(said)),))
-    for pruned, positions, found in (
-        (8, {}, AllExpected),
-        (7, {}, Ahead),
-        (8, {7: "binlog.000001:99"}, Ahead),
-        (7, {7: "binlog.000001:4"}, AllExpected),
-    ):
-        assert isinstance(judge_changelog(seen, 0, "ledger", positions, pruned), found)
-    assert isinstance(judge_changelog(seen, 0, "another", {}, 8), Ahead)
+    known = {batch.id: batch for batch in batches}
+    assert isinstance(judge_changelog(seen, 0, "ledger", known, pruned), judgement)
+    assert isinstance(judge_changelog(seen, 0, "another", known, pruned), Ahead)
 
 
 def test_a_look_reads_what_came_since_then(

@@ -14,11 +14,12 @@ from itertools import product
 import pytest
 
 from lockstep.pipeline.mirror.layout import changelog_path
+from lockstep.pipeline.run.agreement.claim import require_claim
 from lockstep.pipeline.values.decisions import RecordedDecision
 from lockstep.pipeline.values.errors import ForeignCommit
 from tests.chance import by_chance
 from tests.hostile.histories import History, changelog, go_on, lake_of, misread, recorded, replayed
-from tests.outside import KIND, disagreement, plan_recovery, recover
+from tests.outside import KIND, capture, disagreement, plan_recovery, publish, recover
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import interrupted
 
@@ -187,6 +188,28 @@ def test_a_folder_belongs_to_one_ledger(history: History) -> None:
     newest = history.follower.batches()[0]
     assert newest.end is not None
     assert f"batch {newest.id} up to {newest.end.at}" in error.message
+
+
+def test_two_copies_of_a_ledger_go_on_at_once(history: History) -> None:
+    """Both give the next batch the same number. The one that publishes later is refused before it
+    writes anything, although its run began before the other one claimed the folder."""
+    history = history.branched()
+    first, second = history.together(-1, -1), history.together(-1, -1)
+    second.lake = first.lake
+    history.write()
+    with second.leased() as lease:
+        work = second.work()
+        capture(work, lease)
+        require_claim(work)
+        first.run()
+        commits = {name: len(table) for name, table in first.lake.tables.items()}
+        with pytest.raises(ForeignCommit, match="the ledger is behind its lake"):
+            publish(work, lease)
+    assert {name: len(table) for name, table in second.lake.tables.items()} == commits
+    history.write()
+    first.run()
+    require_equal(history, first)
+    refusal(second)
 
 
 def test_a_new_ledger_that_starts_over_begins_anew(history: History) -> None:

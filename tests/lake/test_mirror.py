@@ -21,7 +21,7 @@ from lockstep.pipeline.values.errors import (
     MirrorRefused,
     TableError,
 )
-from lockstep.pipeline.values.keeping import KEEP, Retention
+from lockstep.pipeline.values.policies import KEEP, Retention
 from tests.lake.conftest import ALIKE, Lake
 from tests.lake.made import (
     PEOPLE,

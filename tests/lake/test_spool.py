@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lockstep.pipeline.model.batch import WaitingFile
-from lockstep.pipeline.ports.spool import EventFile
+from lockstep.pipeline.ports.segments import EventFile
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.values.errors import ConfigurationError, LakeUnavailable, SegmentsLost
 from lockstep.resources.lake.changelog.spool import FileSpool

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Ledger, attempts_of, unproven
 from lockstep.pipeline.values.decisions import (
     STRUCTURES,
     Attempt,
@@ -42,8 +42,8 @@ def test_attempts_come_newest_first(ledger: Ledger, lease: Lease) -> None:
         Attempt(AttemptOutcome.REFUSED, decided[2], "it is gone", Recovery.OPERATOR, "restore it"),
         Attempt(AttemptOutcome.IDLE, decided[0], "nothing was written", head=place(500, 3)),
     ]
-    assert ledger.attempts(lease.source) == attempts
-    assert ledger.attempts(lease.source, limit=2) == attempts[:2]
+    assert attempts_of(ledger, lease.source) == attempts
+    assert attempts_of(ledger, lease.source, limit=2) == attempts[:2]
     assert [one.decision for one in ledger.decisions(lease.source)] == [
         *(FAILED, handed_over, REFUSED, DECISION, IDLE)
     ]
@@ -53,22 +53,22 @@ def test_attempts_come_newest_first(ledger: Ledger, lease: Lease) -> None:
 def test_whose_move_it_is_is_kept(ledger: Ledger, lease: Lease, recovery: Recovery) -> None:
     """By its name: the ledger knows each."""
     ledger.decide(lease, replace(FAILED, recovery=recovery))
-    assert [one.recovery for one in ledger.attempts(lease.source)] == [recovery]
+    assert [one.recovery for one in attempts_of(ledger, lease.source)] == [recovery]
 
 
 def test_the_newest_comparison_of_structures_counts(ledger: Ledger, lease: Lease) -> None:
     """Which tables are still to be compared, and since when; none once all were."""
-    assert ledger.unproven(lease.source) is None
+    assert unproven(ledger, lease.source) is None
     tables = (TableName("shop", "a.b"), TableName("shop", "c"))
     for open_ in (tables[:1], tables):
         one = Decision(STRUCTURES, "structures-not-compared", "why", structures=open_)
         decided = ledger.decide(lease, one)
         ledger.decide(lease, IDLE)
         found = Unproven(frozenset(open_), decided.decided_at, "why")
-        assert ledger.unproven(lease.source) == found
+        assert unproven(ledger, lease.source) == found
     assert ledger.decisions(lease.source, limit=2)[1].decision.structures == tables
     ledger.decide(lease, replace(decided.decision, structures=()))
-    assert ledger.unproven(lease.source) is None
+    assert unproven(ledger, lease.source) is None
 
 
 def test_facts_are_no_values(ledger: Ledger, lease: Lease) -> None:
@@ -76,7 +76,7 @@ def test_facts_are_no_values(ledger: Ledger, lease: Lease) -> None:
     facts = {"hint": "do", "head": "binlog.000003:900"}
     for one in (replace(FAILED, facts=facts), replace(IDLE, facts=facts, head=None)):
         ledger.decide(lease, one)
-    idle, failed = ledger.attempts(lease.source)
+    idle, failed = attempts_of(ledger, lease.source)
     assert (failed.hint, idle.head) == ("", None)
 
 
@@ -84,4 +84,4 @@ def test_the_farthest_end_of_a_log_is_kept(ledger: Ledger, lease: Lease) -> None
     """The last file and offset that there can be, under any name."""
     head = Coordinates.parse(f"my.log-bin.2147483647:{(1 << 63) - 1}")
     ledger.decide(lease, replace(IDLE, head=head))
-    assert [one.head for one in ledger.attempts(lease.source)] == [head]
+    assert [one.head for one in attempts_of(ledger, lease.source)] == [head]

@@ -12,14 +12,14 @@ import pytest
 from psycopg2.extensions import cursor as Cursor
 
 from lockstep.pipeline.model.batch import Batch, Ended
-from lockstep.pipeline.model.life.rules import REFUSALS, UNEXPECTED, UNKNOWN_TABLE
+from lockstep.pipeline.model.life import REFUSALS, UNEXPECTED, UNKNOWN_TABLE
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LedgerRefused
 from lockstep.resources.postgres import refusals
 from lockstep.resources.postgres.connection import LedgerAddress, translated
 from lockstep.resources.postgres.ledger import open_ledger
-from lockstep.resources.postgres.queries import queries
+from lockstep.resources.postgres.session import queries
 from tests.ledger.made import (
     DECISION,
     ORDERS,

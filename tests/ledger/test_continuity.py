@@ -9,7 +9,7 @@ import pytest
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.decisions import Continuity, Decision, Lease
 from lockstep.pipeline.values.position import SetAnchor
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TablePatterns
 from tests.ledger.made import (
     CONTIGUOUS,
     GAP,

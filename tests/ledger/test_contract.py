@@ -14,15 +14,15 @@ from lockstep.pipeline.model.table_state import (
     StoppedTable,
     TableCondition,
 )
-from lockstep.pipeline.ports.ledger import Ledger, content_of
+from lockstep.pipeline.ports.ledger import Ledger, attempts_of, content_of
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import Need
 from lockstep.pipeline.values.intent import VersionSetEntry
 from lockstep.pipeline.values.position import ServerProcess
+from lockstep.pipeline.values.segment import SegmentFile, SourcePart, SourceTable
 from lockstep.resources.postgres.session import Step
 from tests.ledger.made import (
     ANCHOR,
-    DECISION,
     MOMENT,
     ORDERS,
     SERVER,
@@ -47,12 +47,13 @@ QUARANTINED = StoppedTable(ORDERS, "a type is not supported", "exclude it", "bin
 
 def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> None:
     """No question needs a source to be known."""
+    assert ledger.lease(source) is None
     assert ledger.cursors(source).captured is None
     assert ledger.cursors(source).acknowledged is None
     assert ledger.batches(source) == []
     assert ledger.unfinished(source) == []
     assert ledger.decisions(source) == []
-    assert ledger.attempts(source) == []
+    assert attempts_of(ledger, source) == []
     assert ledger.open_override(source) is None
     assert ledger.gaps(source) == []
     assert ledger.lineage(source) == ()
@@ -80,14 +81,6 @@ def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> No
     assert ledger.intended(source, 1) == []
     assert ledger.version_set(source, 0).shown == []
     assert content_of(ledger, source, 0).segments == ()
-
-
-def test_decisions_come_newest_first(ledger: Ledger, lease: Lease) -> None:
-    """A decision keeps its facts and its author."""
-    ledger.decide(lease, DECISION)
-    second = ledger.decide(lease, replace(DECISION, rule="cursor", author="ada"))
-    assert ledger.decisions(lease.source, limit=1) == [second]
-    assert second.decision == replace(DECISION, rule="cursor", author="ada")
 
 
 def test_a_batch_begins_as_capturing(ledger: Ledger, lease: Lease) -> None:
@@ -132,6 +125,24 @@ def test_a_capture_is_given_back_whole(ledger: Ledger, lease: Lease) -> None:
     assert (captured.end, captured.anchor) == (recorded.end, ANCHOR)
     assert (captured.changes, captured.transactions, captured.log_bytes) == (20, 3, 100)
     assert ledger.cursors(lease.source).captured == Cursor(batch.id, recorded.end, ANCHOR)
+
+
+def test_files_of_the_sources_own_tables_are_given_back_by_name(
+    ledger: Ledger, lease: Lease
+) -> None:
+    """Each with its files in order; a batch without has none."""
+    first = first_captured(ledger, lease, ORDERS)
+    batch = following(ledger, lease)
+    files = (
+        SegmentFile("0.parquet", 5, 1000, "0" * 64),
+        SegmentFile("1.parquet", 7, 2000, "f" * 64),
+    )
+    ddl = SourcePart(SourceTable.DDL, files[:1])
+    transactions = SourcePart(SourceTable.TRANSACTIONS, files)
+    made = replace(record(batch), source_parts=(transactions, ddl))
+    ledger.record_capture(lease, batch.id, made)
+    assert list(content_of(ledger, lease.source, batch.id).source_parts) == [ddl, transactions]
+    assert content_of(ledger, lease.source, first.id).source_parts == ()
 
 
 def test_others_see_what_was_recorded(stand: Stand, source: str) -> None:

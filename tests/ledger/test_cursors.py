@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from lockstep.pipeline.model.batch import Batch, BatchTimes
+import pytest
+
+from lockstep.pipeline.model.batch import BatchTimes
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.decisions import Lease
 from tests.ledger.made import (
@@ -65,71 +67,57 @@ def test_the_times_of_batches(ledger: Ledger, lease: Lease) -> None:
     assert not any(one.acknowledged or one.catches_up for one in times)
 
 
-def trust(ledger: Ledger, lease: Lease) -> tuple[bool, bool]:
-    cursor = ledger.cursors(lease.source).captured
-    assert cursor is not None
-    return cursor.by_gtid, cursor.lapsed
+def trust(ledger: Ledger, lease: Lease) -> list[tuple[bool, bool]]:
+    """Whether a run may resume by the sets of the captured and the acknowledged cursor, and
+    whether it could before; without cursors that are not there."""
+    cursors = ledger.cursors(lease.source)
+    both = (cursors.captured, cursors.acknowledged)
+    return [(cursor.by_gtid, cursor.lapsed) for cursor in both if cursor is not None]
 
 
-def with_set(ledger: Ledger, lease: Lease, batch: Batch, *, by_gtid: bool = True) -> Batch:
-    ledger.record_capture(lease, batch.id, replace(record(batch), by_gtid=by_gtid))
-    return newest(ledger, lease)
+FRESH, LAPSED, NEVER = (True, False), (False, True), (False, False)
 
 
-def test_a_cursor_tells_whether_its_set_is_trusted(ledger: Ledger, lease: Lease) -> None:
-    """As its capture recorded it."""
-    assert with_set(ledger, lease, begun(ledger, lease)).by_gtid
-    assert trust(ledger, lease) == (True, False)
-
-
-def test_a_set_that_never_was_has_not_lapsed(ledger: Ledger, lease: Lease) -> None:
-    """A source without GTIDs may switch them on."""
-    with_set(ledger, lease, begun(ledger, lease), by_gtid=False)
-    ledger.note_gtids_off(lease)
-    assert trust(ledger, lease) == (False, False)
-
-
-def test_a_set_lapses_when_gtids_were_found_off(ledger: Ledger, lease: Lease) -> None:
-    """After its capture; what is decided behind that does not bring it back."""
-    with_set(ledger, lease, begun(ledger, lease))
-    ledger.note_gtids_off(lease)
-    assert trust(ledger, lease) == (False, True)
-    ledger.decide(lease, replace(DECISION, kind="idle", facts={"gtid_mode": "ON"}))
-    assert trust(ledger, lease) == (False, True)
-
-
-def test_what_a_decision_tells_of_its_facts_decides_nothing(ledger: Ledger, lease: Lease) -> None:
-    """They are for whoever reads the decision."""
-    with_set(ledger, lease, begun(ledger, lease))
-    ledger.decide(lease, replace(DECISION, facts={"gtid_mode": "OFF"}))
-    assert trust(ledger, lease) == (True, False)
-
-
-def test_what_was_found_before_the_capture_does_not_count(ledger: Ledger, lease: Lease) -> None:
-    """Nor what was found for another source."""
-    ledger.note_gtids_off(lease)
-    with_set(ledger, lease, begun(ledger, lease))
-    with ledger.lock(f"{lease.source} beside", "beside", None) as beside:
-        ledger.note_gtids_off(beside)
-    assert trust(ledger, lease) == (True, False)
-
-
-def test_a_set_lapses_with_an_anonymous_transaction(ledger: Ledger, lease: Lease) -> None:
-    """The batch that read one is not resumed by its set, though the one before it was."""
-    with_set(ledger, lease, begun(ledger, lease))
-    second = with_set(ledger, lease, following(ledger, lease), by_gtid=False)
-    assert trust(ledger, lease) == (False, True)
-    ledger.abandon(lease, second.id, "damaged")
-    assert trust(ledger, lease) == (True, False)
-
-
-def test_both_cursors_tell(ledger: Ledger, lease: Lease) -> None:
-    """The acknowledged one by its own batch."""
-    with_set(ledger, lease, begun(ledger, lease))
-    with_set(ledger, lease, following(ledger, lease), by_gtid=False)
-    ledger.mark_merged(lease)
-    ledger.acknowledge(lease, ledger.unfinished(lease.source)[0].id)
-    cursor = ledger.cursors(lease.source).acknowledged
-    assert cursor is not None
-    assert (cursor.by_gtid, cursor.lapsed) == (True, False)
-    assert trust(ledger, lease) == (False, True)
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ("by_gtid", [FRESH]),
+        ("without", [NEVER]),
+        ("without off", [NEVER]),
+        ("by_gtid off", [LAPSED]),
+        ("by_gtid off on_by_facts", [LAPSED]),
+        ("by_gtid off_by_facts", [FRESH]),
+        ("off by_gtid", [FRESH]),
+        ("by_gtid off_elsewhere", [FRESH]),
+        ("by_gtid without", [LAPSED]),
+        ("by_gtid without abandon", [FRESH]),
+        ("without by_gtid abandon", [NEVER]),
+        ("by_gtid without acknowledge", [LAPSED, FRESH]),
+    ],
+)
+def test_a_set_is_trusted_until_it_lapses(
+    ledger: Ledger, lease: Lease, steps: str, expected: list[tuple[bool, bool]]
+) -> None:
+    """It lapses with an anonymous transaction, and once a run found `gtid_mode` off after its
+    capture. Neither what was found for another source counts, nor the facts of a decision."""
+    for step in steps.split():
+        match step:
+            case "by_gtid" | "without":
+                first = not ledger.batches(lease.source)
+                batch = (begun if first else following)(ledger, lease)
+                made = replace(record(batch), by_gtid=step == "by_gtid")
+                ledger.record_capture(lease, batch.id, made)
+            case "off":
+                ledger.note_gtids_off(lease)
+            case "off_elsewhere":
+                with ledger.lock(f"{lease.source} beside", "beside", None) as beside:
+                    ledger.note_gtids_off(beside)
+            case "on_by_facts" | "off_by_facts":
+                mode = {"on_by_facts": "ON", "off_by_facts": "OFF"}[step]
+                ledger.decide(lease, replace(DECISION, facts={"gtid_mode": mode}))
+            case "abandon":
+                ledger.abandon(lease, newest(ledger, lease).id, "damaged")
+            case "acknowledge":
+                ledger.mark_merged(lease)
+                ledger.acknowledge(lease, ledger.unfinished(lease.source)[0].id)
+    assert trust(ledger, lease) == expected

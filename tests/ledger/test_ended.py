@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep.pipeline.model.life.events import MirrorRemoved
+from lockstep.pipeline.model.life import MirrorRemoved
 from lockstep.pipeline.model.table_state import TableCondition
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.schema.history import History

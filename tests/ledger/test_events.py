@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lockstep.pipeline.model.batch import Batch, CaptureRecord
-from lockstep.pipeline.model.life.events import MirrorRemoved
+from lockstep.pipeline.model.life import MirrorRemoved
 from lockstep.pipeline.model.table_state import (
     SnapshotPart,
     Stopped,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.gaps import Closed
-from lockstep.pipeline.model.life.events import MirrorRemoved
+from lockstep.pipeline.model.life import MirrorRemoved
 from lockstep.pipeline.model.table_state import (
     Handover,
     TableCondition,

@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg2
 from psycopg2.extras import RealDictCursor
 
-from lockstep.pipeline.model.life.rules import replayed
+from lockstep.pipeline.model.life import replayed
 from lockstep.pipeline.model.table_state import OrderKind, StoppedTable, TableCondition, TableState
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.decisions import Lease

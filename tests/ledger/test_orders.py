@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lockstep.pipeline.model.batch import Batch
-from lockstep.pipeline.model.life.events import MirrorReplaced
+from lockstep.pipeline.model.life import MirrorReplaced
 from lockstep.pipeline.model.table_state import (
     OrderKind,
     Stopped,

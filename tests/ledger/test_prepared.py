@@ -160,16 +160,6 @@ def test_an_end_without_a_prepare(ledger: Ledger, lease: Lease) -> None:
             _record(ledger, lease, batch, ended=(Ended(unknown, committed=True),))
 
 
-def test_a_second_end(ledger: Ledger, lease: Lease) -> None:
-    """By a later batch or by the same one, whether it says the same or not."""
-    a, b = captured(ledger, lease, b"a", b"b")
-    captured(ledger, lease, ended=(Ended(a, committed=True),))
-    batch = following(ledger, lease)
-    for ended in ((Ended(a, committed=True),), (Ended(b, committed=False),) * 2):
-        with refused(ledger, lease, "prepared_ended_once"):
-            _record(ledger, lease, batch, ended=ended)
-
-
 def test_a_refused_capture_ends_nothing(ledger: Ledger, lease: Lease) -> None:
     """Ends, prepares and segments are recorded together or not at all."""
     (a,) = captured(ledger, lease, b"a")

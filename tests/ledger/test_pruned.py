@@ -25,8 +25,7 @@ from lockstep.pipeline.values.decisions import Continuity, Lease
 from lockstep.pipeline.values.errors import LedgerRefused
 from lockstep.pipeline.values.position import SetAnchor
 from lockstep.pipeline.values.segment import SegmentFile, SourcePart, SourceTable
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TableName, TablePatterns
 from tests.ledger.made import (
     DECISION,
     GAP,

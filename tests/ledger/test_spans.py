@@ -9,14 +9,22 @@ from random import Random
 
 import pytest
 
-from lockstep.pipeline.model.batch import Batch, BatchState, BatchTimes, CaptureRecord, Ended
+from lockstep.pipeline.model.batch import (
+    Batch,
+    BatchState,
+    BatchTimes,
+    CaptureRecord,
+    Elsewhere,
+    Ended,
+)
 from lockstep.pipeline.model.table_state import SnapshotPart, TableEvent, TableEventKind
-from lockstep.pipeline.ports.ledger import Elsewhere, Ledger, content_of, contents_of
+from lockstep.pipeline.ports.ledger import Ledger, content_of, contents_of
 from lockstep.pipeline.replay.spans import Span, batches_of, ends_early, wanted
 from lockstep.pipeline.schema.history import History
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import SpanRefused
 from lockstep.pipeline.values.places import AtMoment, Earliest, Latest, Place
+from lockstep.pipeline.values.segment import RowCounts, SegmentFile
 from lockstep.pipeline.values.table import TableName
 from tests.ledger.made import (
     MOMENT,
@@ -25,6 +33,7 @@ from tests.ledger.made import (
     first_captured,
     following,
     merged,
+    next_captured,
     place,
     position,
     prepared,
@@ -176,3 +185,45 @@ def _elsewhere(ledger: Ledger, batch: Batch) -> Elsewhere | None:
         return Elsewhere.SOURCE
     early = any(one.batch < batch.id for one in content_of(ledger, batch.source, batch.id).ended)
     return Elsewhere.PREPARED if early else None
+
+
+def test_a_span_has_what_its_batches_have(ledger: Ledger, lease: Lease) -> None:
+    """Rows by batch and table, events, writes; nothing of batches outside of it, or abandoned."""
+    source = lease.source
+    first = first_captured(ledger, lease, STOCK, ORDERS)
+    second = following(ledger, lease)
+    truncated = TableEvent(ORDERS, TableEventKind.TRUNCATED, second.base, 1, place(150))
+    read = SegmentFile("rows.parquet", 40, 4000, "a" * 64)
+    reread = TableEvent(STOCK, TableEventKind.REREAD, second.base, 1, place(160), "it was asked")
+    ledger.record_capture(
+        lease,
+        second.id,
+        replace(
+            record(second, ORDERS),
+            events=(truncated, reread),
+            snapshots=(SnapshotPart(STOCK, 1, second.base, (read,)),),
+        ),
+    )
+    lost = next_captured(ledger, lease, STOCK)
+    ledger.abandon(lease, lost.id, "damaged")
+    assert [
+        (rows.batch, rows.table, rows.counts, rows.images, rows.size, rows.read)
+        for content in ledger.contents(source, first.id, lost.id)
+        for rows in content.rows()
+    ] == [
+        (first.id, ORDERS, RowCounts(1, 2, 3), 10, 3000, 0),
+        (first.id, STOCK, RowCounts(1, 2, 3), 10, 3000, 0),
+        (second.id, ORDERS, RowCounts(1, 2, 3), 10, 3000, 0),
+        (second.id, STOCK, RowCounts(), 0, 4000, 40),
+    ]
+    assert content_of(ledger, source, first.id).events == ()
+    contents = ledger.contents(source, first.id, lost.id)
+    assert [one for content in contents for one in content.events] == [truncated, reread]
+    merged(ledger, lease, ORDERS, first.id, second.id, 5)
+    merged(ledger, lease, STOCK, first.id, first.id, 6)
+    for batch, versions in ((first.id, [5, 6]), (second.id, [5]), (lost.id, [])):
+        writes = ledger.writes_within(source, batch, batch)
+        assert [write.delta_version for write in writes] == versions
+        assert writes == ledger.writes_within(source, batch, batch)
+        assert all(write.intended_at <= write.settled_at for write in writes)
+    assert ledger.contents(source, second.id + 1, lost.id) == []

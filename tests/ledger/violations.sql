@@ -174,6 +174,17 @@ update lockstep.batches set state = 'captured' where id = %(b)s
 update lockstep.batches set state = 'merged' where id = %(d)s
 -- rule: batches_move_forward
 update lockstep.batches set state = 'abandoned' where id = %(a)s
+-- rule: batches_move_forward
+select pg_temp.abandon(%(b)s)
+-- rule: batches_move_forward
+update lockstep.batches set state = 'acknowledged', acknowledged_at = now() where id = %(a)s
+-- rule: batches_move_forward
+update lockstep.batches set state = 'acknowledged', acknowledged_at = now() where id = %(c)s
+-- rule: batches_move_forward
+update lockstep.batches set state = 'acknowledged', acknowledged_at = now() where id = %(d)s
+-- rule: batches_move_forward
+select pg_temp.abandon(%(d)s);
+update lockstep.batches set state = 'acknowledged', acknowledged_at = now() where id = %(d)s
 -- rule: batches_end_recorded
 update lockstep.batches set state = 'captured', captured_at = now() where id = %(d)s
 -- rule: batches_end_not_before_start

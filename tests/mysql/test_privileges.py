@@ -10,8 +10,7 @@ import pytest
 
 from lockstep.pipeline.check import SourceEvidence, preflight
 from lockstep.pipeline.values.errors import TableError
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TableName, TablePatterns
 from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server

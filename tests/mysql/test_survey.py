@@ -9,8 +9,7 @@ import pytest
 from lockstep.pipeline.check import Finding, SourceEvidence, preflight
 from lockstep.pipeline.values.errors import SourceUnavailable
 from lockstep.pipeline.values.survey import Channel, OddSession, Survey, SurveyedForeignKey
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TableName, TablePatterns
 from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings

@@ -1,11 +1,11 @@
-"""The life of a table, as a picture and a table: `pipeline.model.life.rules`."""
+"""The life of a table, as a picture and a table: `pipeline.model.life`."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from lockstep.pipeline.model.life import events
-from lockstep.pipeline.model.life.rules import TRANSITIONS
+from lockstep.pipeline.model import life as events
+from lockstep.pipeline.model.life import TRANSITIONS
 from lockstep.pipeline.model.table_state import TableCondition
 from tests.pages.made import MadePart, row
 

@@ -10,8 +10,7 @@ from lockstep.pipeline.check.evidence import KeptMirror, RunEvidence, SourceEvid
 from lockstep.pipeline.model.table_state import Extent
 from lockstep.pipeline.ports.source import ListedTable
 from lockstep.pipeline.values.survey import Answering, Survey, SurveyedTable
-from lockstep.pipeline.values.table import Column, TableName, TableStructure
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import Column, TableName, TablePatterns, TableStructure
 
 PATTERNS = TablePatterns(("shop.*",))
 ORDERS = TableName("shop", "orders")

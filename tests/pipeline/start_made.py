@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.ports.source import BinlogSize, ServerFacts
-from lockstep.pipeline.start.question import AnchorReading, ReachedPlace, Refusal, Start
+from lockstep.pipeline.start.question import AnchorReading, Question, ReachedPlace, Refusal, Start
 from lockstep.pipeline.values.decisions import Override
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile, Position
@@ -21,6 +22,8 @@ ANCHOR = Anchor(100, 31, 0xABCDEF, f"{A}:100", 1_700_000_000)
 READ_AT = datetime(2026, 11, 1, 6, 0, tzinfo=UTC)
 COMMITTED = READ_AT - timedelta(minutes=5)
 BATCH = 7
+
+question_of = partial(Question, source="shop")
 
 
 def at(number: int, offset: int = 500, base: str = "binlog") -> Coordinates:

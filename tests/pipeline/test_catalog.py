@@ -22,8 +22,7 @@ from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable
 from lockstep.pipeline.values.mirror_names import Into, MirrorNames
 from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.position import Coordinates, LogFile
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TableName, TablePatterns
 from tests.fix_ledger import LedgerOfTest
 from tests.twins.catalog import MemoryCatalog
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import (
+from lockstep.pipeline.values.table import (
     CaptureScope,
     PastRange,
+    TableName,
     TablePatterns,
     hole,
     past_ranges,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 
-from lockstep.pipeline.model.life import events
-from lockstep.pipeline.model.life.rules import TRANSITIONS, NotAllowed, replayed, step
+from lockstep.pipeline.model import life as events
+from lockstep.pipeline.model.life import TRANSITIONS, NotAllowed, replayed, step
 from lockstep.pipeline.model.table_state import Stopped, TableCondition, TableState
 from lockstep.pipeline.values.errors import Need, StoppedBy
 from lockstep.pipeline.values.position import Coordinates

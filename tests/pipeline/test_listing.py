@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.pipeline.model.lake_commit import STATISTICS, FileAction, LakeCommit, stamp
-from lockstep.pipeline.model.listing import (
+from lockstep.pipeline.model.foreign_commits import (
     ForeignFiles,
     RecordedFiles,
     difference,
     foreign_files,
     own_files,
 )
+from lockstep.pipeline.model.lake_commit import STATISTICS, FileAction, LakeCommit, stamp
 from lockstep.pipeline.values.segment import SegmentFile
 
 OURS = stamp({"ledger": "l"})

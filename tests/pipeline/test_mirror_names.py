@@ -10,8 +10,7 @@ from lockstep.pipeline.mirror.layout import free_place, is_folder_of, mirror_pat
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.source_plan import SourcePlan, TableSettings
 from lockstep.pipeline.values.mirror_names import Into, MirrorNames
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TableName, TablePatterns
 
 LETTERS = "abA_.@/ =é%{}-"
 """Few, so that names meet."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import TablePatterns, is_helper
+from lockstep.pipeline.values.table import TableName, TablePatterns, is_helper
 
 HELPERS = [
     "_orders_gho",

@@ -27,9 +27,8 @@ from lockstep.pipeline.values.errors import (
     PrivilegeMissing,
     ServerSettings,
 )
-from lockstep.pipeline.values.keeping import Retention
 from lockstep.pipeline.values.mirror_names import Into, MirrorNames
-from lockstep.pipeline.values.policies import Deletes, ForeignKeys, LakePolicies
+from lockstep.pipeline.values.policies import Deletes, ForeignKeys, LakePolicies, Retention
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.survey import (
     Channel,
@@ -40,8 +39,7 @@ from lockstep.pipeline.values.survey import (
     SurveyedForeignKey,
     SurveyedTable,
 )
-from lockstep.pipeline.values.table import Column, TableName
-from lockstep.pipeline.values.tables import NamePatterns, TablePatterns
+from lockstep.pipeline.values.table import Column, NamePatterns, TableName, TablePatterns
 from tests.pipeline.preflight_made import (
     ANSWERING,
     GOOD,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lockstep.pipeline.check.account import has_globally
-from lockstep.pipeline.values.grants import covers, read_grants
+from lockstep.pipeline.values.survey import covers, read_grants
 from lockstep.pipeline.values.table import TableName
 from tests.pipeline.preflight_made import looked, surveyed
 

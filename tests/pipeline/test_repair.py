@@ -20,7 +20,7 @@ from lockstep.pipeline.source_plan import SourcePlan
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import SegmentsLost, StoppedBy
 from lockstep.pipeline.values.segment import SegmentFile, SourcePart, SourceTable
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TablePatterns
 from lockstep.resources.mysql.connection import ConnectionSettings
 from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_ledger import LedgerOfTest

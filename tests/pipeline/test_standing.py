@@ -15,7 +15,6 @@ from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.model.table_state import Extent, StoppedTable, TableEventKind
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.proof.proven import Proof, Proven, TableProof, open_differences
-from lockstep.pipeline.start.question import Question
 from lockstep.pipeline.start.rules import decide_start
 from lockstep.pipeline.status.facts import (
     Failures,
@@ -48,6 +47,7 @@ from tests.pipeline.start_made import (
     cursor,
     facts,
     gtids,
+    question_of,
 )
 
 NOW = READ_AT + timedelta(minutes=1)
@@ -94,14 +94,14 @@ def standing(**changes: Any) -> Standing:
         "captured": there,
         "acknowledged": there,
         "facts": server,
-        "start": decide_start(Question(server, there, SAME)),
+        "start": decide_start(question_of(server, there, SAME)),
         "lag": Lag(0.0, 0, 0),
         "headroom": Headroom(False, timedelta(days=7), timedelta(days=6)),
     }
     return Standing("shop", **{**known, **changes})
 
 
-REWRITTEN = decide_start(Question(facts(executed=READ), cursor(read=READ), DIFFERENT))
+REWRITTEN = decide_start(question_of(facts(executed=READ), cursor(read=READ), DIFFERENT))
 LEASE = LeaseView(5, "host-1, process 9", None, READ_AT, live=True, beat_at=NOW)
 FAILED = failures([failed(hint="make room")], [], waiting=True)
 STOPPED = failures([failed(0, Recovery.OPERATOR, "exclude")], [], waiting=False)

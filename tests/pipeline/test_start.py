@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep.pipeline.start.question import Question, StartRule
+from lockstep.pipeline.start.question import StartRule
 from lockstep.pipeline.start.rules import compare_anchor, decide_start
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import (
@@ -32,6 +32,7 @@ from tests.pipeline.start_made import (
     cursor,
     facts,
     gtids,
+    question_of,
     refused,
     started,
 )
@@ -44,7 +45,7 @@ READ = f"{A}:1-100"
 def test_resume_same_server_at_file_and_offset(mode: str, place: Coordinates) -> None:
     """Where the file is there and the anchor is the same, GTIDs are not asked: a server
     skips anonymous transactions in a resume by GTID."""
-    asked = Question(facts(executed=READ, mode=mode), cursor(place, READ), SAME)
+    asked = question_of(facts(executed=READ, mode=mode), cursor(place, READ), SAME)
     start = started(decide_start(asked))
     assert (start.rule, start.where) == (StartRule.RESUME_SAME_SERVER, place)
     assert (start.predecessor, start.follows, start.continuity) == (BATCH, None, None)
@@ -52,13 +53,13 @@ def test_resume_same_server_at_file_and_offset(mode: str, place: Coordinates) ->
 
 def test_resume_same_server_comes_before_what_is_configured() -> None:
     """`start` in lockstep.toml counts for the first run only."""
-    asked = Question(facts(executed=READ), cursor(read=READ), SAME, configured=Earliest())
+    asked = question_of(facts(executed=READ), cursor(read=READ), SAME, configured=Earliest())
     assert decide_start(asked).rule is StartRule.RESUME_SAME_SERVER
 
 
 def test_resume_same_server_of_mariadb() -> None:
     """Its id stands for the UUID that it has not."""
-    asked = Question(facts(MARIA, executed="0-1-90"), cursor(read="0-1-90", uuid=MARIA), SAME)
+    asked = question_of(facts(MARIA, executed="0-1-90"), cursor(read="0-1-90", uuid=MARIA), SAME)
     assert decide_start(asked).rule is StartRule.RESUME_SAME_SERVER
 
 
@@ -100,7 +101,7 @@ def test_history_rewritten_when(case: str) -> None:
     """The log of the server that was read is not the log that was read; the refusal says
     by what that shows, and `start-at` gets past it."""
     of, found, anchor, words = REWRITTEN[case]
-    refusal = refused(decide_start(Question(found, of, anchor)))
+    refusal = refused(decide_start(question_of(found, of, anchor)))
     assert (refusal.rule, type(refusal.error)) == (StartRule.HISTORY_REWRITTEN, HistoryRewritten)
     assert words in refusal.reason
     assert "lockstep start-at" in refusal.error.hint
@@ -108,7 +109,7 @@ def test_history_rewritten_when(case: str) -> None:
 
 def test_history_rewritten_comes_before_position_purged() -> None:
     """A server that was reset lists neither file nor set: nothing was purged, all is new."""
-    asked = Question(facts(executed=f"{A}:1-3", files=(1,)), cursor(at(1, 5000), READ), NOT_READ)
+    asked = question_of(facts(executed=f"{A}:1-3", files=(1,)), cursor(at(1, 5000), READ), NOT_READ)
     assert decide_start(asked).rule is StartRule.HISTORY_REWRITTEN
 
 
@@ -126,7 +127,7 @@ GONE = {
 def test_resume_after_purge_by_the_set(case: str) -> None:
     """The cursor's file is gone, but nothing that was purged was unread."""
     read, purged, executed = GONE[case]
-    asked = Question(facts(executed=executed, purged=purged), cursor(at(1), read), NOT_READ)
+    asked = question_of(facts(executed=executed, purged=purged), cursor(at(1), read), NOT_READ)
     start = started(decide_start(asked))
     assert (start.rule, start.where) == (StartRule.RESUME_AFTER_PURGE, gtids(read))
     assert (start.predecessor, start.follows) == (None, BATCH)
@@ -137,7 +138,7 @@ def test_resume_after_purge_of_mariadb() -> None:
     """What its oldest file's list names is what it purged."""
     found = facts(MARIA, executed="0-1-120,0-2-95", purged="0-1-80,0-2-95")
     of = cursor(at(1), "0-1-90,0-2-95", uuid=MARIA)
-    assert decide_start(Question(found, of)).rule is StartRule.RESUME_AFTER_PURGE
+    assert decide_start(question_of(found, of)).rule is StartRule.RESUME_AFTER_PURGE
 
 
 LOST = {
@@ -179,7 +180,7 @@ LOST = {
 def test_position_purged_when(case: str) -> None:
     """The file is gone, and the set does not prove that nothing is missing: no jump."""
     of, found, words = LOST[case]
-    refusal = refused(decide_start(Question(found, of)))
+    refusal = refused(decide_start(question_of(found, of)))
     assert (refusal.rule, type(refusal.error)) == (StartRule.POSITION_PURGED, PositionPurged)
     assert words in refusal.reason
     assert "binlog.000001 is no longer on the server (oldest now: binlog.000002)" in refusal.reason
@@ -192,14 +193,14 @@ def test_tables_read_again_where_the_position_is_purged(uuid: str) -> None:
     found = facts(uuid, executed=f"{A}:1-120", purged=f"{A}:1-110")
     policies = StartPolicies(on_position_lost=OnPositionLost.RESNAPSHOT)
     of = cursor(at(1), READ)
-    start = started(decide_start(Question(found, of, policies=policies)))
+    start = started(decide_start(question_of(found, of, policies=policies)))
     assert (start.rule, start.where) == (StartRule.TABLES_READ_AGAIN, found.head)
     assert (start.follows, start.continuity) == (of.batch, Continuity.GAP)
 
 
 def test_no_rule_applies_where_a_listed_file_was_not_read() -> None:
     """The one way there: the file was purged between its listing and the look at it."""
-    refusal = refused(decide_start(Question(facts(executed=READ), cursor(read=READ), NOT_READ)))
+    refusal = refused(decide_start(question_of(facts(executed=READ), cursor(read=READ), NOT_READ)))
     assert (refusal.rule, type(refusal.error)) == (StartRule.NO_RULE_APPLIES, NoRuleApplies)
     assert "binlog.000003:500" in refusal.reason
 

@@ -24,6 +24,7 @@ from tests.pipeline.start_made import (
     cursor,
     facts,
     gtids,
+    question_of,
     reached,
     refused,
     started,
@@ -40,7 +41,7 @@ def ask(
     where: ReachedPlace | None,
     anchor: AnchorReading = SAME,
 ) -> Question:
-    return Question(found, of, anchor, override=chosen(), reached=where)
+    return question_of(found, of, anchor, override=chosen(), reached=where)
 
 
 def test_chosen_start_of_a_source_without_a_cursor() -> None:
@@ -218,14 +219,14 @@ def test_chosen_start_behind_says_what_goes_on(found: ServerFacts, place: str) -
     """A file and an offset are the server's that was read; another one is told the set."""
     where = reached(at(2, 900), f"{A}:1-99")
     refusal = refused(decide_start(ask(found, cursor(read=READ), where)))
-    assert f"`lockstep start-at {place} --reason …`" in refusal.error.hint
+    assert f"`lockstep start-at {place} --source shop --reason …`" in refusal.error.hint
 
 
 @pytest.mark.parametrize("of", [None, cursor(read=READ)])
 def test_chosen_start_unreachable_says_why(of: Cursor | None) -> None:
     """With the hint of what was tried, and how to choose again."""
     why = MomentOutOfRange("the log begins at noon", hint="choose a later moment")
-    asked = Question(HERE, of, SAME, override=chosen(), reached=why)
+    asked = question_of(HERE, of, SAME, override=chosen(), reached=why)
     refusal = refused(decide_start(asked))
     assert (refusal.rule, type(refusal.error)) == (
         StartRule.CHOSEN_START_UNREACHABLE,
@@ -248,7 +249,7 @@ def test_chosen_start_comes_before_every_refusal(
     found: ServerFacts, of: Cursor, place: Coordinates
 ) -> None:
     """History rewritten, position purged, diverged, changed: each is got past by a choice."""
-    without = Question(found, of, NOT_READ)
+    without = question_of(found, of, NOT_READ)
     refused(decide_start(without))
     where = reached(place, found.gtid_purged)
     start = started(decide_start(ask(found, of, where, NOT_READ)))

@@ -8,7 +8,7 @@ import pytest
 
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.source_plan import SourcePlan, StandbyPlan
-from lockstep.pipeline.start.question import Question, Since, StartRule, Where
+from lockstep.pipeline.start.question import Since, StartRule, Where
 from lockstep.pipeline.start.rules import decide_start
 from lockstep.pipeline.values.errors import (
     PositionPurged,
@@ -18,20 +18,20 @@ from lockstep.pipeline.values.errors import (
 )
 from lockstep.pipeline.values.places import InFile, Latest, OfRun, Place, Snapshot, parse_place
 from lockstep.pipeline.values.position import Coordinates
-from lockstep.pipeline.values.tables import TablePatterns
-from tests.pipeline.start_made import MARIA, A, B, at, facts, gtids, refused, started
+from lockstep.pipeline.values.table import TablePatterns
+from tests.pipeline.start_made import MARIA, A, B, at, facts, gtids, question_of, refused, started
 
 MOMENT = datetime(2026, 11, 1, 5, 30, tzinfo=UTC)
 
 
 def decided(place: Place | None, found: ServerFacts | None = None) -> tuple[StartRule, Where]:
-    start = started(decide_start(Question(found or facts(), configured=place)))
+    start = started(decide_start(question_of(found or facts(), configured=place)))
     assert (start.predecessor, start.follows, start.continuity) == (None, None, None)
     return start.rule, start.where
 
 
 def refusal_of(place: Place | None, found: ServerFacts) -> tuple[StartRule, type[Exception], str]:
-    refusal = refused(decide_start(Question(found, configured=place)))
+    refusal = refused(decide_start(question_of(found, configured=place)))
     return refusal.rule, type(refusal.error), refusal.reason
 
 
@@ -127,7 +127,7 @@ def test_configured_snapshot() -> None:
     """At the log's end; or where a run that died had begun to read tables, while that is there."""
     assert decided(Snapshot()) == (StartRule.CONFIGURED_SNAPSHOT, at(4, 1000))
     for low, where in ((at(3, 700), at(3, 700)), (at(1, 700), at(4, 1000))):
-        asked = Question(facts(), configured=Snapshot(), load_low=low)
+        asked = question_of(facts(), configured=Snapshot(), load_low=low)
         assert started(decide_start(asked)).where == where
 
 
@@ -153,7 +153,9 @@ def test_start_not_chosen() -> None:
 
 def test_no_rule_applies_to_a_run_as_start() -> None:
     """lockstep.toml refuses it: a source without a cursor has no run to name."""
-    assert decide_start(Question(facts(), configured=OfRun("x"))).rule is StartRule.NO_RULE_APPLIES
+    assert (
+        decide_start(question_of(facts(), configured=OfRun("x"))).rule is StartRule.NO_RULE_APPLIES
+    )
 
 
 @pytest.mark.parametrize(

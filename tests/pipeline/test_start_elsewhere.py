@@ -10,7 +10,6 @@ import pytest
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.start.question import (
     AnchorReading,
-    Question,
     SetReading,
     Since,
     Start,
@@ -41,6 +40,7 @@ from tests.pipeline.start_made import (
     cursor,
     facts,
     gtids,
+    question_of,
     reached,
     refused,
     started,
@@ -64,7 +64,7 @@ def test_resume_other_server_after_the_set(case: str) -> None:
     """It executed everything that was read and purged nothing else. File names do not
     count, though the cursor's is listed."""
     read, purged, executed = SWITCHED[case]
-    asked = Question(facts(B, executed=executed, purged=purged), cursor(read=read))
+    asked = question_of(facts(B, executed=executed, purged=purged), cursor(read=read))
     start = started(decide_start(asked))
     assert (start.rule, start.where) == (StartRule.RESUME_OTHER_SERVER, gtids(read))
     assert (start.predecessor, start.follows) == (None, BATCH)
@@ -75,7 +75,7 @@ def test_resume_other_server_of_mariadb() -> None:
     """Every number of a server in a domain up to the one in its state."""
     found = facts(MARIA_STANDBY, executed="0-1-90,0-2-95", purged="0-1-10")
     of = cursor(read="0-1-90", uuid=MARIA)
-    assert decide_start(Question(found, of)).rule is StartRule.RESUME_OTHER_SERVER
+    assert decide_start(question_of(found, of)).rule is StartRule.RESUME_OTHER_SERVER
 
 
 ONLY_BY_SET = {
@@ -93,7 +93,7 @@ def test_set_reused_is_refused_whatever_else_holds(case: str) -> None:
     matter, nor does a policy."""
     found, of = ONLY_BY_SET[case]
     for purged in ("", f"{A}:1-40", f"{B}:1-9"):
-        reused = Question(
+        reused = question_of(
             replace(found, gtid_purged=purged),
             of,
             policies=BY_TIME,
@@ -110,10 +110,10 @@ def test_set_unproven_is_for_a_person(case: str) -> None:
     """Where the set alone would do and its last transaction is purged; a choice of that
     set goes on behind it."""
     found, of = ONLY_BY_SET[case]
-    unproven = Question(found, of, policies=BY_TIME, set_reading=SetReading.PURGED)
+    unproven = question_of(found, of, policies=BY_TIME, set_reading=SetReading.PURGED)
     refusal = refused(decide_start(unproven))
     assert (refusal.rule, type(refusal.error)) == (StartRule.SET_UNPROVEN, HistoryUnproven)
-    assert f"`lockstep start-at gtid:{READ} --reason " in refusal.error.hint
+    assert f"`lockstep start-at gtid:{READ} --source shop --reason " in refusal.error.hint
     said = replace(unproven, override=chosen(f"gtid:{READ}"), reached=reached(gtids(READ)))
     assert started(decide_start(said)).continuity is Continuity.CONTIGUOUS
     reused = replace(said, set_reading=SetReading.DIFFERENT)
@@ -159,7 +159,7 @@ def test_source_diverged_names_what_is_missing(case: str) -> None:
     either. What of it came into the lake the sets do not tell, so nobody claims it."""
     read, executed, purged, missing = DIVERGED[case]
     found = facts(B, executed=executed, purged=purged)
-    refusal = refused(decide_start(Question(found, cursor(read=read), policies=BY_TIME)))
+    refusal = refused(decide_start(question_of(found, cursor(read=read), policies=BY_TIME)))
     assert (refusal.rule, type(refusal.error)) == (StartRule.SOURCE_DIVERGED, SourceDiverged)
     assert f"never executed {missing}, which {A} had executed at the place" in refusal.reason
 
@@ -168,7 +168,7 @@ def test_source_diverged_names_what_is_missing(case: str) -> None:
 def test_purged_on_other_server_is_refused(purged: str) -> None:
     """A server checks its own UUID's transactions only, so the check is made here."""
     found = facts(B, executed=f"{A}:1-120,{B}:1-5", purged=purged)
-    refusal = refused(decide_start(Question(found, cursor(read=READ), policies=BY_TIME)))
+    refusal = refused(decide_start(question_of(found, cursor(read=READ), policies=BY_TIME)))
     assert (refusal.rule, type(refusal.error)) == (StartRule.PURGED_ON_OTHER_SERVER, PositionPurged)
     assert str(gtids(purged).difference(gtids(READ))) in refusal.reason
 
@@ -190,7 +190,7 @@ def test_search_by_time_by_policy(case: str) -> None:
     """A minute before the last commit that was read; what comes twice is an overlap."""
     found, read, by_gtid = NO_SET[case]
     of = cursor(read=read, by_gtid=by_gtid)
-    start = started(decide_start(Question(found, of, policies=BY_TIME)))
+    start = started(decide_start(question_of(found, of, policies=BY_TIME)))
     assert start.rule is StartRule.SEARCH_BY_TIME
     assert start.where == Since(COMMITTED - timedelta(seconds=60), known=COMMITTED)
     assert (start.predecessor, start.follows) == (None, BATCH)
@@ -200,7 +200,7 @@ def test_search_by_time_by_policy(case: str) -> None:
 def test_search_by_time_goes_back_by_the_interval() -> None:
     """`fallback_interval` says how far, and the reason says it too."""
     policies = replace(BY_TIME, fallback_interval=timedelta(minutes=10))
-    start = started(decide_start(Question(facts(B, mode="OFF"), cursor(), policies=policies)))
+    start = started(decide_start(question_of(facts(B, mode="OFF"), cursor(), policies=policies)))
     assert start.where == Since(COMMITTED - timedelta(minutes=10), known=COMMITTED)
     assert "600 s before the last commit" in start.reason
 
@@ -209,7 +209,7 @@ def test_search_by_time_goes_back_by_the_interval() -> None:
 def test_source_changed_by_default(case: str) -> None:
     """No GTID tells where to go on, and nobody said to search by time."""
     found, read, by_gtid = NO_SET[case]
-    refusal = refused(decide_start(Question(found, cursor(read=read, by_gtid=by_gtid))))
+    refusal = refused(decide_start(question_of(found, cursor(read=read, by_gtid=by_gtid))))
     assert (refusal.rule, type(refusal.error)) == (StartRule.SOURCE_CHANGED, SourceChanged)
     assert f"belongs to server {A}, but {B} answers" in refusal.reason
     assert "on_source_changed = 'timestamp'" in refusal.error.hint
@@ -218,7 +218,7 @@ def test_source_changed_by_default(case: str) -> None:
 def test_source_changed_where_no_commit_was_read() -> None:
     """There is no moment to search from; the hint does not name the policy that is set."""
     of = cursor(committed_at=None)
-    refusal = refused(decide_start(Question(facts(B, mode="OFF"), of, policies=BY_TIME)))
+    refusal = refused(decide_start(question_of(facts(B, mode="OFF"), of, policies=BY_TIME)))
     assert refusal.rule is StartRule.SOURCE_CHANGED
     assert "no commit" in refusal.reason
     assert "on_source_changed" not in refusal.error.hint
@@ -227,6 +227,6 @@ def test_source_changed_where_no_commit_was_read() -> None:
 @pytest.mark.parametrize("anchor", AnchorReading)
 def test_the_anchor_says_nothing_of_another_server(anchor: AnchorReading) -> None:
     """The rules for another server do not look at it."""
-    asked = Question(facts(B, executed=READ), cursor(read=READ), anchor)
+    asked = question_of(facts(B, executed=READ), cursor(read=READ), anchor)
     assert decide_start(asked) == decide_start(replace(asked, anchor=NOT_READ))
     assert isinstance(decide_start(asked), Start)

@@ -35,7 +35,7 @@ from lockstep.pipeline.values.places import (
 )
 from lockstep.pipeline.values.policies import OnPositionLost, OnSourceChanged, StartPolicies
 from lockstep.pipeline.values.position import Coordinates
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TablePatterns
 from tests.pipeline.start_made import (
     BATCH,
     MARIA,
@@ -49,6 +49,7 @@ from tests.pipeline.start_made import (
     cursor,
     facts,
     gtids,
+    question_of,
     reached,
 )
 
@@ -97,6 +98,7 @@ configurations = st.one_of(
 )
 questions = st.builds(
     Question,
+    source=st.just("shop"),
     facts=st.builds(
         facts,
         st.sampled_from([A, B, MARIA]),
@@ -155,7 +157,7 @@ def test_the_table_is_total(question: Question) -> None:
 
 @given(asked())
 @example(
-    Question(
+    question_of(
         facts(files=()),
         cursor(at(1, 4)),
         AnchorReading.NOT_READ,
@@ -230,7 +232,7 @@ def test_a_choice_never_leads_back_unnoticed(question: Question) -> None:
 
 def test_a_resume_is_recorded_with_its_facts() -> None:
     """The server's facts, the patterns, the cursor and the place it was found to be."""
-    question = Question(facts(executed=f"{A}:1-9"), cursor(read=f"{A}:1-9"), SAME)
+    question = question_of(facts(executed=f"{A}:1-9"), cursor(read=f"{A}:1-9"), SAME)
     kept = decision_record(decide_start(question), question, PATTERNS, at=at(3))
     assert (kept.kind, kept.rule, kept.author) == ("start", "resume-same-server", "lockstep")
     assert (kept.follows, kept.continuity, kept.gap_tables) == (None, None, ())
@@ -248,7 +250,7 @@ def test_a_resume_is_recorded_with_its_facts() -> None:
 
 def test_a_chosen_gap_is_recorded_with_its_author_and_tables() -> None:
     """The tables that may miss changes."""
-    question = Question(
+    question = question_of(
         facts(), cursor(), SAME, override=chosen(number=5), reached=reached(at(4, 4))
     )
     decision = decide_start(question)
@@ -259,14 +261,14 @@ def test_a_chosen_gap_is_recorded_with_its_author_and_tables() -> None:
 
 def test_no_tables_are_named_without_a_gap() -> None:
     """A resume after a set misses nothing."""
-    question = Question(facts(B, executed=f"{A}:1-9"), cursor(read=f"{A}:1-9"))
+    question = question_of(facts(B, executed=f"{A}:1-9"), cursor(read=f"{A}:1-9"))
     kept = decision_record(decide_start(question), question, PATTERNS, at=at(3))
     assert (kept.continuity, kept.gap_tables) == (Continuity.CONTIGUOUS, ())
 
 
 def test_a_refusal_is_recorded_with_its_error_and_hint() -> None:
     """What was known when a run did not begin, and what to type."""
-    question = Question(facts(B, mode="OFF"), cursor())
+    question = question_of(facts(B, mode="OFF"), cursor())
     decision = decide_start(question)
     assert isinstance(decision, Refusal)
     kept = decision_record(decision, question, PATTERNS)

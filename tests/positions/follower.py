@@ -32,8 +32,7 @@ from lockstep.pipeline.values.decisions import Lease, RecordedDecision
 from lockstep.pipeline.values.places import Place, parse_place
 from lockstep.pipeline.values.policies import LakePolicies, OnSourceChanged, StartPolicies
 from lockstep.pipeline.values.segment import Segment
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import NamePatterns, TablePatterns
+from lockstep.pipeline.values.table import NamePatterns, TableName, TablePatterns
 from tests.fix_ledger import Content, LedgerOfTest
 from tests.twins.changelog import MemoryChangelog
 from tests.twins.claims import MemoryClaims

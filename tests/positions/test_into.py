@@ -24,7 +24,7 @@ from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan, TableSettings
 from lockstep.pipeline.values.mirror_names import Into
 from lockstep.pipeline.values.places import parse_place
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TablePatterns
 from tests.fix_ledger import LedgerOfTest
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head

@@ -11,7 +11,7 @@ from lockstep.pipeline.source_plan import SourcePlan, StandbyPlan
 from lockstep.pipeline.start.question import StartRule
 from lockstep.pipeline.values.errors import SourceDiverged, SourceUnavailable
 from lockstep.pipeline.values.places import parse_place
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TablePatterns
 from lockstep.resources.mysql.connection import ConnectionSettings
 from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand

@@ -24,8 +24,7 @@ from lockstep.pipeline.values.policies import (
     OnRewrite,
     Truncates,
 )
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TableName, TablePatterns
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server

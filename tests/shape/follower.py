@@ -10,7 +10,7 @@ from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.rules import ShapeRules
 from lockstep.pipeline.source_plan import TableSettings
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TablePatterns
 from lockstep.resources.mysql.shaped import ShapedServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import settings

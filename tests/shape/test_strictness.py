@@ -34,8 +34,7 @@ from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.snapshot.keys import chunk_key
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.position import Coordinates, LogFile
-from lockstep.pipeline.values.table import Column, TableName, TableStructure
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import Column, TableName, TablePatterns, TableStructure
 from lockstep.resources.mysql.shaped import hides_bounds
 from tests.schema.schemas_made import table
 

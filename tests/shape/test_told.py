@@ -62,7 +62,7 @@ def test_settings_are_told_before_and_after_they_are_followed(customers: Custome
     assert (shape.estimated_rows, (shape.estimated_bytes or 0) > 0) == (3, True)
     assert shape.remains == KEPT
     assert to_json(plan_values(plan))["shapes"][str(table)]["remains"] == KEPT
-    assert follower.ledger.shaped_versions(SOURCE) == []
+    assert follower.ledger.schemas_at(SOURCE, shaped=True) == []
 
     customers.run()
     assert make_plan(follower.work()).shapes == {}

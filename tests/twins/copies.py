@@ -1,4 +1,4 @@
-"""Tables that are made aside, in memory: `pipeline.ports.copies`.
+"""Tables that are made aside, in memory: `pipeline.ports.mirrors`.
 
 Belongs here: a place of its own for a table, and its coming to where it was to go. Does not: the
 mirrors that write there (`lake`).

@@ -1,7 +1,7 @@
 """What a lake in memory holds: files, and the commits of its tables.
 
 Tables are pyarrow tables. Belongs here: the state that the ports' calls share (`segments`,
-`changelog`, `mirrors`, `claims`). Java, files and what can go wrong with them stay with
+`changelog`, `mirrors`). Java, files and what can go wrong with them stay with
 `resources.lake`.
 """
 

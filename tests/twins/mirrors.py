@@ -33,8 +33,7 @@ from lockstep.pipeline.ports.mirror_writes import (
 )
 from lockstep.pipeline.ports.mirrors import MirrorCommit, MirrorSize, Near
 from lockstep.pipeline.values.errors import CommitConflict, ForeignCommit, TableError
-from lockstep.pipeline.values.keeping import KEEP, Retention
-from lockstep.pipeline.values.policies import Readers
+from lockstep.pipeline.values.policies import KEEP, Readers, Retention
 from tests.twins.lake import MemoryCommit, MemoryLake
 from tests.twins.mirror_writes import evolved, written
 

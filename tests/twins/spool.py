@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, field
 
 from lockstep.pipeline.model.batch import WaitingFile
-from lockstep.pipeline.ports.spool import EventFile
+from lockstep.pipeline.ports.segments import EventFile
 from lockstep.pipeline.values.errors import SegmentsLost
 
 

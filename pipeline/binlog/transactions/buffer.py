@@ -45,8 +45,8 @@ from lockstep.pipeline.binlog.transactions.rare_events import RareEvents
 from lockstep.pipeline.binlog.transactions.ring_transactions import RingTransactions
 from lockstep.pipeline.binlog.transactions.xa import PreparedTransactions
 from lockstep.pipeline.model.batch import Prepared, Xid
+from lockstep.pipeline.ports.segments import Spool
 from lockstep.pipeline.ports.source import Received
-from lockstep.pipeline.ports.spool import Spool
 from lockstep.pipeline.values.errors import NotAnEventBoundary
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Anchor, Coordinates

@@ -19,7 +19,7 @@ from lockstep.pipeline.binlog.transactions.identity import IDENTITY, members, re
 from lockstep.pipeline.binlog.transactions.log_place import LogPlace
 from lockstep.pipeline.binlog.transactions.loop import Loop
 from lockstep.pipeline.binlog.transactions.spill import Spill
-from lockstep.pipeline.ports.spool import Spool
+from lockstep.pipeline.ports.segments import Spool
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates
 

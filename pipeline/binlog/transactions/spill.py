@@ -19,7 +19,7 @@ from lockstep.pipeline.binlog.rows.maps import TableMaps
 from lockstep.pipeline.binlog.rows.table_map import TableMap, read_table_map
 from lockstep.pipeline.binlog.stream.ring import AT, EVENT_COLUMNS, MAP, SIZE, Block, packed
 from lockstep.pipeline.model.batch import WaitingFile
-from lockstep.pipeline.ports.spool import EventFile, Spool
+from lockstep.pipeline.ports.segments import EventFile, Spool
 from lockstep.pipeline.values.errors import SegmentsLost
 from lockstep.pipeline.values.table import TableName
 

@@ -15,8 +15,9 @@ from lockstep.pipeline.binlog.rows.maps import TableMaps
 from lockstep.pipeline.binlog.stream.ring import MAP, OFFSET, TRANSACTION, Block
 from lockstep.pipeline.binlog.transactions.spill import Spill, read_prepared, tables_in
 from lockstep.pipeline.model.batch import Ended, Prepared, Xid
-from lockstep.pipeline.ports.spool import Spool
+from lockstep.pipeline.ports.segments import Spool
 from lockstep.pipeline.values.errors import PreparedElsewhere
+from lockstep.pipeline.values.places import start_at
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 
@@ -117,8 +118,9 @@ class PreparedTransactions:
             raise PreparedElsewhere(
                 f"the XA transaction {xid} is committed at {at}, but its prepare was never read",
                 hint="it was not recorded; it was prepared before this source's start: start "
-                "before that prepare, or continue after the commit with `lockstep start-at PLACE "
-                "--reason …`, and let `lockstep verify --repair` find what it changed",
+                "before that prepare, or continue after the commit with "
+                f"{start_at('PLACE', self._source)}, and let `lockstep verify --repair` find what "
+                "it changed",
                 at=str(at),
             )
         if prepared.file is None:

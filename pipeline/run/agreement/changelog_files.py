@@ -19,15 +19,17 @@ from lockstep.pipeline.mirror.generations import all_columns
 from lockstep.pipeline.mirror.layout import application_id, changelog_path, published_schema
 from lockstep.pipeline.mirror.source_tables import SCHEMAS, source_table_id, source_table_path
 from lockstep.pipeline.model.batch import BatchState
-from lockstep.pipeline.model.foreign_commits import AllExpected, Behind, reshaped
-from lockstep.pipeline.model.lake_commit import RESTORED, LogAbove
-from lockstep.pipeline.model.listing import (
+from lockstep.pipeline.model.foreign_commits import (
+    AllExpected,
+    Behind,
     Difference,
     ForeignFiles,
     RecordedFiles,
     difference,
     foreign_files,
+    reshaped,
 )
+from lockstep.pipeline.model.lake_commit import RESTORED, LogAbove
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.ledger import content_of
 from lockstep.pipeline.run.agreement.lake_logs import changelog_error, judged_changelog, replay_hint

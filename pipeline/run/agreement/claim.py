@@ -110,12 +110,18 @@ def claim_folder(work: Workplace) -> Claim:
 
 def claim_up_to(work: Workplace, batch: Batch) -> None:
     """Record a batch in the folder's claim, before the tables have anything of it: a ledger that
-    does not know the batch is then recognized as being behind its lake."""
+    does not know the batch is then recognized as being behind its lake. Raise `ForeignCommit` if
+    the folder was claimed meanwhile for a batch that this ledger does not know."""
     folder = work.claims.read(work.source.name)
     assert isinstance(folder, Claim), "a run claims its folder before it publishes"
     claim = folder.at(batch)
+    if claim == folder:
+        return
+    # A run of another copy of this ledger holds no lock that this run could see.
+    if (error := disagreement(work, folder)) is not None:
+        raise error
     # Tables are merged one by one, so a later batch may already be claimed: its claim stays.
-    if claim != folder and (folder.batch is None or batch.id >= folder.batch):
+    if folder.batch is None or batch.id >= folder.batch:
         work.claims.write(claim)
 
 

@@ -96,20 +96,19 @@ def judged_changelog(work: Workplace, look: LogAbove, looked: int) -> Judgement:
     """Judge the commits to a changelog, or to one of the source's own tables, since the last
     look."""
     source = work.source.name
-    batches = [
+    numbers = {
         commit.said["batches"][-1]
         for commit in look.commits
         if commit.said and "batches" in commit.said
-    ]
-    positions = {
-        batch.id: str(batch.end.at)
-        for number in set(batches)
+    }
+    batches = {
+        batch.id: batch
+        for number in numbers
         for batch in work.ledger.live_batches(source, number, number)
-        if batch.end is not None
     }
     ledger = work.ledger
     pruned, revised = ledger.pruned_through(source), ledger.revisions(source).newest
-    return judge_changelog(look, looked, ledger.identity(), positions, pruned, revised)
+    return judge_changelog(look, looked, ledger.identity(), batches, pruned, revised)
 
 
 def changelog_error(

@@ -15,7 +15,7 @@ from lockstep.pipeline.catalog.values import Entry, EntryColumn, EntryName, Regi
 from lockstep.pipeline.mirror.lineage import own_comments
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.ports.catalog import Catalog, Registry
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Ledger, Writes
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.schema.types import sql_type
 from lockstep.pipeline.values.errors import TableError
@@ -92,7 +92,7 @@ def stand(ledger: Ledger, mirrors: MirrorNames, registry: Registry) -> CatalogSt
 
 
 def _compared(
-    ledger: Ledger, mirrors: MirrorNames, registry: Registry, states: Mapping[TableName, TableState]
+    ledger: Writes, mirrors: MirrorNames, registry: Registry, states: Mapping[TableName, TableState]
 ) -> tuple[
     Mapping[TableName, Registered],
     dict[TableName, EntryName],

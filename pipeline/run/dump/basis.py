@@ -17,8 +17,7 @@ from lockstep.pipeline.run.mirror_places import blocked_folders, precedence
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.start.bounds import RunBounds
 from lockstep.pipeline.values.position import Position
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import past_ranges
+from lockstep.pipeline.values.table import TableName, past_ranges
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,7 @@ from lockstep.pipeline.values.mirror_names import MirrorNames
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.row_groups import RowBuffer
 from lockstep.pipeline.values.segment import ChangeType, RowCounts, Segment
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import PastRange, hole
+from lockstep.pipeline.values.table import PastRange, TableName, hole
 
 HELD_BYTES = 128 << 20
 """Largest size of the rows in memory, over all tables; beyond it the largest tables are written."""

@@ -20,8 +20,8 @@ from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.log_place import Limits
 from lockstep.pipeline.mirror.generations import next_generation
 from lockstep.pipeline.model.batch import Batch, Cursor
-from lockstep.pipeline.ports.ledger import Ledger
-from lockstep.pipeline.ports.source import Baseline, ServerFacts, SourceServer
+from lockstep.pipeline.ports.ledger import Ledger, Structures
+from lockstep.pipeline.ports.source import Baseline, ServerFacts
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.logged_statements import (
@@ -62,6 +62,7 @@ from lockstep.pipeline.start.question import AnchorReading
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import LockstepError, LogStops, SourceMoving
 from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.places import start_at
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.retries import STRUCTURES
 from lockstep.pipeline.values.table import TableName
@@ -196,7 +197,7 @@ class Newest:
 
 
 def _in_memory(
-    ledger: Ledger,
+    ledger: Structures,
     source: str,
     tables: dict[TableName, SchemaVersion],
     databases: tuple[DatabaseVersion, ...],
@@ -219,7 +220,7 @@ class StatementSpan:
 Stopped = TypeVar("Stopped", bound=LogStops)
 
 
-def with_way_on(error: Stopped, server: SourceServer, head: Coordinates) -> Stopped:
+def with_way_on(error: Stopped, work: Workplace, head: Coordinates) -> Stopped:
     """Return the error with a hint that has the command to continue after the transaction that
     stopped the run. If the end of this transaction cannot be found, return the error unchanged.
     `head`: the end of the log."""
@@ -227,7 +228,7 @@ def with_way_on(error: Stopped, server: SourceServer, head: Coordinates) -> Stop
         return error
     begin = Coordinates.parse(error.at)
     try:
-        dump = server.dump(begin)
+        dump = work.server.dump(begin)
         try:
             end = end_of_transaction(dump, begin, head)
         finally:
@@ -235,8 +236,8 @@ def with_way_on(error: Stopped, server: SourceServer, head: Coordinates) -> Stop
     except LockstepError:
         return error
     hint = (
-        f"{error.hint}. Then go on after it, which leaves out what it changed: `lockstep start-at "
-        f"{end} --reason …`"
+        f"{error.hint}. Then go on after it, which leaves out what it changed: "
+        f"{start_at(end, work.source.name)}"
     )
     return type(error)(error.message, hint=hint, before=error.before)
 
@@ -378,7 +379,7 @@ def statements_between(
             if buffer.stopped or buffer.ended:
                 break
     except LogStops as error:
-        raise with_way_on(error, work.server, end) from error
+        raise with_way_on(error, work, end) from error
     finally:
         dump.close()
 

@@ -64,9 +64,9 @@ from lockstep.pipeline.values.errors import (
     TransactionsMissing,
     TransactionsWithoutGtid,
     UnsupportedStatement,
-    named,
 )
 from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.places import start_at
 from lockstep.pipeline.values.position import Anchor, Coordinates, Position
 from lockstep.pipeline.values.shown import first_words
 from lockstep.pipeline.values.table import TableName
@@ -226,8 +226,7 @@ class LogReading:
         before = self._taken or self.buffer.complete
         if not error.before and before > self._run_start.start.at:
             error.before = str(before)
-        error = with_way_on(error, self._work.server, self._run_start.facts.head)
-        return named(error, self._work.source.name)
+        return with_way_on(error, self._work, self._run_start.facts.head)
 
     def _read(self) -> None:
         if self._bounds.reached(self._run_start.start.at):
@@ -316,7 +315,7 @@ class LogReading:
             followed = self._structures.follow(logged)
             why = followed.not_understood
             if why is not None and why.may_touch is None:
-                self._stops(self._with_places(_not_understood(logged, why.reason)))
+                self._stops(self._with_places(_not_understood(logged, why.reason, self._work)))
             self._taker.changed(logged, followed)
         self._lose_parts(group)
         self._taker.reach(group.end(-1))
@@ -387,16 +386,17 @@ class LogReading:
             raise TransactionsWithoutGtid(
                 f"the log between {self._run_start.start} and {self.buffer.at} holds {anonymous} "
                 "transactions without a GTID, so it is not known whether they were read before",
-                hint="choose the place to continue at: `lockstep start-at PLACE --reason …`",
+                hint="choose the place to continue at: "
+                f"{start_at('PLACE', self._work.source.name)}",
             )
 
 
-def _not_understood(logged: LoggedStatement, reason: str) -> UnsupportedStatement:
+def _not_understood(logged: LoggedStatement, reason: str, work: Workplace) -> UnsupportedStatement:
     return UnsupportedStatement(
         f"the log has a statement that is not understood, at {logged.begin}: {reason}; "
         "it may change any table",
-        hint="it was not recorded. If it changes no captured table, go on after it: `lockstep "
-        f"start-at {logged.end} --reason …`; and report the statement to us",
+        hint="it was not recorded. If it changes no captured table, go on after it: "
+        f"{start_at(logged.end, work.source.name)}; and report the statement to us",
     )
 
 

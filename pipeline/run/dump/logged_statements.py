@@ -14,7 +14,7 @@ from lockstep.pipeline.binlog.stream.description import Description, version_num
 from lockstep.pipeline.binlog.stream.ring import SERVER, TransactionGroup
 from lockstep.pipeline.binlog.text.charsets import text_decoder
 from lockstep.pipeline.binlog.transactions.identity import gtid_text
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Structures
 from lockstep.pipeline.ports.source import ServerFacts, SourceServer
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext, read_context
 from lockstep.pipeline.schema.evolve import may_find_view
@@ -148,7 +148,7 @@ def statement_text(raw: bytes, charset: str) -> str:
 _PAGE: Final = 1_000
 
 
-def recorded_statements(ledger: Ledger, source: str) -> Iterator[SchemaStatement]:
+def recorded_statements(ledger: Structures, source: str) -> Iterator[SchemaStatement]:
     """Yield all statements that the ledger has of a source. It is read page by page."""
 
     after = 0

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from lockstep.pipeline.model.table_state import Extent
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Tables
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.reports import VerifyReport
@@ -21,8 +21,7 @@ from lockstep.pipeline.schema.evolving.effects import Created, Dropped, Effect, 
 from lockstep.pipeline.schema.history import VersionOrigin
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.position import Coordinates
-from lockstep.pipeline.values.table import TableName
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TableName, TablePatterns
 
 
 class PartialTables:
@@ -111,7 +110,7 @@ def note_tables_from_log(extents: PartialTables, basis: Basis) -> None:
     extents.begin(tables, start, empty=(), by=start)
 
 
-def partial_tables(ledger: Ledger, source: str, patterns: TablePatterns) -> tuple[Extent, ...]:
+def partial_tables(ledger: Tables, source: str, patterns: TablePatterns) -> tuple[Extent, ...]:
     """Return the partial tables of the source, without those that are being loaded."""
     loading = {load.table for load in ledger.open_loads(source)}
     partial = (extent for extent in ledger.partial(source) if extent.table not in loading)

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockstep.pipeline.model.table_state import TableState
+from lockstep.pipeline.ports.segments import EventFile
 from lockstep.pipeline.ports.source import ConditionSnapshot
-from lockstep.pipeline.ports.spool import EventFile
 from lockstep.pipeline.proof.hashes import Hashes, RowHasher
 from lockstep.pipeline.proof.sampling import ValueRange
 from lockstep.pipeline.run.context import Workplace

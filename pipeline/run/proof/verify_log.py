@@ -31,10 +31,10 @@ from lockstep.pipeline.run.dump.log_reader import (
     require_prepares_read,
 )
 from lockstep.pipeline.run.reports import NotCompared
+from lockstep.pipeline.run.stop_errors import for_one_table
 from lockstep.pipeline.schema.consequences import Action, consequences
 from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement
 from lockstep.pipeline.start.bounds import Budget, RunBounds
-from lockstep.pipeline.values.arrow_errors import for_one_table
 from lockstep.pipeline.values.errors import DamagedEvent, TableError
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates

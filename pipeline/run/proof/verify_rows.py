@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.table_state import TableCondition, TableState
-from lockstep.pipeline.ports.compared import SourceSum
+from lockstep.pipeline.ports.source import SourceSum
 from lockstep.pipeline.proof.hashes import RowHasher, RowSum
 from lockstep.pipeline.proof.prefixes import CarriedSum, Prefix
 from lockstep.pipeline.proof.proven import Proof
@@ -24,8 +24,7 @@ from lockstep.pipeline.run.mirror_rows import Mirror
 from lockstep.pipeline.run.proof.verify_differences import Side, differences
 from lockstep.pipeline.run.proof.verify_log import AGAIN, SumReader, read_log
 from lockstep.pipeline.run.reports import NotCompared, TableDifference, VerifyReport
-from lockstep.pipeline.run.stop_errors import reload_hint, stopped_tables
-from lockstep.pipeline.values.arrow_errors import for_one_table
+from lockstep.pipeline.run.stop_errors import for_one_table, reload_hint, stopped_tables
 from lockstep.pipeline.values.errors import (
     MirrorRefused,
     NothingMatches,

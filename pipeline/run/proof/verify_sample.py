@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lockstep.pipeline.model.batch import Cursor
-from lockstep.pipeline.ports.compared import SourceSample
+from lockstep.pipeline.ports.source import SourceSample
 from lockstep.pipeline.proof.hashes import Hashes
 from lockstep.pipeline.proof.proven import Proof
 from lockstep.pipeline.proof.rows import Pairs, RowsBeforeLog, pairs, together

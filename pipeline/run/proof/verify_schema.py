@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Final
 
 from lockstep.pipeline.model.batch import Batch, BatchState
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Ledger, Structures
 from lockstep.pipeline.ports.source import Baseline
 from lockstep.pipeline.run.begin import RunStart, place_to_continue
 from lockstep.pipeline.run.context import Workplace
@@ -126,7 +126,7 @@ def recorded_batches(ledger: Ledger, source: str) -> Iterator[RecordedBatch]:
 
 
 def _recorded(
-    ledger: Ledger,
+    ledger: Structures,
     batch: Batch,
     statements: Iterable[SchemaStatement],
     versions: list[SchemaVersion],

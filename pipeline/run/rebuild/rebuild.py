@@ -16,7 +16,6 @@ from lockstep.pipeline.mirror.clustering import clustered_by
 from lockstep.pipeline.mirror.evolution import steps
 from lockstep.pipeline.mirror.layout import DELETED_AT, changelog_names, table_id
 from lockstep.pipeline.model.lake_commit import WriteKind, stamp
-from lockstep.pipeline.ports.copies import Copies
 from lockstep.pipeline.ports.held import no_check
 from lockstep.pipeline.ports.mirror_writes import (
     CountedReplace,
@@ -26,9 +25,10 @@ from lockstep.pipeline.ports.mirror_writes import (
     Replace,
     StagedFiles,
 )
-from lockstep.pipeline.ports.mirrors import Mirrors
+from lockstep.pipeline.ports.mirrors import Copies, Mirrors
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.rebuild.origin import Cut, RebuildOrigin
+from lockstep.pipeline.run.stop_errors import for_one_table
 from lockstep.pipeline.run.write.job import (
     Job,
     Task,
@@ -39,7 +39,6 @@ from lockstep.pipeline.run.write.job import (
 )
 from lockstep.pipeline.run.write.mirror_write import write_once
 from lockstep.pipeline.schema.rows import merge_key
-from lockstep.pipeline.values.arrow_errors import for_one_table
 from lockstep.pipeline.values.errors import PastRefused, TableError
 from lockstep.pipeline.values.intent import Intent, MirrorVersion
 from lockstep.pipeline.values.policies import Deletes, Readers

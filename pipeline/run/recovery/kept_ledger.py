@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from lockstep.pipeline.mirror.layout import application_id
 from lockstep.pipeline.model.batch import BatchState
-from lockstep.pipeline.model.life.events import LakeRestarted
+from lockstep.pipeline.model.life import LakeRestarted
 from lockstep.pipeline.model.table_state import StoppedTable, TableCondition
 from lockstep.pipeline.ports.changelog import Restated
 from lockstep.pipeline.run.agreement.changelog_files import all_changelogs, recorded_batches

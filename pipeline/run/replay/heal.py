@@ -45,10 +45,9 @@ from lockstep.pipeline.run.commit_records import commit_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.replay.segment_comparison import Details, SegmentResult
 from lockstep.pipeline.run.replay.settle import settle_writes
-from lockstep.pipeline.run.stop_errors import reload_hint
+from lockstep.pipeline.run.stop_errors import for_one_table, reload_hint
 from lockstep.pipeline.run.write.job import lineage_over, versions_between
 from lockstep.pipeline.run.write.mirror_write import SegmentPart
-from lockstep.pipeline.values.arrow_errors import for_one_table
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import MirrorRefused, TableError
 from lockstep.pipeline.values.intent import REPLAY, Intent

@@ -21,9 +21,16 @@ from types import MappingProxyType
 from typing import Final
 
 from lockstep.pipeline.mirror.layout import scratch_path
-from lockstep.pipeline.model.batch import Batch, BatchState, BatchTimes, Cursor
+from lockstep.pipeline.model.batch import (
+    Batch,
+    BatchState,
+    BatchTimes,
+    Cursor,
+    Elsewhere,
+    SpanMarks,
+)
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind, TableState
-from lockstep.pipeline.ports.ledger import Elsewhere, SpanMarks, content_of
+from lockstep.pipeline.ports.ledger import content_of
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.replay.spans import Span, batches_of, ends_early, runs_named, wanted
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_of_reading_again

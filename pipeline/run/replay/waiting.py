@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Leases
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import SourceBusy
 from lockstep.pipeline.values.retries import REPLAY_LOCK
@@ -16,7 +16,7 @@ _REPORT_EVERY = 30
 
 @contextmanager
 def wait_for_lock(
-    ledger: Ledger,
+    ledger: Leases,
     source: str,
     holder: str,
     tell: Callable[[str], None],

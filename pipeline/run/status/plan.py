@@ -37,7 +37,7 @@ from lockstep.pipeline.source_plan import settings_in_words
 from lockstep.pipeline.start.question import Refusal
 from lockstep.pipeline.supply.plan import RowsRead
 from lockstep.pipeline.values.decisions import Continuity, Lease, LeaseView, Override
-from lockstep.pipeline.values.errors import LockstepError, Recovery, StoppedBy, named, naming
+from lockstep.pipeline.values.errors import LockstepError, Recovery, StoppedBy
 from lockstep.pipeline.values.places import AtCoordinates, Latest, Place, Snapshot
 from lockstep.pipeline.values.position import Position
 from lockstep.pipeline.values.table import TableName
@@ -111,12 +111,11 @@ def make_plan(work: Workplace) -> RunPlan:
         if isinstance(proposal.decision, Refusal):
             refusal = proposal.decision.error
         elif proposal.run_start is not None:
-            with naming(work.source.name):
-                tables = plan_readings(work, proposal.run_start, tables)
-                reading = read_ahead(work, proposal.run_start, tables)
-                tables = with_prices(work, plan_pasts(work, tables))
-                if tables.supplied(RowsRead):
-                    take = loads_take(work, proposal.run_start.facts, tables.rows)
+            tables = plan_readings(work, proposal.run_start, tables)
+            reading = read_ahead(work, proposal.run_start, tables)
+            tables = with_prices(work, plan_pasts(work, tables))
+            if tables.supplied(RowsRead):
+                take = loads_take(work, proposal.run_start.facts, tables.rows)
             refusal = reading.refusal
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
@@ -132,7 +131,7 @@ def make_plan(work: Workplace) -> RunPlan:
         start=start,
         reading=reading,
         seconds=seconds_of(work, reading),
-        refusal=None if refusal is None else named(refusal, work.source.name),
+        refusal=refusal,
         quarantined=stopped_tables(work.ledger.table_states(work.source.name)),
         busy=lease if lease is not None and lease.live else None,
         tables=tables,

@@ -15,7 +15,7 @@ from itertools import pairwise, takewhile
 from typing import Final
 
 from lockstep.pipeline.model.batch import BatchTimes
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Batches, Ledger, Structures
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.find_place import resolve_end
 from lockstep.pipeline.run.known_batches import no_such_run, pruned_clause
@@ -125,7 +125,7 @@ def _at(
             )
 
 
-def _servers(ledger: Ledger, source: str) -> list[str]:
+def _servers(ledger: Batches, source: str) -> list[str]:
     """Return the UUIDs of the servers that the source was read from, the newest first."""
     return list(dict.fromkeys(reign.server_uuid for reign in reversed(ledger.lineage(source))))
 
@@ -191,7 +191,7 @@ def _reaching(times: Sequence[BatchTimes], server: str, moment: datetime) -> int
     return ends[place][0] if place < len(ends) else None
 
 
-def _began(ledger: Ledger, source: str, versions: Sequence[ShownVersion]) -> datetime | None:
+def _began(ledger: Batches, source: str, versions: Sequence[ShownVersion]) -> datetime | None:
     """Return the moment at which a table's history begins: the commit of the statement that created
     it, or the start of the batch that first read its structure. None if that is unknown."""
     if versions[0].statement is not None:
@@ -209,7 +209,7 @@ def _began(ledger: Ledger, source: str, versions: Sequence[ShownVersion]) -> dat
     return min(moment for moment in moments if moment is not None)
 
 
-def _quiet(ledger: Ledger, source: str, moment: datetime, work: Workplace) -> bool:
+def _quiet(ledger: Batches, source: str, moment: datetime, work: Workplace) -> bool:
     """Return whether the moment is in the past and every earlier commit has been captured."""
     cursor, facts = ledger.cursors(source).captured, work.server.facts()
     if cursor is None or moment > work.clock() or cursor.position.server_uuid != facts.server_uuid:
@@ -220,7 +220,7 @@ def _quiet(ledger: Ledger, source: str, moment: datetime, work: Workplace) -> bo
 
 
 def _after(
-    ledger: Ledger, source: str, versions: Sequence[ShownVersion], gtids: GtidSet
+    ledger: Batches, source: str, versions: Sequence[ShownVersion], gtids: GtidSet
 ) -> SchemaVersion | None:
     """Return the last version that was made by a statement in the GTID set, or was read
     from the server by a batch whose start is inside the set."""
@@ -267,13 +267,13 @@ class ShownVersion:
     changes: tuple[str, ...]
 
 
-def _statement(ledger: Ledger, source: str, version: SchemaVersion) -> SchemaStatement | None:
+def _statement(ledger: Structures, source: str, version: SchemaVersion) -> SchemaStatement | None:
     number = version.statement
     return None if number is None else ledger.statements(source, [number])[number]
 
 
 def _with_changes(
-    ledger: Ledger, source: str, versions: Sequence[SchemaVersion]
+    ledger: Structures, source: str, versions: Sequence[SchemaVersion]
 ) -> Iterator[ShownVersion]:
     """Yield the versions with their statements and their differences."""
     yield ShownVersion(versions[0], _statement(ledger, source, versions[0]), ())

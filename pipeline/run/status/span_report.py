@@ -10,7 +10,7 @@ from typing import Final
 
 from lockstep.pipeline.model.batch import Batch, BatchState, CapturedRows, Requests
 from lockstep.pipeline.model.table_state import StoppedTable, TableEvent, TableEventKind
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Ledger, Structures
 from lockstep.pipeline.proof.proven import TableProof
 from lockstep.pipeline.replay.spans import Span, batches_of, runs_named
 from lockstep.pipeline.run.known_batches import (
@@ -198,7 +198,7 @@ def _report(
 
 
 def _changes(
-    ledger: Ledger, source: str, events: Iterable[TableEvent]
+    ledger: Structures, source: str, events: Iterable[TableEvent]
 ) -> Iterable[StructureChange]:
     for event in events:
         number = None

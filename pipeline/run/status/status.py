@@ -10,7 +10,7 @@ from datetime import datetime
 from lockstep.pipeline.binlog.search.file_heads import read_file_head
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.table_state import StoppedTable
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Ledger, attempts_of, unproven
 from lockstep.pipeline.ports.source import ServerFacts, SourceServer
 from lockstep.pipeline.run.agreement.claim import lake_trouble
 from lockstep.pipeline.run.agreement.lake_logs import (
@@ -39,7 +39,7 @@ from lockstep.pipeline.status.facts import (
 from lockstep.pipeline.values.decisions import Attempt
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.position import LogFile, Position
-from lockstep.pipeline.values.tables import TablePatterns
+from lockstep.pipeline.values.table import TablePatterns
 
 _BATCHES = 1_000
 
@@ -56,7 +56,7 @@ def standing_of(
     acknowledged = ledger.cursors(source).acknowledged
     captured = ledger.cursors(source).captured
     override = ledger.open_override(source)
-    attempts = ledger.attempts(source)
+    attempts = attempts_of(ledger, source)
     batches = ledger.batches(source, limit=_BATCHES)
     unfinished = ledger.unfinished(source)
     pending = ledger.pending(source)
@@ -106,7 +106,7 @@ def standing_of(
         astray=() if isinstance(work, LockstepError) else _quarantines(changed_mirrors(work)),
         moved=() if isinstance(work, LockstepError) else _quarantines(moved_changelogs(work)),
         proofs=tuple(ledger.proofs(source)),
-        unproven=ledger.unproven(source),
+        unproven=unproven(ledger, source),
         in_clear=tuple(ledger.in_clear(source)),
         former=tuple(former_places(ledger, source)),
     )
@@ -125,7 +125,7 @@ def log_seen(work: Workplace, now: datetime) -> tuple[ServerFacts | None, Lag, H
     with suppress(LockstepError):
         facts = work.server.facts()
         room = _headroom(work.server, facts, cursor.position)
-    attempts = ledger.attempts(source)
+    attempts = attempts_of(ledger, source)
     since = _since(attempts, ledger.batches(source, limit=1), cursor.position)
     return facts, lag(facts, cursor.position, now, since), room
 

@@ -15,7 +15,7 @@ from lockstep.pipeline.mirror.layout import mirror_path, snapshot_path
 from lockstep.pipeline.mirror.merging import ChangelogOrigin, ReloadOrigin
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableOrder, TableState
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Structures
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.logged_statements import dialect_of, recorded_statements
@@ -601,7 +601,7 @@ def _by_the_given_structure(order: TableOrder, why: str | None) -> str:
 # -- a structure given by a person ----------------------------------------------------------
 
 
-def _newest_schema(ledger: Ledger, source: str, folding: int) -> ServerSchema:
+def _newest_schema(ledger: Structures, source: str, folding: int) -> ServerSchema:
     """Return the newest structures in the history, to which a definition may refer."""
     schema = ServerSchema(lower_case_table_names=folding)
     for database in ledger.databases_at(source):

@@ -9,7 +9,7 @@ from typing import Final
 
 from lockstep.pipeline.mirror.lineage import own_comments
 from lockstep.pipeline.model.table_state import TableEvent, TableState
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Batches
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.reports import CaptureReport, MergeReport, TableMerge
 from lockstep.pipeline.schema.model import TableSchema
@@ -100,7 +100,7 @@ def _described(
 
 
 def _events(
-    ledger: Ledger, source: str, captured: CaptureReport | None, merged: MergeReport | None
+    ledger: Batches, source: str, captured: CaptureReport | None, merged: MergeReport | None
 ) -> dict[TableName, TableEvent]:
     """Return the last event of each table in the batches of the run."""
     batches = set(merged.batches_merged) if merged is not None else set()

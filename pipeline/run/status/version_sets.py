@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from lockstep.pipeline.model.batch import Batch, BatchKind
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Batches, Ledger
 from lockstep.pipeline.run.known_batches import known_batches
 from lockstep.pipeline.values.division import divide_after
 from lockstep.pipeline.values.errors import NotYet, VersionSetUnknown
@@ -82,7 +82,7 @@ def version_set_of(ledger: Ledger, source: str, batch: Batch) -> ShownVersions:
     )
 
 
-def _ends_of(ledger: Ledger, source: str, missing: Sequence[MissingTable]) -> dict[int, Position]:
+def _ends_of(ledger: Batches, source: str, missing: Sequence[MissingTable]) -> dict[int, Position]:
     """Return the ends of the batches with which changes of missing tables were merged together."""
     numbers = [table.together for table in missing if table.together is not None]
     if not numbers:
@@ -205,7 +205,7 @@ def _touches(batch: Batch, file: LogFile) -> bool:
 # -- what is missing ------------------------------------------------------------------------
 
 
-def explained(ledger: Ledger, source: str, missing: MissingTable) -> MissingVersion:
+def explained(ledger: Batches, source: str, missing: MissingTable) -> MissingVersion:
     """Return why a table has no version for a batch."""
     return _explained(missing, _ends_of(ledger, source, [missing]))
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from lockstep.pipeline.mirror.layout import application_id
 from lockstep.pipeline.model.foreign_commits import AllExpected
 from lockstep.pipeline.model.table_state import TableState
-from lockstep.pipeline.ports.upkeep import MirrorUpkeep
+from lockstep.pipeline.ports.mirrors import MirrorUpkeep
 from lockstep.pipeline.run.agreement.lake_logs import judged_mirror
 from lockstep.pipeline.run.commit_records import upkept_metadata
 from lockstep.pipeline.run.context import Workplace

@@ -16,7 +16,7 @@ from time import perf_counter
 
 from lockstep.pipeline.mirror.layout import changelog_path
 from lockstep.pipeline.mirror.source_tables import source_table_path
-from lockstep.pipeline.ports.upkeep import MirrorUpkeep
+from lockstep.pipeline.ports.mirrors import MirrorUpkeep
 from lockstep.pipeline.run.clear import clear
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.mirror_places import delete_former, former_places

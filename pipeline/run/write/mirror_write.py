@@ -64,8 +64,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     StagedFiles,
 )
 from lockstep.pipeline.ports.mirrors import MirrorCommit, Mirrors
-from lockstep.pipeline.ports.segments import SegmentStore
-from lockstep.pipeline.ports.spool import EventFile, Spool
+from lockstep.pipeline.ports.segments import EventFile, SegmentStore, Spool
 from lockstep.pipeline.run.commit_records import keep_structures
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.write.job import Job, Task, snapshot_paths

@@ -45,7 +45,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap, aes_key_wrap
 
 from lockstep.pipeline.model.batch import WaitingFile
-from lockstep.pipeline.ports.spool import EventFile
+from lockstep.pipeline.ports.segments import EventFile
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.values.errors import ConfigurationError, SegmentsLost
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath

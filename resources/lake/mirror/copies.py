@@ -1,4 +1,4 @@
-"""`pipeline.ports.copies` on folders of this machine: Delta tables written outside the lake.
+"""`pipeline.ports.mirrors` on folders of this machine: Delta tables written outside the lake.
 
 A table is written next to its final place, so that a rename brings it there.
 """

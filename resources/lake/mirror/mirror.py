@@ -41,8 +41,7 @@ from lockstep.pipeline.ports.mirror_writes import (
 )
 from lockstep.pipeline.ports.mirrors import MirrorCommit, MirrorSize, Near
 from lockstep.pipeline.values.errors import CommitConflict, ForeignCommit
-from lockstep.pipeline.values.keeping import KEEP, Retention
-from lockstep.pipeline.values.policies import Readers
+from lockstep.pipeline.values.policies import KEEP, Readers, Retention
 from lockstep.resources.lake.delta.clustering import statement_to_cluster, statement_to_let_go
 from lockstep.resources.lake.delta.columns import (
     VECTORS,

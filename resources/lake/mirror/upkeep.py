@@ -1,4 +1,4 @@
-"""`pipeline.ports.upkeep`: OPTIMIZE, REORG and VACUUM of mirrors by Spark, and thinning of logs.
+"""`pipeline.ports.mirrors`: OPTIMIZE, REORG and VACUUM of mirrors by Spark, and thinning of logs.
 
 `pipeline.upkeep` decides when to do which, and which checkpoints are deleted.
 
@@ -28,7 +28,7 @@ from lockstep.pipeline.upkeep.decide import (
     checkpoints_to_delete,
 )
 from lockstep.pipeline.values.errors import CommitConflict
-from lockstep.pipeline.values.keeping import Retention
+from lockstep.pipeline.values.policies import Retention
 from lockstep.resources.lake.delta.delta_log import newest_version, read_commit
 from lockstep.resources.lake.delta.pin import head_of, pinned_errors
 from lockstep.resources.lake.delta.sizes import deleted_rows, files_of

@@ -1,4 +1,5 @@
-"""Who may write: the lock, its lease, and the token that fences writes."""
+"""Who may write: the lock, its lease, and the token that fences writes; and what was done under the
+leases of a span."""
 
 from __future__ import annotations
 
@@ -6,28 +7,25 @@ import socket
 import subprocess
 from dataclasses import replace
 from threading import Thread
+from uuid import UUID
 
 import pytest
 
+from lockstep.pipeline.model.batch import RunsElsewhere
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.decisions import Lease, LeaseView
 from lockstep.pipeline.values.errors import LeaseLost, SourceBusy
-from tests.ledger.made import DECISION, begun
+from lockstep.pipeline.values.table import TableName
+from tests.ledger.made import (
+    DECISION,
+    ORDERS,
+    STOCK,
+    first_captured,
+    intended,
+    merged,
+    next_captured,
+)
 from tests.ledger.servers import Stand, run
-
-
-def test_a_source_nobody_wrote_for_has_no_lease(ledger: Ledger, source: str) -> None:
-    """Asking for a lease makes none."""
-    assert ledger.lease(source) is None
-
-
-def test_tokens_grow_by_one(ledger: Ledger, source: str) -> None:
-    """Each holder's token is one more than the last one's."""
-    with ledger.lock(source, "one", None) as first:
-        pass
-    with ledger.lock(source, "two", "run-2") as second:
-        pass
-    assert (first, second) == (Lease(source, 1, "one", None), Lease(source, 2, "two", "run-2"))
 
 
 def test_others_see_a_lease_and_whether_it_is_live(stand: Stand, source: str) -> None:
@@ -107,12 +105,6 @@ def test_the_same_process_is_refused_too(ledger: Ledger, lease: Lease) -> None:
         pass
 
 
-def test_other_sources_are_free(ledger: Ledger, lease: Lease) -> None:
-    """Locks are per source."""
-    with ledger.lock(f"{lease.source} beside", "another", None) as beside:
-        assert beside.token == 1
-
-
 def test_an_error_inside_releases_the_lock(ledger: Ledger, source: str) -> None:
     """Whatever ends the context, the next holder gets in."""
     with pytest.raises(ZeroDivisionError), ledger.lock(source, "one", None):
@@ -121,27 +113,56 @@ def test_an_error_inside_releases_the_lock(ledger: Ledger, source: str) -> None:
         assert second.token == 2
 
 
-def test_a_lost_lock_is_not_live(stand: Stand, source: str) -> None:
-    """The lock goes with the holder's connection."""
-    with stand.ledger.lock(source, "the holder", None):
-        stand.lose_lock(source)
-        lease = stand.other.lease(source)
-    assert lease is not None
-    assert not lease.live
-
-
-def test_a_stale_token_writes_nothing(stand: Stand, source: str) -> None:
-    """A holder that was overtaken cannot record anything any more."""
-    with stand.ledger.lock(source, "slow", None) as slow:
-        stand.lose_lock(source)
-        with stand.other.lock(source, "quick", None) as quick:
-            with pytest.raises(LeaseLost):
-                begun(stand.ledger, slow)
-            stand.other.decide(quick, DECISION)
-    assert len(stand.other.decisions(source)) == 1
-
-
 def test_a_lease_that_nobody_took_writes_nothing(ledger: Ledger, source: str) -> None:
     """A token is compared, not believed."""
     with pytest.raises(LeaseLost):
         ledger.decide(Lease(source, 1, "nobody", None), DECISION)
+
+
+# -- processes at a server of Spark ------------------------------------------------------------
+
+ONE, OTHER = (UUID(int=number) for number in (1, 2))
+
+
+def test_a_client_is_known_until_it_is_forgotten(ledger: Ledger, lease: Lease) -> None:
+    """By whoever holds its source, however often it is noted."""
+    for client in (OTHER, ONE, ONE):
+        ledger.note_spark_client(lease, client)
+    assert ledger.spark_clients(lease.source) == [ONE, OTHER]
+    ledger.note_spark_client(lease, ONE, gone=True)
+    ledger.note_spark_client(lease, ONE, gone=True)
+    assert ledger.spark_clients(lease.source) == [OTHER]
+    assert ledger.spark_clients(f"not {lease.source}") == []
+
+
+# -- runs that Dagster does not record ---------------------------------------------------------
+
+
+def test_what_others_did_is_told_by_the_leases_of_a_span(ledger: Ledger, source: str) -> None:
+    """Runs, their batches, and each table once with its last write; nothing of what Dagster
+    records, and commands are no runs, though they write. A write counts for the lease under which
+    it was settled, whoever began it."""
+    with ledger.lock(source, "a run", "run-1") as lease:
+        one = first_captured(ledger, lease, ORDERS, STOCK).id
+        merged(ledger, lease, STOCK, one, one, 0)
+    with ledger.lock(source, "Dagster", "run-2", in_dagster=True) as lease:
+        merged(ledger, lease, ORDERS, one, one, 0)
+        two = next_captured(ledger, lease, ORDERS, STOCK).id
+    with ledger.lock(source, "a command", None) as lease:
+        merged(ledger, lease, STOCK, two, two, 1)
+        left = intended(ledger, lease, ORDERS, two, two)
+    with ledger.lock(source, "a run", "run-4") as lease:
+        ledger.settle(lease, left, 1)
+
+    def written(after: int, through: int, **more: TableName) -> list[tuple[TableName, int, int]]:
+        found = ledger.written_elsewhere(source, after, through, more.get("beyond"), 9)
+        return [(one.last.intent.table, one.first_batch, one.last.delta_version) for one in found]
+
+    assert ledger.runs_elsewhere(source, 0, 4) == RunsElsewhere(2, (one,))
+    assert ledger.runs_elsewhere(source, 1, 3) == RunsElsewhere(0, ())
+    assert ledger.runs_elsewhere(source, 0, 9).forgotten == 5
+    assert written(0, 4) == [(ORDERS, two, 1), (STOCK, one, 1)]
+    assert written(0, 4, beyond=ORDERS) == [(STOCK, one, 1)]
+    assert (written(1, 3), written(1, 2)) == ([(STOCK, two, 1)], [])
+    (first,) = ledger.written_elsewhere(source, 0, 4, None, 1)
+    assert first.last.intent.table == ORDERS

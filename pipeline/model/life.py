@@ -33,11 +33,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from lockstep.pipeline.model.life import events
 from lockstep.pipeline.model.table_state import (
     Handover,
     Stopped,
@@ -49,6 +48,126 @@ from lockstep.pipeline.values.errors import Need, StoppedBy
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 
+# -- the events --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A batch captured rows, a statement or a structure of the table, into this changelog. `mirror`
+    counts for a new table. `need`: ROWS if all rows are being read from the source from here on."""
+
+    changelog: str
+    changelog_generation: int
+    mirror: str
+    need: Need | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """All rows are read, and a batch captured the log up to the last of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """The table was dropped at the source."""
+
+    changelog: str
+    changelog_generation: int
+    mirror: str
+    stopped: Stopped
+
+
+@dataclass(frozen=True, slots=True)
+class TableStopped:
+    """Somebody stopped the table. `position`: the place in words, None for that of `stopped`, which
+    is None if nothing was captured yet."""
+
+    by: StoppedBy
+    reason: str
+    hint: str
+    stopped: Stopped | None
+    position: str | None = None
+    need: Need | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """A person ordered that the mirror is written again. A table that is followed stops until the
+    next run does that."""
+
+    reason: str
+    hint: str
+    stopped: Stopped | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rejoined:
+    """A capture carried out the order to start the table again: it is where the others are."""
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorWritten:
+    """The mirror shows that version of the table's structure."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorHandedOver:
+    """A ledger continues a mirror that another ledger made (`lockstep recover`), and that was found
+    at `delta_version` and showing `version`."""
+
+    generation: int
+    mirror: str
+    delta_version: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorReplaced:
+    """The mirror was lost, or is not Lockstep's any more: the next write makes another one, in that
+    folder."""
+
+    mirror: str
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorRemoved:
+    """The mirror of a dropped table was deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class LakeRestarted:
+    """The lake and the ledger disagree about the table: its lake tables begin a new generation."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchAbandoned:
+    """The batch never happened. The event changes nothing by itself: the table's other events are
+    applied again from the first (`rules.replayed`)."""
+
+    batch: int
+
+
+Event = (
+    Followed
+    | Loaded
+    | Dropped
+    | TableStopped
+    | Reloaded
+    | Rejoined
+    | MirrorWritten
+    | MirrorHandedOver
+    | MirrorReplaced
+    | MirrorRemoved
+    | LakeRestarted
+    | BatchAbandoned
+)
+
+MirrorEvent = MirrorReplaced | MirrorRemoved | LakeRestarted
+"""What a step of a run records of a mirror by itself."""
+
+
 NEW: Final = None
 """A table of which no batch has had anything yet."""
 
@@ -57,51 +176,49 @@ _STOPPED: Final = (TableCondition.STOPPED,)
 _DROPPED: Final = (TableCondition.DROPPED,)
 _ANY: Final = tuple(TableCondition)
 
-Moment = tuple[TableCondition | None, type[events.Event]]
+Moment = tuple[TableCondition | None, type[Event]]
 
 
 def _from(
-    lives: tuple[TableCondition, ...], event: type[events.Event], to: TableCondition
+    lives: tuple[TableCondition, ...], event: type[Event], to: TableCondition
 ) -> dict[Moment, TableCondition]:
     return {(life, event): to for life in lives}
 
 
-def _kept(
-    lives: tuple[TableCondition, ...], *kinds: type[events.Event]
-) -> dict[Moment, TableCondition]:
+def _kept(lives: tuple[TableCondition, ...], *kinds: type[Event]) -> dict[Moment, TableCondition]:
     return {(life, event): life for life in lives for event in kinds}
 
 
 TRANSITIONS: Final[Mapping[Moment, TableCondition]] = MappingProxyType(
     {
-        (NEW, events.Followed): TableCondition.FOLLOWING,
-        (NEW, events.Dropped): TableCondition.DROPPED,
+        (NEW, Followed): TableCondition.FOLLOWING,
+        (NEW, Dropped): TableCondition.DROPPED,
     }
-    | _from(_FOLLOWING + _DROPPED, events.Followed, TableCondition.FOLLOWING)
-    | _from(_FOLLOWING + _DROPPED, events.Dropped, TableCondition.DROPPED)
-    | _from(_ANY, events.TableStopped, TableCondition.STOPPED)
-    | _from(_FOLLOWING, events.Reloaded, TableCondition.STOPPED)
-    | _from(_FOLLOWING, events.Loaded, TableCondition.FOLLOWING)
-    | _from(_STOPPED, events.Rejoined, TableCondition.FOLLOWING)
+    | _from(_FOLLOWING + _DROPPED, Followed, TableCondition.FOLLOWING)
+    | _from(_FOLLOWING + _DROPPED, Dropped, TableCondition.DROPPED)
+    | _from(_ANY, TableStopped, TableCondition.STOPPED)
+    | _from(_FOLLOWING, Reloaded, TableCondition.STOPPED)
+    | _from(_FOLLOWING, Loaded, TableCondition.FOLLOWING)
+    | _from(_STOPPED, Rejoined, TableCondition.FOLLOWING)
     # The other events leave a table in the state it is in.
-    | _kept(_STOPPED, events.Followed, events.Dropped, events.Reloaded, events.LakeRestarted)
-    | _kept(_ANY, events.MirrorWritten, events.MirrorReplaced, events.BatchAbandoned)
-    | _kept(_FOLLOWING + _DROPPED, events.MirrorHandedOver)
-    | _kept(_DROPPED, events.MirrorRemoved)
+    | _kept(_STOPPED, Followed, Dropped, Reloaded, LakeRestarted)
+    | _kept(_ANY, MirrorWritten, MirrorReplaced, BatchAbandoned)
+    | _kept(_FOLLOWING + _DROPPED, MirrorHandedOver)
+    | _kept(_DROPPED, MirrorRemoved)
 )
 """The next life; what has no row is refused."""
 
-REFUSALS: Final[Mapping[type[events.Event], str]] = MappingProxyType(
+REFUSALS: Final[Mapping[type[Event], str]] = MappingProxyType(
     {
-        events.Reloaded: "table_orders_reload_there",
-        events.Rejoined: "table_orders_known",
-        events.MirrorRemoved: "table_states_dropped",
-        events.LakeRestarted: "table_states_anew",
+        Reloaded: "table_orders_reload_there",
+        Rejoined: "table_orders_known",
+        MirrorRemoved: "table_states_dropped",
+        LakeRestarted: "table_states_anew",
     }
 )
 """The ledger's rule that an event breaks which a table's state does not allow."""
 
-ALWAYS_KEPT: Final = (events.TableStopped, events.Reloaded, events.LakeRestarted)
+ALWAYS_KEPT: Final = (TableStopped, Reloaded, LakeRestarted)
 """Events that are recorded outside a capture even if they change nothing: they change something
 once a batch before them is abandoned."""
 
@@ -110,7 +227,7 @@ UNEXPECTED: Final = "table_states_life"
 
 
 NOWHERE = "nowhere in the log yet"
-_FIRST = (events.Followed, events.Dropped)
+_FIRST = (Followed, Dropped)
 _NEEDS = (Need.CONSENT, Need.ROWS, Need.MIRROR, Need.COLUMNS)
 """The first of several supplies all that the others would."""
 
@@ -124,7 +241,7 @@ class NotAllowed(Exception):
         self.rule = rule
 
 
-def step(table: TableName, state: TableState | None, event: events.Event) -> TableState:
+def step(table: TableName, state: TableState | None, event: Event) -> TableState:
     """Return the table's state after an event; the same object if nothing changes. `state`: None
     for a new table. Raise `NotAllowed` for an event that this state does not have."""
     life = TRANSITIONS.get((None if state is None else state.condition, type(event)))
@@ -137,45 +254,45 @@ def step(table: TableName, state: TableState | None, event: events.Event) -> Tab
     return _after(state, event, life)
 
 
-def _after(state: TableState, event: events.Event, life: TableCondition) -> TableState:
+def _after(state: TableState, event: Event, life: TableCondition) -> TableState:
     match event:
-        case events.Followed(changelog, generation, _, need) if life is TableCondition.FOLLOWING:
+        case Followed(changelog, generation, _, need) if life is TableCondition.FOLLOWING:
             return replace(
                 state.started(life),
                 changelog=changelog,
                 changelog_generation=generation,
                 need=need or state.need,
             )
-        case events.Dropped(changelog, generation, _, stopped) if life is TableCondition.DROPPED:
+        case Dropped(changelog, generation, _, stopped) if life is TableCondition.DROPPED:
             return replace(
                 state.started(life),
                 changelog=changelog,
                 changelog_generation=generation,
                 stopped=stopped,
             )
-        case events.Loaded() | events.Rejoined():
+        case Loaded() | Rejoined():
             return state.started(life)
-        case events.TableStopped():
+        case TableStopped():
             return _stopped(state, event)
-        case events.Reloaded(reason, hint, here):
-            return _stopped(state, events.TableStopped(StoppedBy.RUN, reason, hint, here))
-        case events.MirrorWritten(version):
+        case Reloaded(reason, hint, here):
+            return _stopped(state, TableStopped(StoppedBy.RUN, reason, hint, here))
+        case MirrorWritten(version):
             return replace(state, mirror_version=version)
-        case events.MirrorHandedOver(generation, mirror, delta_version, version):
+        case MirrorHandedOver(generation, mirror, delta_version, version):
             moved = replace(state, generation=generation, mirror=mirror)
             return replace(moved, mirror_version=version, adopted=delta_version)
-        case events.MirrorReplaced(mirror):
+        case MirrorReplaced(mirror):
             lost = replace(state, mirror_version=None, adopted=None, mirror=mirror)
             return replace(lost, mirror_generation=state.mirror_generation + 1)
-        case events.MirrorRemoved() if state.mirror_version is None:
+        case MirrorRemoved() if state.mirror_version is None:
             return state
-        case events.MirrorRemoved() | events.LakeRestarted():
+        case MirrorRemoved() | LakeRestarted():
             lost = replace(state, mirror_version=None, adopted=None)
             return replace(lost, generation=state.generation + 1)
     return state
 
 
-def _stopped(state: TableState, event: events.TableStopped) -> TableState:
+def _stopped(state: TableState, event: TableStopped) -> TableState:
     """A person's word holds over any other; else what stopped the table first."""
     person, before = event.by is StoppedBy.PERSON, state.condition
     if before is TableCondition.STOPPED and not person:
@@ -200,7 +317,7 @@ def _stopped(state: TableState, event: events.TableStopped) -> TableState:
 
 def replayed(
     table: TableName,
-    history: Iterable[tuple[int | None, events.Event]],
+    history: Iterable[tuple[int | None, Event]],
     abandoned: Mapping[int, Coordinates],
     catching_up: Collection[int] = (),
 ) -> TableState | None:
@@ -218,23 +335,23 @@ def replayed(
             with suppress(NotAllowed):
                 state = step(table, state, _moved(event, abandoned))
         elif state is None and isinstance(event, _FIRST):
-            need = event.need if isinstance(event, events.Followed) else None
+            need = event.need if isinstance(event, Followed) else None
             need = Need.ROWS if batch in catching_up else need
-            seen = events.Followed(event.changelog, event.changelog_generation, event.mirror, need)
+            seen = Followed(event.changelog, event.changelog_generation, event.mirror, need)
             state = step(table, None, seen)
     return state
 
 
-def _moved(event: events.Event, abandoned: Mapping[int, Coordinates]) -> events.Event:
+def _moved(event: Event, abandoned: Mapping[int, Coordinates]) -> Event:
     """Return the event; a table that stopped in an abandoned batch stopped where that began."""
-    if not isinstance(event, events.TableStopped | events.Reloaded) or event.stopped is None:
+    if not isinstance(event, TableStopped | Reloaded) or event.stopped is None:
         return event
     stopped = event.stopped
     start = abandoned.get(stopped.batch, stopped.at)
     return replace(event, stopped=Stopped(stopped.batch, start))
 
 
-Told = tuple[TableName, events.Event]
+Told = tuple[TableName, Event]
 
 
 def capture_events(
@@ -252,21 +369,21 @@ def capture_events(
     whose orders the batch carried out; `tables`: states at its end; `loaded`: tables whose rows are
     all read. A table that was quarantined at no exact place stopped at the batch's `start`."""
     for table in rejoined:
-        yield table, events.Rejoined()
+        yield table, Rejoined()
     before = {handover.table: handover.before.mirror for handover in handovers}
     for state in tables:
         mirror = before.get(state.table, state.mirror)
         place = state.changelog, state.changelog_generation, mirror
         if state.condition is TableCondition.FOLLOWING:
-            yield state.table, events.Followed(*place, state.need)
+            yield state.table, Followed(*place, state.need)
         elif state.condition is TableCondition.DROPPED:
-            yield state.table, events.Dropped(*place, state.stopped or Stopped(batch, end))
+            yield state.table, Dropped(*place, state.stopped or Stopped(batch, end))
     dropped = {state.table for state in tables if state.condition is TableCondition.DROPPED}
     for table in loaded:
         if table not in dropped:
-            yield table, events.Loaded()
+            yield table, Loaded()
     for handover in handovers:
-        moved = events.MirrorHandedOver(
+        moved = MirrorHandedOver(
             handover.generation, handover.mirror, handover.delta_version, handover.shows
         )
         yield handover.table, moved
@@ -274,8 +391,8 @@ def capture_events(
         yield quarantine.table, quarantine_event(quarantine, Stopped(batch, quarantine.at or start))
 
 
-def quarantine_event(quarantine: StoppedTable, stopped: Stopped | None) -> events.TableStopped:
-    return events.TableStopped(
+def quarantine_event(quarantine: StoppedTable, stopped: Stopped | None) -> TableStopped:
+    return TableStopped(
         quarantine.by,
         quarantine.reason,
         quarantine.hint,

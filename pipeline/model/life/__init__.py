@@ -1,1 +1,0 @@
-"""The life of a captured table: what may happen to it, and what comes of it."""
