@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Final
 
 from tests.pages import (
-    buffer,
     checks,
     commands,
     errors,
@@ -26,7 +25,6 @@ from tests.pages.made import MadePart, rewritten
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
 PARTS: Final[tuple[MadePart, ...]] = (
     start_rules.PART,
-    buffer.PART,
     schema_rules.PART,
     passed.PART,
     policies.PART,
