@@ -40,6 +40,11 @@ SECTIONS: Final[dict[str, type[BaseModel]]] = {
 }
 """The model of each section; `spark` has none, since Spark's own keys are passed on."""
 
+_POLICIES: Final = [
+    name for name in sources.TableSection.model_fields if name in sources.SourceSection.model_fields
+]
+"""Keys that a block for some tables has with the words of its source."""
+
 _HEADER: Final = re.compile(r"(?:# )?\[{1,2}(?P<name>[a-z.]+)\]{1,2} +# (?P<told>\w.*)")
 _KEY: Final = re.compile(
     r'(?:# )?(?P<name>[a-z_]+|"[a-z.]+") = '
@@ -87,7 +92,11 @@ def table() -> str:
     """A row for each section, followed by a row for each of its keys."""
     lines = [_HEAD]
     for one in explained(EXAMPLE.read_text(encoding="utf-8").splitlines()):
-        if one.value:
+        if one.section == "sources.table" and one.name in _POLICIES:
+            if one.name == _POLICIES[0]:
+                names = ", ".join(f"`{name}`" for name in _POLICIES)
+                lines.append(row((names, "", "as for the source, for these tables alone")))
+        elif one.value:
             lines.append(row((_key(one), f"`{one.value}`", _linked(one.comment))))
         else:
             written = ".".join(filter(None, (one.section, one.name)))
