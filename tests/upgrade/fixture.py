@@ -105,7 +105,11 @@ class Fixture:
             address = LedgerAddress(server.dsn, f"the ledger of {self.version}")
             had = {int(number): sha256 for number, sha256 in _MIGRATED.findall(text)}
             known = tuple(one for one in migrations() if one.number in had)
-            assert {one.number: one.sha256 for one in known} == had
+            changed = {one.number for one in known if one.sha256 != had[one.number]}
+            assert len(known) == len(had) and not changed, (
+                f"Lockstep {self.version} had other migrations. Those of a released version never"
+                " change; before it is released, record it again: python -m tests.upgrade"
+            )
             with closing(connect(address)) as connection:
                 migrate(address, connection, known)
             fill(server.dsn, _as_content(text))
