@@ -363,7 +363,7 @@ class TransactionsWithoutGtid(OperatorNeeded):
 class SegmentsLost(OperatorNeeded):
     """Files of a batch are damaged or missing, and part of the batch is merged already.
 
-    Restore the files from a copy of the lake; else what the hint says.
+    Restore the files from a copy of the lake; else do what the hint says.
     """
 
 
@@ -437,8 +437,8 @@ class PreparedElsewhere(LogStops):
 class DamagedEvent(LogStops):
     """Bytes of the log violate its grammar or do not match their checksum.
 
-    Look at that place with `mysqlbinlog`; go on after it with `lockstep start-at`, then `lockstep
-    verify --repair`.
+    Look at that place with `mysqlbinlog`, and restore the file if there is a whole copy; else go on
+    after it with `lockstep start-at`, then `lockstep verify --repair`.
     """
 
 
@@ -468,7 +468,7 @@ class TableQuarantined(OperatorNeeded):
 class LedgerRefused(OperatorNeeded):
     """A constraint of the ledger refused a step that was out of order. Nothing was changed.
 
-    What the hint says; without one it is a defect: report it.
+    Do what the hint says.
     """
 
 
