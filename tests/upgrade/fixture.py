@@ -67,7 +67,7 @@ class Fixture:
 
     @property
     def shown(self) -> dict[str, Any]:
-        """What that version's commands said, by the command."""
+        """What that version's commands said, as `tests.upgrade.__main__.shown` puts it."""
         found: dict[str, Any] = json.loads((self.folder / "shown.json").read_text())
         return found
 
@@ -100,20 +100,22 @@ class Fixture:
             archive.extraction_filter = getattr(tarfile, "data_filter", None)  # since 3.11.4
             archive.extractall(folder)
         project = Project(folder, warm)
-        with closing(EmbeddedServer(_ledger(project))) as server:
-            text = (self.folder / "ledger.sql").read_text()
+        self._restore_ledger(_ledger(project))
+        return project
+
+    def _restore_ledger(self, folder: Path) -> None:
+        text = (self.folder / "ledger.sql").read_text()
+        had = {int(number): sha256 for number, sha256 in _MIGRATED.findall(text)}
+        known = tuple(one for one in migrations() if one.number in had)
+        assert {one.number: one.sha256 for one in known} == had, (
+            f"Lockstep {self.version} had other migrations. Those of a released version never"
+            " change; before it is released, record it again: python -m tests.upgrade"
+        )
+        with closing(EmbeddedServer(folder)) as server:
             address = LedgerAddress(server.dsn, f"the ledger of {self.version}")
-            had = {int(number): sha256 for number, sha256 in _MIGRATED.findall(text)}
-            known = tuple(one for one in migrations() if one.number in had)
-            changed = {one.number for one in known if one.sha256 != had[one.number]}
-            assert len(known) == len(had) and not changed, (
-                f"Lockstep {self.version} had other migrations. Those of a released version never"
-                " change; before it is released, record it again: python -m tests.upgrade"
-            )
             with closing(connect(address)) as connection:
                 migrate(address, connection, known)
             fill(server.dsn, _as_content(text))
-        return project
 
     def restore_rows(self, mysql: MySqlStand) -> None:
         """Give an empty server the tables and rows, as a restored backup does: they are not in its
