@@ -84,14 +84,18 @@ follow: $(READY)  ## follow the DDL in CASES=DIR on a real server; wrong ones fa
 jar: $(READY)  ## compile the log stores and all other Java; needs a JDK
 	@$(BIN)/python -m tests.lake.build_log_store
 
-# From what is committed, in a folder of its own: nothing of the checkout's gets into the wheel.
+# From what is committed, in a folder of its own: nothing of the checkout's gets into the wheel. Later
+# versions are tested with this one's ledger and lake, so those must have been recorded.
 release: $(READY)  ## the wheel of what is committed, and its notes from CHANGELOG.md, in dist/
 	@rm -rf dist && mkdir -p dist/source && git archive HEAD | tar -x -C dist/source
 	@$(BIN)/uv build --quiet --wheel --no-build-isolation --python $(BIN)/python --out-dir dist dist/source
-	@version=$$(ls dist/*.whl | cut -d- -f2) && \
-	  awk -v version="$$version" '/^## / { on = $$2 == version } on' dist/source/CHANGELOG.md > dist/NOTES.md && \
-	  rm -rf dist/source && test -s dist/NOTES.md || { \
-	  echo "CHANGELOG.md has no section for this version" >&2; exit 2; }
+	@version=$$(ls dist/*.whl | cut -d- -f2); \
+	awk -v version="$$version" '/^## / { on = $$2 == version } on' dist/source/CHANGELOG.md > dist/NOTES.md; \
+	test -s dist/NOTES.md || { \
+	  echo "CHANGELOG.md has no section for this version" >&2; exit 2; }; \
+	test -d "dist/source/tests/upgrade/$$version" || { \
+	  echo "Record this version, and commit what that writes: $(BIN)/python -m tests.upgrade" >&2; exit 2; }
+	@rm -rf dist/source
 	@ls dist/*
 
 LOCK := uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \

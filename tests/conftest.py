@@ -63,6 +63,7 @@ TOGETHER = {
         "tests/e2e/",
         "tests/hostile/test_restored_by_hand",
         "tests/hostile/test_takeovers",
+        "tests/upgrade/",
     ),
     "the ledger's Postgres": ("tests/ledger/",),
     "two servers": tuple(

@@ -159,6 +159,30 @@ class Content:
     numbers: Mapping[str, int]
 
 
+def content_of(dsn: str) -> Content:
+    """Return what the ledger in that database has now."""
+    rows = {}
+    with closing(_connected(dsn)) as connection, connection.cursor() as cursor:
+        cursor.execute(_TABLES)
+        for (table,) in cursor.fetchall():
+            copied = io.StringIO()
+            cursor.copy_expert(f"copy lockstep.{table} to stdout", copied)
+            if copied.tell():
+                rows[table] = copied.getvalue()
+        cursor.execute(_SEQUENCES)
+        return Content(rows, {name: last for name, last in cursor.fetchall() if last})
+
+
+def fill(dsn: str, content: Content) -> None:
+    """Put the content into a ledger that has tables and no rows."""
+    with closing(_connected(dsn)) as connection, connection.cursor() as cursor:
+        cursor.execute("set session_replication_role = replica; delete from lockstep.ledger")
+        for table, rows in content.rows.items():
+            cursor.copy_expert(f"copy lockstep.{table} from stdin", io.StringIO(rows))
+        for name, last in content.numbers.items():
+            cursor.execute(f"select setval('lockstep.{name}', {last})")
+
+
 class LedgerOfTest(PostgresLedger):
     """A ledger on a database of its own, or on one that another ledger has too. `clock`: what its
     moments are, set whenever a lease is taken; the machine's without one."""
@@ -189,25 +213,11 @@ class LedgerOfTest(PostgresLedger):
     def of(cls, content: Content, clock: Clock | None = None) -> LedgerOfTest:
         """One that has what another one had; nobody holds its sources."""
         ledger = cls(clock=clock)
-        with closing(_connected(ledger.database.dsn)) as connection, connection.cursor() as cursor:
-            cursor.execute("set session_replication_role = replica; delete from lockstep.ledger")
-            for table, rows in content.rows.items():
-                cursor.copy_expert(f"copy lockstep.{table} from stdin", io.StringIO(rows))
-            for name, last in content.numbers.items():
-                cursor.execute(f"select setval('lockstep.{name}', {last})")
+        fill(ledger.database.dsn, content)
         return ledger
 
     def content(self) -> Content:
-        rows = {}
-        with closing(_connected(self.database.dsn)) as connection, connection.cursor() as cursor:
-            cursor.execute(_TABLES)
-            for (table,) in cursor.fetchall():
-                copied = io.StringIO()
-                cursor.copy_expert(f"copy lockstep.{table} to stdout", copied)
-                if copied.tell():
-                    rows[table] = copied.getvalue()
-            cursor.execute(_SEQUENCES)
-            return Content(rows, {name: last for name, last in cursor.fetchall() if last})
+        return content_of(self.database.dsn)
 
     def recorded(self, source: str) -> list[tuple[int, Segment]]:
         """The segments of all batches, each with its batch's number."""

@@ -1,7 +1,9 @@
 """All errors of Lockstep, one class per situation that an operator can tell apart.
 
-A class says who has to act (`recovery`), an error what to type next (`hint`). A driver's
-exception never crosses a port: the adapter raises one of these with the exception as its cause.
+A class says who has to act (`recovery`), and its docstring what has happened and, in a second
+paragraph, what to do in general: docs/reference.md shows both. An error says what to type next
+(`hint`). A driver's exception never crosses a port: the adapter raises one of these with the
+exception as its cause.
 """
 
 from __future__ import annotations
@@ -56,59 +58,99 @@ class LockstepError(Exception):
 
 
 class ConfigurationError(LockstepError):
-    """lockstep.toml, a secret or the machine's set-up is wrong."""
+    """lockstep.toml, a secret or the machine's set-up is wrong.
+
+    Correct what the message names.
+    """
 
     recovery = Recovery.CONFIGURATION
 
 
 class NotYet(LockstepError):
-    """The feature is designed, but this version does not have it."""
+    """The feature is designed, but this version does not have it.
+
+    Do without it, as the hint says.
+    """
 
     recovery = Recovery.CONFIGURATION
 
 
 class SecretMissing(ConfigurationError):
-    """The variable or file of an env: or file: reference does not exist."""
+    """The variable or file of an env: or file: reference does not exist.
+
+    Set the variable, or make the file readable for the account that does the runs.
+    """
 
 
 class AccessDenied(ConfigurationError):
-    """The server does not accept the account or its password."""
+    """The server does not accept the account or its password.
+
+    Check `user` and `password` of the source, or `[ledger] dsn`.
+    """
 
 
 class HostUnknown(ConfigurationError):
-    """The host name does not resolve."""
+    """The host name does not resolve.
+
+    Check `host` of the source, or `[ledger] dsn`.
+    """
 
 
 class NothingMatches(ConfigurationError):
-    """No table of the source matches a pattern."""
+    """No table of the source matches a pattern.
+
+    `lockstep tables` lists what there is.
+    """
 
 
 class SpanRefused(ConfigurationError):
-    """A span of the past lies outside the captured batches, or ends before it begins."""
+    """A span of the past lies outside the captured batches, or ends before it begins.
+
+    Name the span by moments, GTIDs or runs that `lockstep status` shows.
+    """
 
 
 class ConditionRefused(ConfigurationError):
-    """A condition for rows to read again is invalid, or the table does not allow one."""
+    """A condition for rows to read again is invalid, or the table does not allow one.
+
+    Correct the condition, or read the whole table: `lockstep reload TABLE --from source --reason
+    …`.
+    """
 
 
 class PastRefused(ConfigurationError):
-    """The lake cannot show the requested past: it no longer can, cannot yet, or never will."""
+    """The lake cannot show the requested past: it no longer can, cannot yet, or never will.
+
+    The hint names the earliest place that works, or `lockstep run` reads on.
+    """
 
 
 class ConsumerUnknown(ConfigurationError):
-    """The source's changelog has no consumer of that name."""
+    """The source's changelog has no consumer of that name.
+
+    Create it with `lockstep.make_consumer`.
+    """
 
 
 class JavaMissing(ConfigurationError):
-    """Spark needs Java 17 or newer."""
+    """Spark needs Java 17 or newer.
+
+    Install Java 17 or newer, or set JAVA_HOME.
+    """
 
 
 class SetupIncomplete(ConfigurationError):
-    """Something that `lockstep setup` provides is missing, such as Delta's jars."""
+    """Something that `lockstep setup` provides is missing, such as Delta's jars.
+
+    `lockstep setup`, or the `pip install` of the hint.
+    """
 
 
 class TlsRefused(ConfigurationError):
-    """The connection could not be secured as configured."""
+    """The connection could not be secured as configured.
+
+    Give `tls_ca`; a certificate that the server made for itself needs `tls = "required"`.
+    """
 
 
 # -- try again -------------------------------------------------------------------
@@ -121,59 +163,102 @@ class TemporaryTrouble(LockstepError):
 
 
 class SourceUnavailable(TemporaryTrouble):
-    """MySQL refuses connections, or the connection was lost."""
+    """MySQL refuses connections, or the connection was lost.
+
+    Start the server; if it is up, look at its error log, and at proxies.
+    """
 
 
 class LedgerUnavailable(TemporaryTrouble):
-    """Postgres cannot be reached, or the connection was lost."""
+    """Postgres cannot be reached, or the connection was lost.
+
+    Start Postgres; nothing was recorded unless `lockstep status` shows it.
+    """
 
 
 class SourceBusy(TemporaryTrouble):
-    """Another run holds the source's lock."""
+    """Another run holds the source's lock.
+
+    Wait, or end that process; the lock is released with it, or after a minute of silence.
+    """
 
 
 class BatchesWait(TemporaryTrouble):
-    """Captured batches are not merged yet, and the command needs them merged."""
+    """Captured batches are not merged yet, and the command needs them merged.
+
+    `lockstep run`, then the same command again.
+    """
 
 
 class RowsNotRead(TemporaryTrouble):
-    """The rows of a condition could not be read now, or could not be related to the log."""
+    """The rows of a condition could not be read now, or could not be related to the log.
+
+    The same command again; the mirror is as it was.
+    """
 
 
 class LeaseLost(TemporaryTrouble):
-    """Another run took over the source. Nothing of this run was recorded after that."""
+    """Another run took over the source. Nothing of this run was recorded after that.
+
+    Nothing; if it happens again, look for what stops runs, or ends connections to Postgres (a
+    firewall, a pooler's `server_lifetime`).
+    """
 
 
 class CommitConflict(TemporaryTrouble):
-    """Another writer committed to the same Delta table first."""
+    """Another writer committed to the same Delta table first.
+
+    `lockstep run`; if it happens every time, stop the other writer.
+    """
 
 
 class LakeUnavailable(TemporaryTrouble):
-    """The lake's storage cannot be written or read: it is full, read-only or not reachable."""
+    """The lake's storage cannot be written or read: it is full, read-only or not reachable.
+
+    Free space, mount the lake or start the store, then run again.
+    """
 
 
 class DiskFull(TemporaryTrouble):
-    """A disk of this machine has no space left for Lockstep's own files."""
+    """A disk of this machine has no space left for Lockstep's own files.
+
+    Free space in the folder of the message, then run again; nothing is lost.
+    """
 
 
 class CatalogUnavailable(TemporaryTrouble):
-    """The catalog of `[catalog]` does not answer."""
+    """The catalog of `[catalog]` does not answer.
+
+    Start it; the next run goes on, or `lockstep catalog --yes`.
+    """
 
 
 class CatalogRefused(TemporaryTrouble):
-    """The catalog refuses a request about one entry."""
+    """The catalog refuses a request about one entry.
+
+    Look at the catalog's log, then `lockstep catalog --yes`.
+    """
 
 
 class StreamEndedEarly(TemporaryTrouble):
-    """The server's stream ended before the run's end was reached."""
+    """The server's stream ended before the run's end was reached.
+
+    Run again; if it happens again, look at the server's error log.
+    """
 
 
 class SourceMoving(TemporaryTrouble):
-    """The source or the lake changed during a comparison or another step that allows no change."""
+    """The source or the lake changed during a comparison or another step that allows no change.
+
+    Run again; if it happens again, end what keeps changing or locking the table.
+    """
 
 
 class StructureMoved(TemporaryTrouble):
-    """A table that is to be read does not have the expected structure (any longer)."""
+    """A table that is to be read does not have the expected structure (any longer).
+
+    Run again, which reads the structure again.
+    """
 
 
 # -- an operator must decide -----------------------------------------------------
@@ -186,68 +271,119 @@ class OperatorNeeded(LockstepError):
 
 
 class StartNotChosen(OperatorNeeded):
-    """The source has neither a cursor nor a configured start."""
+    """The source has neither a cursor nor a configured start.
+
+    Set `start` in lockstep.toml: `"snapshot"`, `"earliest"`, `"latest"` or a place.
+    """
 
 
 class StartUnreachable(OperatorNeeded):
-    """The server does not have the chosen start: it lacks the file, or the file is shorter."""
+    """The server does not have the chosen start: it lacks the file, or the file is shorter.
+
+    Choose a place that SHOW BINARY LOGS lists.
+    """
 
 
 class NotAnEventBoundary(OperatorNeeded):
-    """The chosen offset is not the beginning of an event."""
+    """The chosen offset is not the beginning of an event.
+
+    Choose the place that the hint names.
+    """
 
 
 class MomentOutOfRange(OperatorNeeded):
-    """A moment lies before the beginning of the server's log, or in the future."""
+    """A moment lies before the beginning of the server's log, or in the future.
+
+    Choose a moment that the log has, `earliest` or `latest`.
+    """
 
 
 class EndNotReached(OperatorNeeded):
-    """The server's log lacks GTIDs of the set with which a run was told to end."""
+    """The server's log lacks GTIDs of the set with which a run was told to end.
+
+    Choose GTIDs that the server has executed.
+    """
 
 
 class HistoryRewritten(OperatorNeeded):
-    """The log at the cursor is not the log that was read."""
+    """The log at the cursor is not the log that was read.
+
+    Find out which server this is. Begin again under a new source name, or accept what is missing:
+    `lockstep start-at earliest --reason …`.
+    """
 
 
 class HistoryUnproven(OperatorNeeded):
-    """Nothing in the server's log proves that its history is the one that was read."""
+    """Nothing in the server's log proves that its history is the one that was read.
+
+    If it is the same history: `lockstep start-at gtid:<set> --reason …`, as the hint says, then
+    `lockstep
+    verify`.
+    """
 
 
 class SourceChanged(OperatorNeeded):
-    """Another server answers at the source's address."""
+    """Another server answers at the source's address.
+
+    Point the source at the server that was read, or set `on_source_changed = "timestamp"`.
+    """
 
 
 class SourceDiverged(OperatorNeeded):
-    """The server lacks transactions that were read, or that the chosen start includes."""
+    """The server lacks transactions that were read, or that the chosen start includes.
+
+    Let the server catch up, or point the source at one that has them.
+    """
 
 
 class StartBehindCursor(OperatorNeeded):
-    """The chosen start lies before the end of an acknowledged or captured batch."""
+    """The chosen start lies before the end of an acknowledged or captured batch.
+
+    Choose a later place; a replay reads a span of the past again.
+    """
 
 
 class PreparedBeforeStart(OperatorNeeded):
-    """An XA transaction was prepared before the source's start, so its rows would be missing."""
+    """An XA transaction was prepared before the source's start, so its rows would be missing.
+
+    Wait until it ends (`xa recover` lists it), or start before its prepare.
+    """
 
 
 class TransactionsWithoutGtid(OperatorNeeded):
     """The log has anonymous transactions, and either only a GTID set tells which transactions were
-    read, or the server's `gtid_mode` keeps it from sending them."""
+    read, or the server's `gtid_mode` keeps it from sending them.
+
+    `lockstep start-at PLACE --reason …`, or set `gtid_mode = ON_PERMISSIVE` until they are read.
+    """
 
 
 class SegmentsLost(OperatorNeeded):
-    """Files of a batch are damaged or missing, and part of the batch is merged already."""
+    """Files of a batch are damaged or missing, and part of the batch is merged already.
+
+    Restore the files from a copy of the lake; else do what the hint says.
+    """
 
 
 class NoRuleApplies(OperatorNeeded):
-    """The facts match no rule of the start table, which is a defect of Lockstep."""
+    """The facts match no rule of the start table, which is a defect of Lockstep.
+
+    Report it, with what `lockstep status --json` prints.
+    """
 
 
 class ServerSettings(OperatorNeeded):
-    """A run cannot work with the server's settings."""
+    """A run cannot work with the server's settings.
+
+    Set at the server what the hint says.
+    """
 
 
 class PrivilegeMissing(OperatorNeeded):
-    """The account lacks a privilege."""
+    """The account lacks a privilege.
+
+    Type the GRANT of the hint.
+    """
 
 
 class LogStops(OperatorNeeded):
@@ -265,44 +401,82 @@ class LogStops(OperatorNeeded):
 
 
 class SourceRefused(OperatorNeeded):
-    """MySQL answered a query with an error that does not concern a single table."""
+    """MySQL answered a query with an error that does not concern a single table.
+
+    Mend at the server what its error names, then run again.
+    """
 
 
 class UnsupportedStatement(LogStops):
-    """A statement in the log changes a captured table in a way that Lockstep cannot follow."""
+    """A statement in the log changes a captured table in a way that Lockstep cannot follow.
+
+    All before it is captured. The hint names the place after it, and for a statement instead of
+    rows the setting that passes it.
+    """
 
 
 class UnsupportedEvent(LogStops):
-    """The log has an event whose type is not on the allow-list."""
+    """The log has an event whose type is not on the allow-list.
+
+    All before it is captured. Wait for a version that reads it, or go on after it: `lockstep
+    start-at`.
+    """
 
 
 class PreparedElsewhere(LogStops):
-    """The log commits an XA transaction that was prepared before the source's start."""
+    """The log commits an XA transaction that was prepared before the source's start.
+
+    Start before that prepare; or after the commit: `lockstep start-at PLACE --reason …`, then
+    `lockstep verify
+    --repair`.
+    """
 
 
 class DamagedEvent(LogStops):
-    """Bytes of the log violate its grammar or do not match their checksum."""
+    """Bytes of the log violate its grammar or do not match their checksum.
+
+    Look at that place with `mysqlbinlog`, and restore the file if there is a whole copy; else go on
+    after it with `lockstep start-at`, then `lockstep verify --repair`.
+    """
 
 
 class TransactionsMissing(OperatorNeeded):
-    """The server has executed transactions that its log does not have."""
+    """The server has executed transactions that its log does not have.
+
+    Find out why (a restore, filters of the log, RESET): nothing was recorded.
+    """
 
 
 class ForeignCommit(OperatorNeeded):
-    """A table in the lake has a commit that Lockstep did not make, or lacks one that it made."""
+    """A table in the lake has a commit that Lockstep did not make, or lacks one that it made.
+
+    Find who wrote; then `lockstep reload TABLE --reason …` for a mirror, `lockstep resume TABLE`
+    for a
+    changelog, `lockstep recover` for a folder.
+    """
 
 
 class TableQuarantined(OperatorNeeded):
-    """A command needs all changes of a table that is quarantined from some position on."""
+    """A command needs all changes of a table that is quarantined from some position on.
+
+    Bring the table back, or read up to there with `incomplete=True`.
+    """
 
 
 class LedgerRefused(OperatorNeeded):
-    """A constraint of the ledger refused a step that was out of order. Nothing was changed."""
+    """A constraint of the ledger refused a step that was out of order. Nothing was changed.
+
+    Do what the hint says.
+    """
 
 
 class ConsumerRefused(LedgerRefused):
-    """A step of a consumer is unknown, repeated or out of order. Nothing was changed. `rule`: the
-    name of the broken rule, for programs."""
+    """A step of a consumer is unknown, repeated or out of order. Nothing was changed.
+
+    Acknowledge the oldest delivery first, or roll back.
+
+    `rule`:the name of the broken rule, for programs.
+    """
 
     def __init__(self, message: str, *, hint: str, rule: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -310,24 +484,41 @@ class ConsumerRefused(LedgerRefused):
 
 
 class LedgerNewer(OperatorNeeded):
-    """The ledger was written by a newer Lockstep."""
+    """The ledger was written by a newer Lockstep.
+
+    Use that version, or restore the ledger's backup from before the upgrade.
+    """
 
 
 class PositionPurged(OperatorNeeded):
-    """The log file of the cursor is no longer on the server."""
+    """The log file of the cursor is no longer on the server.
+
+    Restore the file; else accept the gap: `lockstep start-at earliest --reason …`, then `lockstep
+    verify
+    --repair`. Keep logs longer.
+    """
 
 
 class SchemaUnknownAt(OperatorNeeded):
-    """The log has rows of a captured table at a position where its structure is unknown."""
+    """The log has rows of a captured table at a position where its structure is unknown.
+
+    Start at the place that the hint names, or later, or exclude the table.
+    """
 
 
 class VersionSetUnknown(OperatorNeeded):
-    """No acknowledged batch shows the source, or one of its tables, as of the requested place."""
+    """No acknowledged batch shows the source, or one of its tables, as of the requested place.
+
+    `lockstep versions --list` lists the places that there are.
+    """
 
 
 class VersionGone(OperatorNeeded):
     """A version of a mirror can no longer be read: its log or files were deleted, or its folder
-    belongs to another table."""
+    belongs to another table.
+
+    Read as of a later place; keep versions longer with `keep` under `[lake]`.
+    """
 
 
 # -- one table -------------------------------------------------------------------

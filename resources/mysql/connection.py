@@ -47,7 +47,18 @@ _OLD_TLS: Final = (
     "upgrade the server (MySQL supports TLS 1.2 in all of 8.0, and since 5.7.28), or set up an "
     "encrypted tunnel to it and set tls = 'off' with tls_force = true",
 )
+_UNVERIFIED: Final = (
+    "set tls_ca to the server's CA, or set tls = 'required' (encrypted, unverified), or 'off' on "
+    "the loopback"
+)
+_UNKNOWN_AUTHORITY: Final = (
+    "no authority that is known here has signed the server's certificate, which is what a server "
+    "makes for itself at its first start",
+    _UNVERIFIED,
+)
 _TLS_SIGNS: Final = (
+    ("self-signed certificate", *_UNKNOWN_AUTHORITY),
+    ("self signed certificate", *_UNKNOWN_AUTHORITY),
     ("UNSAFE_LEGACY_RENEGOTIATION", *_OLD_TLS),
     ("UNSUPPORTED_PROTOCOL", *_OLD_TLS),
     ("ALERT_PROTOCOL_VERSION", *_OLD_TLS),
@@ -260,11 +271,7 @@ def _tls_refused(settings: ConnectionSettings, error: BaseException) -> TlsRefus
     text = str(error)
     why, hint = next(
         ((why, hint) for sign, why, hint in _TLS_SIGNS if sign in text),
-        (
-            text,
-            "set tls_ca to the server's CA, or set tls = 'required' (encrypted, unverified), or "
-            "'off' on the loopback",
-        ),
+        (text, _UNVERIFIED),
     )
     return TlsRefused(
         f"no secured connection to {settings.host}:{settings.port} with tls = {settings.tls!r}: "

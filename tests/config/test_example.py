@@ -4,67 +4,22 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
-from pathlib import Path
-
-from pydantic import BaseModel
 
 from lockstep.pipeline.values.policies import LakePolicies, StartPolicies
 from lockstep.resources.config import model, sources
 from lockstep.resources.config.load import parse_settings
-from lockstep.resources.config.model import (
-    CatalogSection,
-    DagsterSection,
-    LineageSection,
-    NotifySection,
-)
 from lockstep.resources.config.values import Section
 from lockstep.resources.lake.spark.server import KEYS
 from tests.pages.policies import chosen_of
-
-EXAMPLE = Path(__file__).resolve().parents[2] / "lockstep.toml"
-
-SECTIONS: dict[str, type[BaseModel]] = {
-    "": model.File,
-    "lake": model.LakeSection,
-    "ledger": model.LedgerSection,
-    "dagster": DagsterSection,
-    "upkeep": model.UpkeepSection,
-    "privacy": model.PrivacySection,
-    "lineage": LineageSection,
-    "notify": NotifySection,
-    "catalog": CatalogSection,
-    "sources": sources.SourceSection,
-    "sources.bounds": sources.BoundsSection,
-    "sources.snapshot": sources.SnapshotSection,
-    "sources.standby": sources.StandbySection,
-    "sources.trigger": sources.TriggerSection,
-    "sources.replay": sources.ReplaySection,
-    "sources.table": sources.TableSection,
-}
-
-HEADER = re.compile(r"(?:# )?\[{1,2}(?P<name>[a-z.]+)\]{1,2} +# \w")
-KEY = re.compile(r'(?:# )?(?P<name>[a-z_]+) = (?:"[^"]*"|\[[^\]]*\]|\{[^}]*\}|[\w.]+) +# \w')
-
-
-def explained(lines: list[str]) -> Iterator[tuple[str, str]]:
-    """Each key that has a comment behind it, with its section; a section is a key of the one
-    around it."""
-    section = ""
-    for line in lines:
-        if header := HEADER.match(line):
-            section = header["name"]
-            around, _, name = section.rpartition(".")
-            yield around, name
-        elif key := KEY.match(line):
-            yield section, key["name"]
+from tests.pages.settings import EXAMPLE, SECTIONS, explained
 
 
 def test_every_key_has_a_comment() -> None:
     """A new field of the file's shape is missing here until the example explains it, once."""
     fields = [(section, name) for section, part in SECTIONS.items() for name in part.model_fields]
-    fields += [("spark", name) for name in KEYS]
-    assert sorted(explained(EXAMPLE.read_text().splitlines())) == sorted(fields)
+    fields += [("spark", name) for name in (*KEYS, "spark.driver.memory")]
+    found = [(one.section, one.name) for one in explained(EXAMPLE.read_text().splitlines())]
+    assert sorted(found) == sorted(fields)
 
 
 def test_every_policy_says_its_default() -> None:

@@ -59,6 +59,16 @@ def test_no_connection_is_one_clear_error(
     assert "wrong-but-secret" not in f"{error} {error.hint} {error.__cause__}"
 
 
+def test_a_certificate_that_a_server_made_for_itself(mysql: MySqlStand) -> None:
+    """The message says so, in words instead of OpenSSL's."""
+    error = refusal(MySqlServer(settings(mysql, tls="verify")))
+    assert str(error) == (
+        f"no secured connection to {mysql.host}:{mysql.port} with tls = 'verify': no authority "
+        "that is known here has signed the server's certificate, which is what a server makes for "
+        "itself at its first start"
+    )
+
+
 def test_an_encrypted_connection(mysql: MySqlStand) -> None:
     """`required` encrypts without asking who it is."""
     assert MySqlServer(settings(mysql, tls="required")).facts().server_uuid

@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Final
 
 from tests.pages import (
-    buffer,
     checks,
     commands,
+    errors,
     lives,
     passed,
     policies,
     retries,
     rooms,
     schema_rules,
+    settings,
     shapes,
     start_rules,
     supply_rules,
@@ -24,13 +25,14 @@ from tests.pages.made import MadePart, rewritten
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
 PARTS: Final[tuple[MadePart, ...]] = (
     start_rules.PART,
-    buffer.PART,
     schema_rules.PART,
     passed.PART,
     policies.PART,
     lives.PART,
-    checks.PART,
+    settings.PART,
     commands.PART,
+    errors.PART,
+    checks.PART,
     retries.PART,
     shapes.PART,
     supply_rules.PART,

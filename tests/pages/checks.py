@@ -25,8 +25,11 @@ def tables() -> str:
 
 
 def _engines() -> list[str]:
-    """The engines, in the order of their list."""
-    rows = [row((engine.name, f"**{engine.level}**", engine.why)) for engine in ENGINES.values()]
+    """The engines in the order of their list; those of which the same is said share a row."""
+    named: dict[tuple[str, str], list[str]] = {}
+    for engine in ENGINES.values():
+        named.setdefault((engine.level, engine.why), []).append(engine.name)
+    rows = [row((", ".join(names), f"**{level}**", why)) for (level, why), names in named.items()]
     last = row(("any other", "**refusal**", engine_of("x").why))
     return ["### Engines", "", "| engine | level | why |\n|---|---|---|", *rows, last]
 

@@ -52,11 +52,14 @@ def picture() -> str:
 
 
 def table() -> str:
-    """One row an event: when it happens, and the state behind it for each state before."""
+    """A row for each event that changes a state: when it happens, and the state after it for each
+    state before."""
     lives: list[TableCondition | None] = [None, *TableCondition]
+    moving = {event for (life, event), after in TRANSITIONS.items() if life not in (None, after)}
     heads = ["new" if life is None else life.value for life in lives]
     lines = [row(["event", "when", *heads]), "|---" * (2 + len(heads)) + "|"]
-    for event, (name, when) in WORDS.items():
+    for event in (event for event in WORDS if event in moving):
+        name, when = WORDS[event]
         cells = [_cell(life, TRANSITIONS.get((life, event))) for life in lives]
         lines.append(row([name, when, *cells]))
     return "\n".join(lines)

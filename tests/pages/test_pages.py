@@ -12,6 +12,7 @@ from lockstep.pipeline.check import CHECK_RULES, RUN_RULES
 from lockstep.pipeline.check.findings import CheckRule
 from lockstep.pipeline.schema.consequences import RULES
 from lockstep.pipeline.shape.rules import ShapeRules
+from tests.pages import errors
 from tests.pages.__main__ import CHECKOUT, PARTS
 from tests.pages.made import MadePart, rewritten, row
 
@@ -42,6 +43,12 @@ def test_a_page_without_a_place_is_refused(part: MadePart) -> None:
 
 def test_a_border_in_a_cell_is_none() -> None:
     assert row(["a|b", "c"]) == "| a\\|b | c |"
+
+
+def test_every_error_says_what_has_happened_and_what_to_do() -> None:
+    """Whoever finds its name in `--json`, or in Dagster, finds both."""
+    lacking = [error.__name__ for error in errors.raised() if len(errors.paragraphs(error)) < 2]
+    assert lacking == []
 
 
 def test_every_rule_of_a_check_is_on_its_page_by_its_name() -> None:
