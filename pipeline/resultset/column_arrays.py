@@ -42,8 +42,14 @@ from lockstep.pipeline.binlog.arrays.array_access import (
 from lockstep.pipeline.binlog.arrays.cells import NULL, Places, room
 from lockstep.pipeline.binlog.arrays.compiled import kernel, part
 from lockstep.pipeline.ports.source import Received
-from lockstep.pipeline.resultset.packets import Ending, ResultRows, malformed_answer
-from lockstep.pipeline.resultset.walk import ColumnValues, Definition, walk
+from lockstep.pipeline.resultset.packets import (
+    ColumnValues,
+    Definition,
+    Ending,
+    ResultRows,
+    malformed_answer,
+    walk,
+)
 from lockstep.pipeline.schema.types import arrow_type
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column

@@ -20,7 +20,7 @@ from pymysql.cursors import Cursor, SSCursor
 from pymysql.protocol import FieldDescriptorPacket
 
 from lockstep.pipeline.ports.source import Received
-from lockstep.pipeline.resultset.walk import Definition
+from lockstep.pipeline.resultset.packets import Definition
 from lockstep.resources.mysql.receiving import ANSWER, Receiver
 
 _PREPARE, _EXECUTE, _CLOSE = 0x16, 0x17, 0x19

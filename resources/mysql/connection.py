@@ -26,7 +26,7 @@ import pymysql
 from pymysql.constants import SERVER_STATUS
 from pymysql.cursors import Cursor
 
-from lockstep.pipeline.binlog.stream.dump_refusals import DUMP_REFUSED, refusal
+from lockstep.pipeline.binlog.stream.intake import DUMP_REFUSED, refusal
 from lockstep.pipeline.values.errors import (
     AccessDenied,
     HostUnknown,

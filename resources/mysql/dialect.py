@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pymysql.cursors import Cursor
 
-from lockstep.pipeline.binlog.stream.description import version_number
+from lockstep.pipeline.binlog.stream.control import version_number
 
 
 @dataclass(frozen=True, slots=True)

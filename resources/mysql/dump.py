@@ -17,7 +17,7 @@ from typing import Any, Final
 import pymysql
 from pymysql.cursors import Cursor
 
-from lockstep.pipeline.binlog.stream.gtid_sets import encode_gtid_set
+from lockstep.pipeline.binlog.stream.control import encode_gtid_set
 from lockstep.pipeline.ports.source import Received
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates

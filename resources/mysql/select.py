@@ -15,14 +15,15 @@ import pyarrow as pa
 import pymysql
 from pymysql.cursors import Cursor
 
-from lockstep.pipeline.binlog.text.ambiguous_text import (
+from lockstep.pipeline.binlog.values.charsets import (
+    Decoder,
     ambiguous_key,
     is_canonical,
     is_canonical_number,
     is_unambiguous,
     may_be_ambiguous,
+    text_decoder,
 )
-from lockstep.pipeline.binlog.text.charsets import Decoder, text_decoder
 from lockstep.pipeline.resultset.column_arrays import ResultBatches, mismatched_column
 from lockstep.pipeline.resultset.packets import ErrorPacket
 from lockstep.pipeline.schema.types import TEXT_TYPES, arrow_schema

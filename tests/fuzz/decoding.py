@@ -14,12 +14,11 @@ from typing import Final
 
 import numpy as np
 
-from lockstep.pipeline.binlog.rows.maps import TableMaps
-from lockstep.pipeline.binlog.rows.parts import by_map
+from lockstep.pipeline.binlog.rows.maps import TableMaps, by_map
 from lockstep.pipeline.binlog.rows.rows import TableDecoder
 from lockstep.pipeline.binlog.rows.table_map import read_layouts, read_structure, read_table_map
 from lockstep.pipeline.binlog.stream import ring as columns
-from lockstep.pipeline.binlog.stream.description import LogWriter
+from lockstep.pipeline.binlog.stream.control import LogWriter
 from lockstep.pipeline.binlog.stream.ring import EVENT_COLUMNS, Block
 from lockstep.pipeline.binlog.transactions.spill import Spill, read_prepared
 from lockstep.pipeline.binlog.values.json import json_array

@@ -15,15 +15,14 @@ from random import Random
 from typing import Final
 from uuid import UUID
 
-from lockstep.pipeline.binlog.rows.parts import by_map
+from lockstep.pipeline.binlog.rows.maps import by_map
 from lockstep.pipeline.binlog.search.file_heads import read_file_head
 from lockstep.pipeline.binlog.search.moments import find_moment, find_moment_in_file
 from lockstep.pipeline.binlog.search.places import find_boundary, find_end_of, read_anchor
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.control import to_datetime
 from lockstep.pipeline.binlog.stream.framing import HEADER, EventType
-from lockstep.pipeline.binlog.stream.ring import TransactionGroup
-from lockstep.pipeline.binlog.stream.texts import MOST_BYTES
+from lockstep.pipeline.binlog.stream.ring import MOST_TEXT_BYTES, TransactionGroup
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.identity import gtid_set, gtid_texts
 from lockstep.pipeline.ports.source import BinlogSize, Received
@@ -205,7 +204,7 @@ class Dumps:
         statements.validate(full=True)
         kept = sum(len(text) for text in statements.flatten().to_pylist())
         # What is no UTF-8 is shown with four letters for a byte.
-        assert kept <= 4 * MOST_BYTES
+        assert kept <= 4 * MOST_TEXT_BYTES
         found = gtid_set(group.transactions, group.sources)
         assert GtidSet.parse(str(found)) == found
         for at in group.transactions[:, columns.COMMITTED_AT].tolist():

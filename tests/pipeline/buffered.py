@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from lockstep.pipeline.binlog.stream import ring as columns
-from lockstep.pipeline.binlog.stream.ring import TransactionGroup
-from lockstep.pipeline.binlog.stream.texts import MOST_BYTES
+from lockstep.pipeline.binlog.stream.ring import MOST_TEXT_BYTES, TransactionGroup
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.identity import gtid_text
 from lockstep.pipeline.values.position import Coordinates, LogFile
@@ -84,7 +83,7 @@ def outs(group: TransactionGroup) -> list[Out]:
             tuple(query.text for at, query in group.statements if at == number),
             tuple(events[number]),
             tuple(texts[number] or ()),
-            bool(row[columns.TEXT_BYTES] > MOST_BYTES),
+            bool(row[columns.TEXT_BYTES] > MOST_TEXT_BYTES),
         )
         for number, row in enumerate(group.transactions)
     ]

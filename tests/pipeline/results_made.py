@@ -19,7 +19,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from lockstep.pipeline.ports.source import Received
-from lockstep.pipeline.resultset.walk import Definition
+from lockstep.pipeline.resultset.packets import Definition
 from lockstep.pipeline.values.table import Column
 
 WHOLE: Final = 0xFFFFFF

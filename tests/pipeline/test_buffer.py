@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lockstep.pipeline.binlog.stream.framing import HEADER, EventType
 from lockstep.pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, Phase
-from lockstep.pipeline.binlog.transactions.log_place import Limits
+from lockstep.pipeline.binlog.transactions.loop import Limits
 from lockstep.pipeline.values.errors import DamagedEvent, LockstepError, PreparedElsewhere
 from lockstep.pipeline.values.position import Coordinates
 from tests.pipeline.buffered import START, Out, a_buffer, cut, feed, taken

@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 )
 
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
-from lockstep.pipeline.binlog.transactions.log_place import Limits
+from lockstep.pipeline.binlog.transactions.loop import Limits
 from lockstep.pipeline.model.batch import Prepared, Xid
 from lockstep.pipeline.values.position import Coordinates
 from tests.fuzz.served import ServedDump

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep.pipeline.binlog.text.charset_tables import MULTI_BYTE
-from lockstep.pipeline.binlog.text.charsets import text_decoder
+from lockstep.pipeline.binlog.values.charset_tables import MULTI_BYTE
+from lockstep.pipeline.binlog.values.charsets import text_decoder
 from lockstep.pipeline.schema.collations import character_set
 from lockstep.pipeline.values.errors import TableError
 

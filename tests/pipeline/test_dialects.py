@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lockstep.pipeline.binlog.rows.parts import by_map
+from lockstep.pipeline.binlog.rows.maps import by_map
 from lockstep.pipeline.binlog.rows.rows import TableDecoder
 from lockstep.pipeline.binlog.rows.table_map import read_layouts
 from lockstep.pipeline.binlog.stream.framing import EventType

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.pipeline.binlog.stream.description import read_description
+from lockstep.pipeline.binlog.stream.control import read_description
 from lockstep.pipeline.binlog.stream.framing import EventType, read_event
 from lockstep.pipeline.values.errors import (
     DamagedEvent,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lockstep.pipeline.resultset.walk import Definition
+from lockstep.pipeline.resultset.packets import Definition
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
 from tests.pipeline.results_made import EOF, KINDS, Kind, counted, packets, row

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstep.pipeline.binlog.values.table import DECODED_BY
+from lockstep.pipeline.binlog.rows.rows import DECODED_BY
 from lockstep.pipeline.resultset.column_arrays import READ_BY, mismatched_column
-from lockstep.pipeline.resultset.packets import MAX_ROW_BYTES, ErrorPacket, read_ending
-from lockstep.pipeline.resultset.walk import Definition
+from lockstep.pipeline.resultset.packets import MAX_ROW_BYTES, Definition, ErrorPacket, read_ending
 from lockstep.pipeline.values.errors import SourceUnavailable
 from lockstep.pipeline.values.table import Column
 from tests.pipeline.results_made import EOF, KINDS, OK, packets, row

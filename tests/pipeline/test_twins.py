@@ -10,14 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.pipeline.binlog.text.ambiguous_text import (
+from lockstep.pipeline.binlog.values.charset_tables import MULTI_BYTE
+from lockstep.pipeline.binlog.values.charsets import (
+    CHARACTER_SETS,
     is_ambiguous,
     is_canonical,
     is_canonical_number,
+    single_byte,
+    text_decoder,
     twins,
 )
-from lockstep.pipeline.binlog.text.charset_tables import MULTI_BYTE
-from lockstep.pipeline.binlog.text.charsets import CHARACTER_SETS, single_byte, text_decoder
 from lockstep.pipeline.values.table import Column
 from tests.chance import by_chance
 

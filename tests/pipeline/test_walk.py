@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from lockstep.pipeline.binlog.search.walk import step_over, walk
+from lockstep.pipeline.binlog.search.log_scan import step_over, walk
 from lockstep.pipeline.binlog.stream.framing import EventType
 from lockstep.pipeline.values.errors import DamagedEvent
 from lockstep.pipeline.values.position import Coordinates

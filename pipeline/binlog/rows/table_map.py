@@ -11,10 +11,9 @@ from enum import Enum
 from typing import Final
 
 from lockstep.pipeline.binlog.arrays.cells import Layout, layout
-from lockstep.pipeline.binlog.stream.description import LogWriter
-from lockstep.pipeline.binlog.stream.event_reader import Reader
-from lockstep.pipeline.binlog.stream.framing import HEADER
-from lockstep.pipeline.binlog.text.charsets import text_decoder
+from lockstep.pipeline.binlog.stream.control import LogWriter
+from lockstep.pipeline.binlog.stream.framing import HEADER, Reader
+from lockstep.pipeline.binlog.values.charsets import text_decoder
 from lockstep.pipeline.schema.collations import BINARY, character_set
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableName, TableStructure

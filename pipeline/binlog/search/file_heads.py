@@ -7,23 +7,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
-from lockstep.pipeline.binlog.search.log_scan import Dumps
-from lockstep.pipeline.binlog.search.walk import LoggedEvent, walk
+from lockstep.pipeline.binlog.search.log_scan import Dumps, LoggedEvent, walk
 from lockstep.pipeline.binlog.stream.commit_times import end_of_second
-from lockstep.pipeline.binlog.stream.control import to_datetime
-from lockstep.pipeline.binlog.stream.event_reader import Reader
-from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET, GTIDS, Event, EventType
-from lockstep.pipeline.binlog.stream.gtid_sets import decode_gtid_set
-from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.binlog.stream.control import decode_gtid_set, read_gtid_list, to_datetime
+from lockstep.pipeline.binlog.stream.framing import (
+    FIRST_OFFSET,
+    GTIDS,
+    EventType,
+    damaged,
+)
 from lockstep.pipeline.binlog.transactions.identity import read_identity
 from lockstep.pipeline.ports.source import BinlogSize
 from lockstep.pipeline.values.errors import TransactionsWithoutGtid
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile
-
-_COUNT: Final = (1 << 28) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +68,6 @@ def _until_refused(events: Iterator[LoggedEvent]) -> Iterator[LoggedEvent]:
         yield from events
     except TransactionsWithoutGtid:
         return
-
-
-def read_gtid_list(event: Event) -> GtidSet:
-    """Read MariaDB's GTID_LIST: count 4 (the low 28 bits), then domain 4, server 4 and number 8
-    of the last transaction of each (`Gtid_list_log_event` in MariaDB's `sql/log_event.h`)."""
-    reader = Reader(event.body, "a GTID_LIST event")
-    count = reader.integer(4) & _COUNT
-    parts = [f"{reader.integer(4)}-{reader.integer(4)}-{reader.integer(8)}" for _ in range(count)]
-    try:
-        return GtidSet.parse(",".join(parts))
-    except ValueError as error:
-        raise damaged(f"a GTID_LIST event is not a list of GTIDs: {error}", event.at) from error
 
 
 class FileHeads:

@@ -21,12 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lockstep.pipeline.binlog.rows.maps import TableMaps
-from lockstep.pipeline.binlog.stream import outcomes
 from lockstep.pipeline.binlog.stream import ring as columns
-from lockstep.pipeline.binlog.stream.description import Description
-from lockstep.pipeline.binlog.stream.dump_refusals import is_end, refused_by
+from lockstep.pipeline.binlog.stream import stream
+from lockstep.pipeline.binlog.stream.control import Description
 from lockstep.pipeline.binlog.stream.framing import WHOLE
-from lockstep.pipeline.binlog.stream.intake import InputBytes, Wire
+from lockstep.pipeline.binlog.stream.intake import InputBytes, Wire, is_end, refused_by
 from lockstep.pipeline.binlog.stream.ring import (
     BEGIN_OFFSET,
     TRANSACTION,
@@ -36,11 +35,9 @@ from lockstep.pipeline.binlog.stream.ring import (
     place_of,
 )
 from lockstep.pipeline.binlog.stream.rules import Phase
-from lockstep.pipeline.binlog.stream.stream import is_at_stop
-from lockstep.pipeline.binlog.stream.text_buffer import BUFFER_BYTES, TextBuffer
+from lockstep.pipeline.binlog.stream.stream import TEXT_BUFFER_BYTES, TextBuffer
 from lockstep.pipeline.binlog.transactions.identity import gtid_text, members
-from lockstep.pipeline.binlog.transactions.log_place import Limits, LogPlace
-from lockstep.pipeline.binlog.transactions.loop import Loop
+from lockstep.pipeline.binlog.transactions.loop import Limits, LogPlace, Loop
 from lockstep.pipeline.binlog.transactions.rare_events import RareEvents
 from lockstep.pipeline.binlog.transactions.ring_transactions import RingTransactions
 from lockstep.pipeline.binlog.transactions.xa import PreparedTransactions
@@ -95,7 +92,7 @@ class TransactionBuffer:
         group_bytes: int = GROUP_EVENT_BYTES,
         events: int = EVENTS,
         transactions: int = TRANSACTIONS,
-        text_bytes: int = BUFFER_BYTES,
+        text_bytes: int = TEXT_BUFFER_BYTES,
     ) -> None:
         ring = Ring.of(ring_bytes, events=events, transactions=transactions)
         self._skip_to = start if begins is not None and begins != start else None
@@ -250,39 +247,39 @@ class TransactionBuffer:
         """Run the loop once; return whether it can only continue after a group is handed out."""
         code = self._loop.scan(current)
         match code:
-            case outcomes.MORE:
+            case stream.MORE:
                 self._more(current)
-            case outcomes.EVENT:
+            case stream.EVENT:
                 return not self._take()
-            case outcomes.FULL:
+            case stream.FULL:
                 if self._transactions.count:
                     return True
                 self._transactions.spill()
-            case outcomes.HUGE:
+            case stream.HUGE:
                 if self._transactions.count:
                     return True
                 self._transactions.spill_rows(self._loop.large_rows())
                 self._loop.pass_rows()
-            case outcomes.NEW_MAP:
+            case stream.NEW_MAP:
                 self._loop.bind_map()
-            case outcomes.EMITTED:
+            case stream.EMITTED:
                 self._ready = True
                 self._stop_between()
-            case outcomes.STOPPED:
+            case stream.STOPPED:
                 self.stopped = True
-            case outcomes.LARGE:
+            case stream.LARGE:
                 self._wire.large()
-            case outcomes.PACKET:
+            case stream.PACKET:
                 packet = self._loop.packet()
                 if not is_end(packet):
                     raise refused_by(packet)
                 self.ended = True
             case _:
-                raise outcomes.damage(code, self._log.at)
+                raise stream.damage(code, self._log.at)
         return False
 
     def _stop_between(self) -> None:
-        if self._rare.between and is_at_stop(self._loop.registers.array):
+        if self._rare.between and stream.is_at_stop(self._loop.registers.array):
             self.stopped = True
 
     def _more(self, current: InputBytes) -> None:
@@ -290,14 +287,14 @@ class TransactionBuffer:
         if nested is None:
             if current.mode == WHOLE:
                 if current.at < current.stop:
-                    raise outcomes.damage(outcomes.WRONG_SIZE, self._log.at)
+                    raise stream.damage(stream.WRONG_SIZE, self._log.at)
                 self._loop.registers.sequence += current.packets
             self._wire.read()
             return
         if nested.refill():
             return
         if nested.input.at < nested.input.stop:
-            raise outcomes.damage(outcomes.WRONG_SIZE, self._log.at)
+            raise stream.damage(stream.WRONG_SIZE, self._log.at)
         self._rare.finish()
         self._stop_between()
 

@@ -16,13 +16,18 @@ from lockstep.pipeline.binlog.stream.control import (
     read_xid,
     savepoint_name,
 )
-from lockstep.pipeline.binlog.stream.framing import COMPRESSED_ROWS, PLACES, ROWS, Event, EventType
+from lockstep.pipeline.binlog.stream.framing import (
+    COMPRESSED_ROWS,
+    PLACES,
+    ROWS,
+    Event,
+    EventType,
+    damaged,
+)
 from lockstep.pipeline.binlog.stream.intake import Nested
-from lockstep.pipeline.binlog.stream.outcomes import damaged
 from lockstep.pipeline.binlog.stream.ring import Block
 from lockstep.pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, Phase
-from lockstep.pipeline.binlog.transactions.log_place import LogPlace
-from lockstep.pipeline.binlog.transactions.loop import Loop
+from lockstep.pipeline.binlog.transactions.loop import LogPlace, Loop
 from lockstep.pipeline.binlog.transactions.ring_transactions import RingTransactions
 from lockstep.pipeline.binlog.transactions.xa import PreparedTransactions
 from lockstep.pipeline.values.errors import DamagedEvent

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.control import Query
-from lockstep.pipeline.binlog.stream.framing import Event
-from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.binlog.stream.framing import Event, damaged
 from lockstep.pipeline.binlog.stream.ring import Block, MergeTableRows, TransactionGroup, packed
 from lockstep.pipeline.binlog.transactions.identity import IDENTITY, members, read_identity
-from lockstep.pipeline.binlog.transactions.log_place import LogPlace
-from lockstep.pipeline.binlog.transactions.loop import Loop
+from lockstep.pipeline.binlog.transactions.loop import LogPlace, Loop
 from lockstep.pipeline.binlog.transactions.spill import Spill
 from lockstep.pipeline.ports.spool import Spool
 from lockstep.pipeline.values.gtid import GtidSet
