@@ -31,10 +31,9 @@ from lockstep.pipeline.snapshot.giving_way import Patience
 from lockstep.pipeline.values.errors import StructureMoved, TableError
 from lockstep.pipeline.values.server_errors import names_of, require_harmless
 from lockstep.pipeline.values.table import TableStructure
-from lockstep.resources.mysql.answers import ReadingCursor
-from lockstep.resources.mysql.connection import ConnectionSettings, connect
-from lockstep.resources.mysql.dialect import Dialect, read_dialect
+from lockstep.resources.mysql.connection import ConnectionSettings, Dialect, connect, read_dialect
 from lockstep.resources.mysql.reader import explained, reading
+from lockstep.resources.mysql.receiving import ReadingCursor
 from lockstep.resources.mysql.schemas import read_schemas
 from lockstep.resources.mysql.select import BEGIN, quoted, quoted_table, read_warnings, select_rows
 from lockstep.resources.mysql.watcher import watched

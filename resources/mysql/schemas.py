@@ -52,11 +52,9 @@ from lockstep.pipeline.values.grants import covers, read_grants
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
 from lockstep.pipeline.values.table import TableName
 from lockstep.pipeline.values.tables import SYSTEM_DATABASES
-from lockstep.resources.mysql.connection import number_of
-from lockstep.resources.mysql.dialect import Dialect, read_dialect
-from lockstep.resources.mysql.privileges import hidden_in_part
-from lockstep.resources.mysql.scopes import Scope, ask, scopes_of
+from lockstep.resources.mysql.connection import Dialect, number_of, read_dialect
 from lockstep.resources.mysql.select import quoted_table
+from lockstep.resources.mysql.visible_tables import Scope, ask, hidden_in_part, scopes_of
 
 _DATABASES: Final = """
 select schema_name, default_character_set_name, default_collation_name

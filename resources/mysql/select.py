@@ -30,7 +30,7 @@ from lockstep.pipeline.schema.types import TEXT_TYPES, arrow_schema
 from lockstep.pipeline.values.errors import StructureMoved, TableError
 from lockstep.pipeline.values.server_errors import KEPT, SourceWarning, names_of, require_harmless
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
-from lockstep.resources.mysql.answers import Answer, ReadingCursor
+from lockstep.resources.mysql.receiving import Answer, ReadingCursor
 
 _HASH: Final = re.compile(r"DB_ROW_HASH_\d+")
 """Names of hidden columns of MariaDB."""

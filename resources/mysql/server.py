@@ -62,11 +62,12 @@ from lockstep.resources.mysql.connection import (
     connect,
     number_of,
     open_connection,
+    read_dialect,
     translated,
 )
 from lockstep.resources.mysql.defaults import with_values
-from lockstep.resources.mysql.dialect import read_dialect
-from lockstep.resources.mysql.dump import (
+from lockstep.resources.mysql.reader import explained, has_no_row, open_snapshot, reading
+from lockstep.resources.mysql.receiving import (
     MAX_OFFSET,
     MySqlDump,
     after_set,
@@ -74,9 +75,7 @@ from lockstep.resources.mysql.dump import (
     by_wide_offset,
     own_server_id,
 )
-from lockstep.resources.mysql.privileges import may_not_be_read
-from lockstep.resources.mysql.reader import explained, has_no_row, open_snapshot, reading
-from lockstep.resources.mysql.replica import Replica
+from lockstep.resources.mysql.replica import Replica, source_load
 from lockstep.resources.mysql.row_hashes import open_hashes, read_rows, read_sample, read_sum
 from lockstep.resources.mysql.schemas import (
     ReadTables,
@@ -84,10 +83,9 @@ from lockstep.resources.mysql.schemas import (
     read_schemas,
     read_whole_tables,
 )
-from lockstep.resources.mysql.scopes import ask, scopes_of
 from lockstep.resources.mysql.select import BEGIN, quoted_table, select_rows
-from lockstep.resources.mysql.server_pressure import source_load
 from lockstep.resources.mysql.survey import take_survey
+from lockstep.resources.mysql.visible_tables import ask, may_not_be_read, scopes_of
 from lockstep.resources.mysql.watermarks import (
     high_mark,
     low_mark,

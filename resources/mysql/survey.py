@@ -28,7 +28,7 @@ from lockstep.pipeline.values.survey import (
 from lockstep.pipeline.values.table import TableName
 from lockstep.pipeline.values.tables import SYSTEM_DATABASES
 from lockstep.resources.mysql.connection import ConnectionSettings, connect
-from lockstep.resources.mysql.dump import SERVER_IDS
+from lockstep.resources.mysql.receiving import SERVER_IDS
 
 _TABLES: Final = """
 select table_schema, table_name, table_type, coalesce(engine, '') as engine,

@@ -24,7 +24,7 @@ from lockstep.pipeline.values.errors import ServerSettings
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.retries import COMMITTED, Retry
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.mysql.dialect import Dialect
+from lockstep.resources.mysql.connection import Dialect
 
 _OWNER: Final = re.compile(r"#\d+")
 """The thread that owns a GTID, which gtid_owned appends to it."""

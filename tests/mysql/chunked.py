@@ -21,10 +21,10 @@ from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.snapshot.bounds import Range, where
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.mysql.answers import ReadingCursor
 from lockstep.resources.mysql.chunks import next_bound
 from lockstep.resources.mysql.connection import connect
 from lockstep.resources.mysql.reader import reading
+from lockstep.resources.mysql.receiving import ReadingCursor
 from lockstep.resources.mysql.schemas import read_schemas
 from lockstep.resources.mysql.select import select_rows
 from lockstep.resources.mysql.server import MySqlServer

@@ -16,7 +16,7 @@ from lockstep.pipeline.values.errors import SourceUnavailable, StructureMoved, T
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.retries import COMMITTED
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.mysql.dialect import read_dialect
+from lockstep.resources.mysql.connection import read_dialect
 from lockstep.resources.mysql.reader import explained, reading
 from lockstep.resources.mysql.select import BEGIN, select_rows
 from lockstep.resources.mysql.server import MySqlServer

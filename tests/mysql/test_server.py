@@ -26,7 +26,7 @@ from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql import connection
 from lockstep.resources.mysql.connection import ConnectionSettings
-from lockstep.resources.mysql.dump import MySqlDump, by_offset, by_wide_offset
+from lockstep.resources.mysql.receiving import MySqlDump, by_offset, by_wide_offset
 from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import changes, server, settings
