@@ -52,7 +52,8 @@ class Replica:
         """See `pipeline.ports.SourceServer.chunk`."""
         low = self._caught_up(schema.name, since)
         with open_chunk(self._replica, schema, rows, most_seconds=most_seconds) as read:
-            high = self._end()
+            with connect(self._source) as connection, connection.cursor() as cursor:
+                high = high_mark(cursor, read_dialect(cursor))
             yield replace(
                 read,
                 low=low.at,
@@ -95,10 +96,6 @@ class Replica:
         except LockstepError as error:
             return ReadReplica(_name(self._replica), error.message, error.hint)
         return ReadReplica(_name(self._replica))
-
-    def _end(self) -> Watermark:
-        with connect(self._source) as connection, connection.cursor() as cursor:
-            return high_mark(cursor, read_dialect(cursor))
 
     def _caught_up(self, table: TableName, since: Coordinates | None) -> Watermark:
         """Return a place of the source's log, not before `since`, up to which the replica has

@@ -125,7 +125,8 @@ class Questions:
             except BaseException:
                 _close(connection)
                 raise
-            self._keep(connection)
+            self.close()
+            self._idle.append((connection, monotonic()))
 
     def close(self) -> None:
         """Close the idle session; the next query opens another."""
@@ -138,10 +139,6 @@ class Questions:
                 return connection
             _close(connection)
         return None
-
-    def _keep(self, connection: pymysql.Connection[Cursor]) -> None:
-        self.close()
-        self._idle.append((connection, monotonic()))
 
 
 def _close_all(idle: Idle) -> None:
@@ -477,7 +474,8 @@ def read_facts(cursor: Cursor, address: str) -> ServerFacts:
         )
     mariadb = "mariadb" in settings["version"].lower()
     executed = read_value(cursor, _BINLOG_STATE if mariadb else _EXECUTED)
-    binlogs = _binlogs(cursor)
+    cursor.execute("show binary logs")
+    binlogs = tuple(BinlogSize(LogFile.parse(row[0]), int(row[1])) for row in cursor.fetchall())
     head = read_head(cursor)
     purged = _first_list(cursor, binlogs) if mariadb else read_value(cursor, _PURGED)
     clock = datetime.fromisoformat(read_value(cursor, _CLOCK)).replace(tzinfo=UTC)
@@ -523,11 +521,6 @@ def _first_list(cursor: Cursor, binlogs: tuple[BinlogSize, ...]) -> str:
     cursor.execute("show binlog events in %s limit 5", (str(binlogs[0].file),))
     lists = [row[5] for row in cursor.fetchall() if row[2] == "Gtid_list"]
     return lists[0].strip("[]") if lists else ""
-
-
-def _binlogs(cursor: Cursor) -> tuple[BinlogSize, ...]:
-    cursor.execute("show binary logs")
-    return tuple(BinlogSize(LogFile.parse(row[0]), int(row[1])) for row in cursor.fetchall())
 
 
 _GONE: Final = frozenset({1049, 1146})

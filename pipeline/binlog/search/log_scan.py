@@ -266,7 +266,9 @@ class LogScan:
             start, begins = self.at, dump.begins or self.at
             buffer = _buffer(begins, self._end)
             for received in dump:
-                self._count(received.end - received.begin)
+                self._bytes += received.end - received.begin
+                if self._tell is not None:
+                    self._tell(min(self._bytes, self._total), self._total)
                 buffer.put(received)
                 groups: list[TransactionGroup] = []
                 self._refused = _take(buffer, groups)
@@ -276,11 +278,6 @@ class LogScan:
                     yield stretch
                 if buffer.stopped or buffer.ended:
                     return
-
-    def _count(self, size: int) -> None:
-        self._bytes += size
-        if self._tell is not None:
-            self._tell(min(self._bytes, self._total), self._total)
 
     def _step_over(self, steps: int) -> Stretch | None:
         with closing(self._dumps.dump(self.at)) as dump:

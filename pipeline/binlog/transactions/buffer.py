@@ -194,7 +194,10 @@ class TransactionBuffer:
                 if (group := self._hand_out()) is not None:
                     return group
                 continue
-            current = None if over else self._input()
+            if over:
+                return None
+            nested = self._rare.nested
+            current = self._wire.next() if nested is None else nested.input
             if current is None:
                 return None
             must_hand_out = self._read(current) and self._skip_to is None
@@ -237,11 +240,6 @@ class TransactionBuffer:
         return rest
 
     # -- what the loop returns for ------------------------------------------------------
-
-    def _input(self) -> InputBytes | None:
-        """Return the input to read next; None if more bytes are needed."""
-        nested = self._rare.nested
-        return self._wire.next() if nested is None else nested.input
 
     def _read(self, current: InputBytes) -> bool:
         """Run the loop once; return whether it can only continue after a group is handed out."""

@@ -103,7 +103,10 @@ class RareEvents:
             self._enter(event, Nested(iter((plain_rows(event),))))
             return
         if action is BufferAction.MOVE:
-            self._move(event)
+            if event.type is EventType.FORMAT_DESCRIPTION:
+                self._loop.maps.begin_file(self._log.describe(event).writer)
+            self._loop.advance(artificial=event.artificial)
+            self._log.move(event)
             return
         if action is BufferAction.BEGIN:
             self._transactions.begin(event)
@@ -175,12 +178,6 @@ class RareEvents:
             raise damaged("a compressed event contains another", event.at)
         self._loop.enter()
         self.nested, self._holder = nested, event
-
-    def _move(self, event: Event) -> None:
-        if event.type is EventType.FORMAT_DESCRIPTION:
-            self._loop.maps.begin_file(self._log.describe(event).writer)
-        self._loop.advance(artificial=event.artificial)
-        self._log.move(event)
 
     def _emit(self, event: Event, blocks: Iterator[Block] | None = None) -> None:
         self._transactions.add(event, 0 if self.nested is not None else event.size, blocks)

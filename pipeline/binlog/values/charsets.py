@@ -57,11 +57,15 @@ def text_decoder(charset: str) -> Decoder:
     """
     table = single_byte(charset)
     if table is not None:
-        return _single(table)
+        mapping = table.replace(NOTHING, _REFUSED)
+        return lambda data: codecs.charmap_decode(data, "strict", mapping)[0]
     if charset in _CUT_OFF:
         return _CUT_OFF[charset]
     code_table = MULTI_BYTE[charset]
-    plain = _plain(code_table.codec)
+
+    def plain(data: bytes) -> str:
+        return data.decode(code_table.codec)
+
     return _changed(code_table, plain) if code_table.changes else plain
 
 
@@ -84,15 +88,6 @@ def single_byte(charset: str) -> str | None:
     for code, character in _each(code_table.changes):
         characters[code[0]] = character
     return "".join(characters)
-
-
-def _plain(codec: str) -> Decoder:
-    return lambda data: data.decode(codec)
-
-
-def _single(table: str) -> Decoder:
-    mapping = table.replace(NOTHING, _REFUSED)
-    return lambda data: codecs.charmap_decode(data, "strict", mapping)[0]
 
 
 def _utf8mb3(data: bytes) -> str:
