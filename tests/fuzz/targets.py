@@ -16,7 +16,7 @@ from typing import Final
 from uuid import UUID
 
 from lockstep.pipeline.binlog.rows.maps import by_map
-from lockstep.pipeline.binlog.search.file_heads import read_file_head
+from lockstep.pipeline.binlog.search.log_scan import read_file_head
 from lockstep.pipeline.binlog.search.moments import find_moment, find_moment_in_file
 from lockstep.pipeline.binlog.search.places import find_boundary, find_end_of, read_anchor
 from lockstep.pipeline.binlog.stream import ring as columns

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from lockstep.pipeline.binlog.search.file_heads import find_file_before, read_file_head
+from lockstep.pipeline.binlog.search.log_scan import find_file_before, read_file_head
 from lockstep.pipeline.binlog.search.places import Boundary, find_boundary, find_end_of
 from lockstep.pipeline.binlog.stream.framing import EventType
 from lockstep.pipeline.values.errors import EndNotReached, NotAnEventBoundary, StreamEndedEarly

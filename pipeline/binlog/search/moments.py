@@ -17,8 +17,13 @@ from typing import Final
 
 import numpy as np
 
-from lockstep.pipeline.binlog.search.file_heads import FileHeads
-from lockstep.pipeline.binlog.search.log_scan import Dumps, LogScan, ReportProgress, log_between
+from lockstep.pipeline.binlog.search.log_scan import (
+    Dumps,
+    FileHeads,
+    LogScan,
+    ReportProgress,
+    log_between,
+)
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.commit_times import SECOND, SKEW, latest_commit_times
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET

@@ -20,14 +20,15 @@ from typing import Final
 
 import numpy as np
 
-from lockstep.pipeline.binlog.search.file_heads import FileHeads, read_file_head
 from lockstep.pipeline.binlog.search.log_scan import (
     Dumps,
+    FileHeads,
     LoggedEvent,
     LogScan,
     ReportProgress,
     Stretch,
     log_between,
+    read_file_head,
     walk,
 )
 from lockstep.pipeline.binlog.stream import ring as columns

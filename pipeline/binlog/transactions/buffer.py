@@ -40,7 +40,7 @@ from lockstep.pipeline.binlog.transactions.identity import gtid_text, members
 from lockstep.pipeline.binlog.transactions.loop import Limits, LogPlace, Loop
 from lockstep.pipeline.binlog.transactions.rare_events import RareEvents
 from lockstep.pipeline.binlog.transactions.ring_transactions import RingTransactions
-from lockstep.pipeline.binlog.transactions.xa import PreparedTransactions
+from lockstep.pipeline.binlog.transactions.spill import PreparedTransactions
 from lockstep.pipeline.model.batch import Prepared, Xid
 from lockstep.pipeline.ports.source import Received
 from lockstep.pipeline.ports.spool import Spool

@@ -29,7 +29,7 @@ from lockstep.pipeline.binlog.stream.ring import Block
 from lockstep.pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, Phase
 from lockstep.pipeline.binlog.transactions.loop import LogPlace, Loop
 from lockstep.pipeline.binlog.transactions.ring_transactions import RingTransactions
-from lockstep.pipeline.binlog.transactions.xa import PreparedTransactions
+from lockstep.pipeline.binlog.transactions.spill import PreparedTransactions
 from lockstep.pipeline.values.errors import DamagedEvent
 from lockstep.pipeline.values.gtid import GtidSet
 

@@ -23,7 +23,7 @@ from lockstep.pipeline.binlog.stream.ring import ANONYMOUS, TransactionGroup
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.identity import GtidCollector, union
 from lockstep.pipeline.binlog.transactions.loop import Limits
-from lockstep.pipeline.binlog.transactions.xa import CommittedRows
+from lockstep.pipeline.binlog.transactions.spill import CommittedRows
 from lockstep.pipeline.run.begin import RunStart
 from lockstep.pipeline.run.context import Workplace, captured_until_now
 from lockstep.pipeline.run.dump.basis import Basis
