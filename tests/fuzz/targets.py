@@ -29,12 +29,10 @@ from lockstep.pipeline.ports.source import BinlogSize, Received
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, Position
-from tests.fuzz.decoding import Decoding
+from tests.fuzz.decoding import Decoding, Results
 from tests.fuzz.guarded import GuardedBuffer, GuardedPieces
-from tests.fuzz.lies import lying_log
-from tests.fuzz.mutations import cut, disturbed, framed, sent
+from tests.fuzz.mutations import cut, disturbed, framed, lying_log, sent
 from tests.fuzz.recorded import AT, Corpus
-from tests.fuzz.results import Results
 from tests.pipeline.made import received, rotate
 from tests.twins.spool import MemorySpool
 

@@ -16,16 +16,12 @@ from typing import Any, Final
 
 import pymysql
 
-from lockstep.pipeline.binlog.rows.maps import by_map
-from lockstep.pipeline.binlog.rows.rows import TableDecoder
-from lockstep.pipeline.binlog.rows.table_map import read_layouts, read_structure
 from lockstep.pipeline.binlog.stream import ring as columns
-from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.values.position import Coordinates
-from lockstep.pipeline.values.row_images import CHANGE_TYPES
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import runs, server
+from tests.pipeline.buffered import Decoders
 
 _DEADLOCK: Final = 1213
 
@@ -105,25 +101,15 @@ def states(stand: MySqlStand, start: Coordinates, table: TableName) -> dict[Coor
     """The rows behind each transaction that changed them, by its end, from an empty table."""
     rows: Rows = Counter()
     found: dict[Coordinates, Rows] = {start: Counter()}
-    decoders: dict[int, TableDecoder] = {}
+    decoders = Decoders()
     for buffer, run in runs(server(stand), start, wants=lambda name: name == table):
         for block in run.blocks:
-            for number, _, part in by_map(block):
-                if number not in decoders:
-                    mapped = buffer.maps.maps[number]
-                    structure, layouts = read_structure(mapped), read_layouts(mapped)
-                    decoders[number] = TableDecoder(structure, layouts, arrow_schema(structure))
-                for images in decoders[number].decode(part):
-                    at = part.events[images.event.to_numpy(), columns.TRANSACTION].tolist()
-                    kinds = images.change_type.to_pylist()
-                    for which, kind, row in zip(at, kinds, images.columns.to_pylist(), strict=True):
-                        image = tuple(row.values())
-                        rows[image] += -1 if CHANGE_TYPES[kind].value in _GONE else 1
-                        ended = run.transactions[which]
-                        place = Coordinates(
-                            run.files[ended[columns.FILE]], int(ended[columns.END_OFFSET])
-                        )
-                        found[place] = +rows
+            for decoded in decoders.read(buffer, block):
+                events = decoded.images.event.to_numpy()
+                at = decoded.part.events[events, columns.TRANSACTION].tolist()
+                for which, (kind, row) in zip(at, decoded.rows(), strict=True):
+                    rows[tuple(row.values())] += -1 if kind in _GONE else 1
+                    found[run.end(which)] = +rows
     return found
 
 
