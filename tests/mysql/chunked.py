@@ -58,6 +58,10 @@ class Sliced:
     table: TableName
 
     @property
+    def mariadb(self) -> bool:
+        return self.source.facts().flavour == "mariadb"
+
+    @property
     def source(self) -> MySqlServer:
         return server(self.stand)
 
@@ -70,6 +74,17 @@ class Sliced:
         ):
             for statement in statements:
                 cursor.execute(statement)
+
+    def account(self, *grants: str) -> MySqlServer:
+        """The server as an account of the test's own sees it, with these privileges and
+        replication's; the fixture `place` drops it."""
+        name = f"u_{self.table.database}"
+        self.stand.execute(
+            f"create user {name} identified by 'x'",
+            f"grant replication slave, replication client on *.* to {name}",
+            *(f"grant {grant} to {name}" for grant in grants),
+        )
+        return server(self.stand, user=name, password="x")
 
     def schema(self, source: MySqlServer | None = None) -> TableSchema:
         (found,) = (source or self.source).baseline([self.table]).tables

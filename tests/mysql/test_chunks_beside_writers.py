@@ -12,7 +12,6 @@ from random import Random
 from threading import Event, Thread, Timer
 from typing import Any
 
-import pymysql
 import pytest
 from pymysql.cursors import Cursor
 
@@ -33,31 +32,9 @@ from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import Sliced, rows_of, until
 from tests.mysql.logged import head
 from tests.mysql.reading import changes, settings
+from tests.mysql.writers import beside
 
 COLUMNS = "id int not null, v int not null, w varchar(300) not null"
-
-
-@contextmanager
-def beside(place: Sliced, work: Callable[[Cursor, Event], None]) -> Iterator[None]:
-    """Another session does `work` while the body runs; the event is set when the body has ended.
-    An error of that session is an error of the test."""
-    stop, errors = Event(), list[pymysql.MySQLError]()
-
-    def run() -> None:
-        try:
-            with place.stand.connect(place.table.database) as session, session.cursor() as cursor:
-                work(cursor, stop)
-        except pymysql.MySQLError as error:
-            errors.append(error)
-
-    thread = Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-    assert errors == []
 
 
 # -- writers ------------------------------------------------------------------------------
@@ -79,7 +56,7 @@ def writing(place: Sliced, seed: int) -> Iterator[list[int]]:
             committed[0] += 1
             stop.wait(0.001)
 
-    with beside(place, write):
+    with beside(place.stand, place.table.database, write):
         yield committed
 
 
@@ -137,23 +114,13 @@ def altering(place: Sliced, change: str = "add x int") -> Iterator[None]:
         cursor.execute("set session lock_wait_timeout = 30")
         cursor.execute(f"/* online */ alter table t {change}")
 
-    with beside(place, alter):
+    with beside(place.stand, place.table.database, alter):
         yield
-
-
-def _seeing(place: Sliced, *grants: str) -> MySqlServer:
-    name = f"u_{place.table.database}"
-    place.stand.execute(
-        f"create user {name} identified by 'x'",
-        f"grant replication slave, replication client, {', '.join(grants)} on *.* to {name}",
-        f"grant select on *.* to {name}",
-    )
-    return MySqlServer(settings(place.stand, user=name, password="x"))
 
 
 def test_a_table_read_in_one_piece_gives_way(place: Sliced, large: Sliced) -> None:
     """Whoever alters it goes on while it is open still."""
-    _gives_way(large, _seeing(place, "process"))
+    _gives_way(large, place.account("process, select on *.*"))
 
 
 def test_who_waits_is_seen_among_the_locks(
@@ -161,7 +128,7 @@ def test_who_waits_is_seen_among_the_locks(
 ) -> None:
     """Where the account sees no other's sessions, and may read the table of locks."""
     place = large_on(odd)
-    _gives_way(place, _seeing(place, "select"))
+    _gives_way(place, place.account("select on *.*"))
 
 
 def _gives_way(place: Sliced, source: MySqlServer) -> None:
@@ -179,7 +146,7 @@ def _gives_way(place: Sliced, source: MySqlServer) -> None:
 def test_a_comparison_gives_way(place: Sliced, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever alters the table waits neither for the sum of its rows nor for their hashes."""
     place.do(f"create table t ({COLUMNS}, primary key (id))", "insert into t values (1, 1, 'a')")
-    source = _seeing(place, "process")
+    source = place.account("process, select on *.*")
     require = HashedRead.require_structure
 
     def altered(read: HashedRead) -> None:
@@ -260,7 +227,7 @@ def test_a_chunk_that_lasts_gives_way(
 ) -> None:
     """Not at once: its end is near, mostly."""
     monkeypatch.setattr(giving_way, "CHUNK_SECONDS", 1.0)
-    source, schema = _seeing(place, "process"), large.schema()
+    source, schema = place.account("process, select on *.*"), large.schema()
     rows = Range(after=source.next_bound(schema, None, 5))
     with source.chunk(schema, rows) as snapshot:
         next(snapshot.batches)
@@ -369,15 +336,6 @@ def test_which_statements_need_a_table_for_themselves(statement: str, counts: bo
     )
 
 
-def _asking(place: Sliced) -> MySqlServer:
-    """An account that may ask what is prepared."""
-    name = f"u_{place.table.database}"
-    place.stand.execute(
-        f"create user {name} identified by 'x'", f"grant all privileges on *.* to {name}"
-    )
-    return MySqlServer(settings(place.stand, user=name, password="x"))
-
-
 def _prepare(cursor: Cursor, number: int) -> None:
     cursor.execute(f"xa start '{number}'")
     cursor.execute(f"insert into t values ({number})")
@@ -400,7 +358,7 @@ def preparing(place: Sliced) -> Iterator[dict[int, Coordinates]]:
             stop.wait(0.02)
             cursor.execute(f"xa commit '{number}'")
 
-    with beside(place, write):
+    with beside(place.stand, place.table.database, write):
         yield places
 
 
@@ -408,7 +366,7 @@ def test_what_is_before_the_low_mark_is_read_or_named(place: Sliced) -> None:
     """Every transaction that was prepared before it: its rows are in the chunk, or it is among
     the prepared ones, or nobody can say."""
     place.do("create table t (id int primary key)")
-    source, schema = _asking(place), place.schema()
+    source, schema = place.account("all privileges on *.*"), place.schema()
     taken = []
     with preparing(place) as places:
         for _ in range(20):
@@ -427,7 +385,7 @@ def test_what_is_before_the_low_mark_is_read_or_named(place: Sliced) -> None:
 def test_what_is_prepared_at_a_chunk_s_low_mark_is_named(place: Sliced) -> None:
     """Its rows are in the log before it, and in no chunk."""
     place.do("create table t (id int primary key)")
-    source, schema = _asking(place), place.schema()
+    source, schema = place.account("all privileges on *.*"), place.schema()
     with place.stand.connect(place.table.database) as session, session.cursor() as cursor:
         _prepare(cursor, 7)
         try:

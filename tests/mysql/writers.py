@@ -7,14 +7,15 @@ them as the log tells it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from random import Random
 from threading import Event, Thread
 from typing import Any, Final
 
 import pymysql
+from pymysql.cursors import Cursor
 
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.values.position import Coordinates
@@ -29,56 +30,62 @@ Rows = Counter[tuple[Any, ...]]
 """How many of each row."""
 
 
-@dataclass(slots=True)
-class Writing:
-    """Writers at work; `errors` are theirs."""
+@contextmanager
+def beside(
+    stand: MySqlStand, database: str, work: Callable[[Cursor, Event], None]
+) -> Iterator[None]:
+    """Another session does `work` while the body runs; the event is set when the body has ended.
+    An error of that session is an error of the test."""
+    stop, errors = Event(), list[pymysql.MySQLError]()
 
-    stop: Event = field(default_factory=Event)
-    errors: list[pymysql.MySQLError] = field(default_factory=list)
+    def run() -> None:
+        try:
+            with stand.connect(database) as session, session.cursor() as cursor:
+                work(cursor, stop)
+        except pymysql.MySQLError as error:
+            errors.append(error)
+
+    thread = Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    assert errors == []
 
 
 @contextmanager
-def writers(stand: MySqlStand, table: TableName, count: int) -> Iterator[Writing]:
+def writers(stand: MySqlStand, table: TableName, count: int) -> Iterator[None]:
     """Each has committed once when the body begins."""
-    work = Writing()
     ready = [Event() for _ in range(count)]
-    threads = [
-        Thread(target=_write, args=(stand, table, number, work, ready[number]))
-        for number in range(count)
-    ]
-    for thread in threads:
-        thread.start()
-    try:
+    with ExitStack() as stack:
+        for number, one in enumerate(ready):
+            work = partial(_write, table, number, one)
+            stack.enter_context(beside(stand, table.database, work))
         for one in ready:
             one.wait()
-        yield work
-    finally:
-        work.stop.set()
-        for thread in threads:
-            thread.join()
-    assert work.errors == []
+        yield
 
 
-def _write(stand: MySqlStand, table: TableName, number: int, work: Writing, ready: Event) -> None:
+def _write(table: TableName, number: int, ready: Event, cursor: Cursor, stop: Event) -> None:
     """Transactions over rows of its own, one to five changes each, some rolled back."""
     random = Random(number)
     try:
-        with stand.connect(table.database, autocommit=False) as connection:
-            while not work.stop.is_set():
-                try:
-                    with connection.cursor() as cursor:
-                        for _ in range(random.randint(1, 5)):
-                            cursor.execute(_statement(table, number, random))
-                except pymysql.err.OperationalError as error:
-                    if error.args[0] != _DEADLOCK:
-                        raise
-                    connection.rollback()
-                    continue
-                (connection.rollback if random.random() < 0.1 else connection.commit)()
-                ready.set()
-                work.stop.wait(0.005)
-    except pymysql.MySQLError as error:
-        work.errors.append(error)
+        while not stop.is_set():
+            cursor.execute("begin")
+            try:
+                for _ in range(random.randint(1, 5)):
+                    cursor.execute(_statement(table, number, random))
+            except pymysql.err.OperationalError as error:
+                if error.args[0] != _DEADLOCK:
+                    raise
+                cursor.execute("rollback")
+                continue
+            cursor.execute("rollback" if random.random() < 0.1 else "commit")
+            ready.set()
+            stop.wait(0.005)
+    finally:
         ready.set()
 
 
