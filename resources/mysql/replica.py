@@ -85,17 +85,23 @@ class Replica:
     def state(self) -> ReadReplica:
         """Return whether the replica may be read from, whatever its lag."""
         try:
-            with (
-                connect(self._source) as source_connection,
-                connect(self._replica) as replica_connection,
-                source_connection.cursor() as source,
-                replica_connection.cursor() as replica,
-            ):
+            with self._both() as (source, replica):
                 self._require_followed(source, replica)
                 self._require_nothing_more(source, replica)
         except LockstepError as error:
             return ReadReplica(_name(self._replica), error.message, error.hint)
         return ReadReplica(_name(self._replica))
+
+    @contextmanager
+    def _both(self) -> Iterator[tuple[Cursor, Cursor]]:
+        """Yield cursors on the source and on the replica."""
+        with (
+            connect(self._source) as source_connection,
+            connect(self._replica) as replica_connection,
+            source_connection.cursor() as source,
+            replica_connection.cursor() as replica,
+        ):
+            yield source, replica
 
     def _caught_up(self, table: TableName, since: Coordinates | None) -> Watermark:
         """Return a place of the source's log, not before `since`, up to which the replica has
@@ -103,12 +109,7 @@ class Replica:
         read from at all."""
         if since is not None and (mark := self._marks.get((table, since))) is not None:
             return mark
-        with (
-            connect(self._source) as source_connection,
-            connect(self._replica) as replica_connection,
-            source_connection.cursor() as source,
-            replica_connection.cursor() as replica,
-        ):
+        with self._both() as (source, replica):
             self._require_followed(source, replica)
             low = low_mark(source, read_dialect(source))
             low = replace(low, executed=_executed(source))

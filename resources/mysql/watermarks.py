@@ -96,6 +96,11 @@ def low_mark(cursor: Cursor, dialect: Dialect, *, patience: Retry = COMMITTED) -
     return Watermark(Coordinates(mark.at.file, FIRST_OFFSET), mark.executed)
 
 
+def commits_in_order(cursor: Cursor, dialect: Dialect) -> bool:
+    """Return whether the server commits transactions in the order of its log."""
+    return dialect.mariadb or read_value(cursor, "select @@global.binlog_order_commits") == "1"
+
+
 def snapshot_place(cursor: Cursor) -> Coordinates | None:
     """Return the place in the log of this session's consistent snapshot of InnoDB's rows; None if
     the server does not report it.

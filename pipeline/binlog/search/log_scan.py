@@ -1,7 +1,7 @@
 """The log without its rows: a scan of its transactions, a walk over its events, and the heads of
 its files, which are the events before a file's first transaction.
 
-`LogScan` reads any length of log, through a transaction buffer that captures no table, at the speed
+`scan` reads any length of log, through a transaction buffer that captures no table, at the speed
 of the compiled loop. `walk` reads the headers of the few events around a place, in Python. Events
 that a capture would refuse are stepped over.
 """
@@ -12,7 +12,7 @@ import zlib
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -137,53 +137,45 @@ def _rotated(packet: bytes, at: Coordinates) -> LogFile:
     return read_rotate(packet[HEADER.size : -4 if has_checksum else None], at).file
 
 
-@dataclass(slots=True)
-class WalkedTransactions:
-    """Index rows of transactions, the files and sources that they refer to, and the place after
-    them."""
-
-    at: Coordinates
-    rows: list[list[int]] = field(default_factory=list)
-    files: list[LogFile] = field(default_factory=list)
-    sources: list[str] = field(default_factory=list)
-
-
 def step_over(
     dump: BinlogDump, start: Coordinates, end: Coordinates, count: int
-) -> WalkedTransactions:
-    """Return `count` transactions from `start` on, fewer if `end` or the log's end comes first.
-    A transaction without one of the usual ends reaches to the next event that begins a transaction
-    or stands between two."""
-    transactions = WalkedTransactions(start)
+) -> tuple[Coordinates, Stretch | None]:
+    """Return the place after `count` transactions from `start` on, and these transactions; fewer if
+    `end` or the log's end comes first. A transaction without one of the usual ends reaches to the
+    next event that begins a transaction or stands between two."""
+    at, rows, files, sources = start, list[list[int]](), list[LogFile](), list[str]()
     row: list[int] | None = None
     for event in walk(dump, start):
         if event.at < start:
             continue
         if event.code in _BETWEEN:
             row = None
-        if row is None and (len(transactions.rows) >= count or event.at >= end):
-            return transactions
+        if row is None and (len(rows) >= count or event.at >= end):
+            break
         if event.code in GTIDS:
-            row = _open(event, transactions)
+            if files[-1:] != [event.at.file]:
+                files.append(event.at.file)
+            row = _begun(event, len(files) - 1, sources)
+            rows.append(row)
         if row is not None:
-            _add(row, event)
+            row[columns.END_OFFSET] = event.after.offset
+            row[columns.LAST_OFFSET], row[columns.LAST_SIZE] = event.at.offset, event.size
+            row[columns.LAST_CRC], row[columns.LAST_TIMESTAMP] = event.crc32, event.timestamp
+            row[columns.LOG_BYTES] += event.size
             if _ends(event):
                 row = None
-        transactions.at = event.after
-    return transactions
+        at = event.after
+    return at, Stretch(np.array(rows, np.int64), files, sources) if rows else None
 
 
-def _open(event: LoggedEvent, transactions: WalkedTransactions) -> list[int]:
+def _begun(event: LoggedEvent, file: int, sources: list[str]) -> list[int]:
+    """Return the index row of the transaction that a GTID event begins."""
     row = [0] * columns.TRANSACTION_COLUMNS
-    if transactions.files[-1:] != [event.at.file]:
-        transactions.files.append(event.at.file)
-    row[columns.FILE] = len(transactions.files) - 1
-    row[columns.BEGIN_OFFSET] = event.at.offset
+    row[columns.FILE], row[columns.BEGIN_OFFSET] = file, event.at.offset
     row[columns.SERVER] = event.server_id
-    identity = read_identity(event.parsed, transactions.sources, event.log_server)
+    identity = read_identity(event.parsed, sources, event.log_server)
     for column, value in zip(IDENTITY, identity, strict=True):
         row[column] = value
-    transactions.rows.append(row)
     return row
 
 
@@ -191,13 +183,6 @@ def _ends(event: LoggedEvent) -> bool:
     if event.code == EventType.QUERY:
         return read_query(event.parsed).text.upper() in ("COMMIT", "ROLLBACK")
     return event.code in _ENDS
-
-
-def _add(row: list[int], event: LoggedEvent) -> None:
-    row[columns.END_OFFSET] = event.after.offset
-    row[columns.LAST_OFFSET], row[columns.LAST_SIZE] = event.at.offset, event.size
-    row[columns.LAST_CRC], row[columns.LAST_TIMESTAMP] = event.crc32, event.timestamp
-    row[columns.LOG_BYTES] += event.size
 
 
 ReportProgress = Callable[[int, int], None]
@@ -230,80 +215,56 @@ class Stretch:
         return place_of(self.transactions[row], columns.END_OFFSET, self.files)
 
 
-class LogScan:
-    """Iterates over the stretches from `start` to `end`, both between two transactions: one for
-    each piece of the dump, never empty. `tell` is called after each piece; `total` is passed to it.
+def scan(
+    dumps: Dumps,
+    start: Coordinates,
+    end: Coordinates,
+    *,
+    whole: bool = True,
+    tell: ReportProgress | None = None,
+    total: int = 0,
+) -> Generator[Stretch]:
+    """Yield the stretches from `start` to `end`, both between two transactions: one for each piece
+    of the dump, never empty. `tell` is called for each piece; `total` is passed to it.
 
     The stretches have every transaction, also those that a capture refuses. Damage is raised;
     `StreamEndedEarly` if `whole` is set and the log ends before `end`. A caller that stops
-    early has to close the iterator (`contextlib.closing`), which closes the dump.
+    early has to close the generator (`contextlib.closing`), which closes the dump.
     """
-
-    def __init__(
-        self,
-        dumps: Dumps,
-        start: Coordinates,
-        end: Coordinates,
-        *,
-        whole: bool = True,
-        tell: ReportProgress | None = None,
-        total: int = 0,
-    ) -> None:
-        self._dumps = dumps
-        self._end = end
-        self._whole = whole
-        self._tell = tell
-        self._total = total
-        self._bytes = 0
-        self._refused = False
-        self.at = start
-        """The place up to which transactions were yielded."""
-
-    def __iter__(self) -> Generator[Stretch]:
-        steps, over = 1, self.at >= self._end
-        while not over:
-            self._refused = False
-            yield from self._read()
-            if not self._refused:
-                break
-            # A double number each time, so that a log full of refused events needs few dumps.
-            if (stretch := self._step_over(steps)) is not None:
-                yield stretch
-            steps = min(2 * steps, _MAX_STEPS)
-            over = self.at >= self._end
-        if self._whole and self.at < self._end:
-            raise StreamEndedEarly(
-                f"the server's log ended at {self.at}, before {self._end}",
-                hint="run again; if that fails, look at the server's error log",
-            )
-
-    def _read(self) -> Iterator[Stretch]:
-        with closing(self._dumps.dump(self.at)) as dump:
-            start, begins = self.at, dump.begins or self.at
-            buffer = _buffer(begins, self._end)
+    at, steps, bytes_read = start, 1, 0
+    while at < end:
+        with closing(dumps.dump(at)) as dump:
+            first, begins, refused = at, dump.begins or at, False
+            buffer = _buffer(begins, end)
             for received in dump:
-                self._bytes += received.end - received.begin
-                if self._tell is not None:
-                    self._tell(min(self._bytes, self._total), self._total)
+                bytes_read += received.end - received.begin
+                if tell is not None:
+                    tell(min(bytes_read, total), total)
                 buffer.put(received)
                 groups: list[TransactionGroup] = []
-                self._refused = _take(buffer, groups)
-                stretch = _stretch(groups, start if begins < start else None)
-                self.at = max(buffer.at, start)
+                refused = _take(buffer, groups)
+                at = max(buffer.at, first)
+                stretch = _stretch(groups, first if begins < first else None)
                 if stretch is not None:
                     yield stretch
                 if buffer.stopped or buffer.ended:
-                    return
-
-    def _step_over(self, steps: int) -> Stretch | None:
-        with closing(self._dumps.dump(self.at)) as dump:
-            stepped = step_over(dump, self.at, self._end, steps)
-        if stepped.at <= self.at:
-            raise damaged("the log changed between two dumps of the same place", self.at)
-        self.at = stepped.at
-        if not stepped.rows:
-            return None
-        return Stretch(np.array(stepped.rows, np.int64), stepped.files, stepped.sources)
+                    break
+        if not refused:
+            break
+        with closing(dumps.dump(at)) as dump:
+            after, stretch = step_over(dump, at, end, steps)
+        if after <= at:
+            raise damaged("the log changed between two dumps of the same place", at)
+        at = after
+        if stretch is not None:
+            yield stretch
+        # A double number each time, so that a log full of refused events needs few dumps.
+        steps = min(2 * steps, _MAX_STEPS)
+    if whole and at < end:
+        raise StreamEndedEarly(
+            f"the server's log ended at {at}, before {end}",
+            hint="run again; if that fails, look at the server's error log",
+        )
 
 
 def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:

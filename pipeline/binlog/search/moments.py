@@ -10,7 +10,6 @@ those before it back to the first in which most were committed before the moment
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -20,9 +19,9 @@ import numpy as np
 from lockstep.pipeline.binlog.search.log_scan import (
     Dumps,
     FileHeads,
-    LogScan,
     ReportProgress,
     log_between,
+    scan,
 )
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.commit_times import SECOND, SKEW, latest_commit_times
@@ -118,7 +117,7 @@ def find_last_end(
     start = Coordinates(file, FIRST_OFFSET)
     total = end.offset - start.offset if end.file == file else 0
     place = start
-    for stretch in LogScan(dumps, start, _last_of(file, end), tell=tell, total=total):
+    for stretch in scan(dumps, start, _last_of(file, end), tell=tell, total=total):
         place = stretch.end(len(stretch.transactions) - 1)
     return place
 
@@ -160,12 +159,10 @@ class _Look:
 
     def through(self, file: LogFile) -> _Times:
         start, last = Coordinates(file, FIRST_OFFSET), _last_of(file, self._end)
-        look = LogScan(self._dumps, start, last, tell=self._tell, total=self.total)
         times, begins = [_NONE], [_NONE]
-        with closing(iter(look)) as stretches:
-            for stretch in stretches:
-                times.append(latest_commit_times(stretch.transactions))
-                begins.append(stretch.transactions[:, columns.BEGIN_OFFSET].copy())
+        for stretch in scan(self._dumps, start, last, tell=self._tell, total=self.total):
+            times.append(latest_commit_times(stretch.transactions))
+            begins.append(stretch.transactions[:, columns.BEGIN_OFFSET].copy())
         every = np.concatenate(times)
         divider = self._divider.restart()
         divider.put(every)

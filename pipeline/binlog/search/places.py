@@ -24,11 +24,11 @@ from lockstep.pipeline.binlog.search.log_scan import (
     Dumps,
     FileHeads,
     LoggedEvent,
-    LogScan,
     ReportProgress,
     Stretch,
     log_between,
     read_file_head,
+    scan,
     walk,
 )
 from lockstep.pipeline.binlog.stream import ring as columns
@@ -95,7 +95,7 @@ def _executed_before(
     start = Coordinates(at.file, FIRST_OFFSET)
     read = GtidCollector()
     last: Stretch | None = None
-    for stretch in LogScan(dumps, start, at, whole=False, tell=tell, total=at.offset):
+    for stretch in scan(dumps, start, at, whole=False, tell=tell, total=at.offset):
         rows = stretch.transactions
         in_file = np.array([file == at.file for file in stretch.files])[rows[:, columns.FILE]]
         ended = rows[in_file & (rows[:, columns.END_OFFSET] <= at.offset)]
@@ -159,7 +159,7 @@ def find_end_of(
     if not missing:
         return start.at
     total = log_between(start.at, head, binlogs)
-    with closing(iter(LogScan(dumps, start.at, head, tell=tell, total=total))) as stretches:
+    with closing(scan(dumps, start.at, head, tell=tell, total=total)) as stretches:
         for stretch in stretches:
             still_missing = missing.difference(gtid_set(stretch.transactions, stretch.sources))
             if not still_missing:
@@ -256,7 +256,7 @@ def _find_in(
 ) -> dict[str, SetAnchor]:
     numbers = np.array([_number_of(gtid) for gtid in gtids], np.int64)
     places: dict[str, tuple[int, Coordinates]] = {}
-    with closing(iter(LogScan(dumps, start, end, whole=False))) as stretches:
+    with closing(scan(dumps, start, end, whole=False)) as stretches:
         for stretch in stretches:
             own = np.isin(stretch.transactions[:, columns.GTID_NUMBER], numbers)
             for row in np.flatnonzero(own).tolist():

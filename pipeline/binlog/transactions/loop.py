@@ -211,16 +211,13 @@ class LogPlace:
                 # A dump begins with this event. Its offset field may have wrapped, so the
                 # place that the dump was asked for counts.
                 return
-            self._move_to(to)
+            if to.file != self.files[-1]:
+                self.files.append(to.file)
+                self._registers.file = len(self.files) - 1
+            self._registers.offset = to.offset
+            self._watch_end()
         if not event.artificial:
             self.last = event
-
-    def _move_to(self, to: Coordinates) -> None:
-        if to.file != self.files[-1]:
-            self.files.append(to.file)
-            self._registers.file = len(self.files) - 1
-        self._registers.offset = to.offset
-        self._watch_end()
 
     # -- where it stops ----------------------------------------------------------------
 
