@@ -36,16 +36,6 @@ def read(log: Log, **options: int) -> list[Out]:
     return list(feed(a_buffer(**options), [log.wire()]))
 
 
-def test_many_texts_go_out_in_several_runs() -> None:
-    """Their room is that of one transaction here: the ones before make place."""
-    log = Log()
-    texts = [b"%d " % number + b"x" * 30_000 for number in range(1, 9)]
-    for number, text in enumerate(texts, start=1):
-        logged(text, text[:7], log=log, number=number)
-    found = read(log, text_bytes=0, group_bytes=1 << 20)
-    assert [one.texts for one in found] == [(t.decode(), t[:7].decode()) for t in texts]
-
-
 @pytest.mark.parametrize(
     ("texts", "kept"),
     [
