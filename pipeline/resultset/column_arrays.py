@@ -45,7 +45,6 @@ from lockstep.pipeline.ports.source import Received
 from lockstep.pipeline.resultset.packets import (
     ColumnValues,
     Definition,
-    Ending,
     ResultRows,
     malformed_answer,
     walk,
@@ -560,7 +559,7 @@ def mismatched_column(
 
 
 class ResultBatches:
-    """The rows of one result as batches, to be iterated once; `ending` is set after the last.
+    """The rows of one result as batches, to be iterated once; `warnings` is set after the last.
 
     `sequence`: the number of the first row's packet. A batch has at most `most_rows` rows (fewer
     for a table of hundreds of columns), and ends with the row that exceeds `most_bytes`.
@@ -587,8 +586,9 @@ class ResultBatches:
         self._size = np.empty((len(columns), most_rows), np.int32)
 
     @property
-    def ending(self) -> Ending | None:
-        return self._rows.ending
+    def warnings(self) -> int | None:
+        """See `ResultRows.warnings`."""
+        return self._rows.warnings
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches. TableError for a value that is invalid for its column's type,
@@ -600,7 +600,7 @@ class ResultBatches:
                 if len(rows):
                     yield self._batch()
                 rows.clear()
-                if rows.ending is not None:
+                if rows.warnings is not None:
                     return
         raise malformed_answer("it has no last packet")
 

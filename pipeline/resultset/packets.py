@@ -51,13 +51,6 @@ the current packet does not fit. OTHER: a packet that is not a row. WRONG: a pac
 sends."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """The end of a result, with its number of warnings."""
-
-    warnings: int
-
-
 class ErrorPacket(Exception):
     """The server ended its answer with an error: its number and its text."""
 
@@ -87,7 +80,8 @@ class ResultRows:
         self.data: Bytes = memory(0, _FIRST_BYTES)
         self.starts: Integers = np.zeros(most_rows + 1, np.int64)
         """`data[starts[n] : starts[n + 1]]` is row n."""
-        self.ending: Ending | None = None
+        self.warnings: int | None = None
+        """The result's number of warnings, which its last packet has; None before that."""
         self._most_bytes = most_bytes
         self._state: Integers = np.zeros(8, np.int64)
         self._state[_SEQUENCE] = sequence
@@ -107,14 +101,14 @@ class ResultRows:
 
         ErrorPacket for the server's error, SourceUnavailable for a packet that no server sends.
         """
-        while self.ending is None:
+        while self.warnings is None:
             outcome = _unpack(self._piece, self._state, self.data, self.starts, self._most_bytes)
             if outcome == _WRONG:
                 raise malformed_answer("a packet has a wrong sequence number, or is empty")
             if outcome == _ROOM:
                 self._grow()
             elif outcome == _OTHER:
-                self.ending = self._read_ending()
+                self.warnings = self._read_ending()
             else:
                 return outcome == _FULL
         return True
@@ -133,14 +127,14 @@ class ResultRows:
         larger[: len(self.data)] = self.data
         self.data = larger
 
-    def _read_ending(self) -> Ending:
+    def _read_ending(self) -> int:
         start, end = int(self.starts[len(self)]), int(self._state[_PUT])
         payload = self.data[start:end].tobytes()
         if payload[0] == _ERROR and len(payload) >= _LEAST_ERROR_BYTES:
             raise _error(payload)
         if int(self._state[_AT]) != len(self._piece):
             raise malformed_answer("bytes follow its last packet")
-        return read_ending(payload)
+        return warning_count(payload)
 
 
 def _error(payload: bytes) -> ErrorPacket:
@@ -154,9 +148,9 @@ _EOF_BYTES: Final = 5
 _MORE_RESULTS: Final = 0x0008
 
 
-def read_ending(payload: bytes) -> Ending:
-    """Read an EOF packet, or an OK packet in place of one. SourceUnavailable for another packet,
-    and if it announces further results."""
+def warning_count(payload: bytes) -> int:
+    """Return the number of warnings from an EOF packet, or from an OK packet in place of one.
+    SourceUnavailable for another packet, and if it announces further results."""
     if payload[0] != _END:
         raise malformed_answer("a packet is neither a row nor the end")
     if len(payload) == _EOF_BYTES:
@@ -168,7 +162,7 @@ def read_ending(payload: bytes) -> Ending:
         raise malformed_answer("its last packet ends too early")
     if int.from_bytes(status, "little") & _MORE_RESULTS:
         raise malformed_answer("another result follows")
-    return Ending(int.from_bytes(warnings, "little"))
+    return int.from_bytes(warnings, "little")
 
 
 def _skip_length(payload: bytes, at: int) -> int:

@@ -156,10 +156,10 @@ def _checked(
         answer.finish()
         raise pymysql.err.OperationalError(error.number, error.text) from None
     answer.finish()
-    if batches.ending is not None and batches.ending.warnings:
+    if batches.warnings:
         names = names_of(structure.name, structure.names)
         warnings = read_warnings(cursor)
-        require_harmless(structure.name, batches.ending.warnings, warnings, names)
+        require_harmless(structure.name, batches.warnings, warnings, names)
     answer.forget()
 
 

@@ -197,7 +197,7 @@ class Results:
             batch.validate(full=True)
             batch.to_pylist()
             count += batch.num_rows
-        assert batches.ending is not None
+        assert batches.warnings is not None
         return count
 
     def _batches(

@@ -18,6 +18,7 @@ import numpy as np
 
 from lockstep.pipeline.binlog.search.log_scan import (
     Dumps,
+    FileHead,
     FileHeads,
     ReportProgress,
     log_between,
@@ -73,8 +74,8 @@ def find_moment(
     the moment. `binlogs` are all files, oldest first. `MomentOutOfRange` for a moment before the
     oldest file, or later than `now`.
     """
-    heads = _Heads(dumps, binlogs, _divider(moment, now))
-    earlier = heads.earlier()
+    heads = FileHeads(dumps, binlogs)
+    earlier = _files_before(heads, len(binlogs), _divider(moment, now))
     oldest = heads.read(0).created
     if moment > now or (not earlier and moment < oldest):
         raise _out_of_range(moment, oldest, now)
@@ -188,38 +189,28 @@ class _Look:
         return MomentPlace(min(at, end), division.late, division.early, first)
 
 
-class _Heads:
-    """The heads of files, compared with a moment."""
+def _files_before(heads: FileHeads, count: int, divider: Divider) -> int:
+    """Return how many of `count` files were created before the moment: first by a sample of heads,
+    then by the heads between two of the sample."""
 
-    def __init__(self, dumps: Dumps, binlogs: Sequence[BinlogSize], divider: Divider) -> None:
-        self.read = FileHeads(dumps, binlogs).read
-        self._count = len(binlogs)
-        self._second = divider.moment // SECOND * SECOND
-        self._latest = divider.latest
+    def divided(files: range) -> int:
+        in_seconds = Divider(divider.moment // SECOND * SECOND, divider.latest)
+        in_seconds.put(np.array([_created(heads.read(number)) for number in files], np.int64))
+        return in_seconds.place
 
-    def earlier(self) -> int:
-        """Return the number of files created before the moment: first by a sample of heads, then by
-        the heads between two of the sample."""
-        count = self._count
-        step = -(-count // _SAMPLES)
-        before = self._divided(range(0, count, step)) * step
-        if step == 1 or not before:
-            return before
-        begin = before - step
-        return begin + self._divided(range(begin, min(before, count)))
+    step = -(-count // _SAMPLES)
+    before = divided(range(0, count, step)) * step
+    if step == 1 or not before:
+        return before
+    begin = before - step
+    return begin + divided(range(begin, min(before, count)))
 
-    def _divided(self, files: range) -> int:
-        divider = Divider(self._second, self._latest)
-        divider.put(np.array([self._time(number) for number in files], np.int64))
-        return divider.place
 
-    def _time(self, number: int) -> int:
-        """Return when a file was created. If its first transaction is another server's and later
-        by that server's clock, return that time: transactions before it may be as late."""
-        head = self.read(number)
-        others = head.others
-        created = microseconds(head.created)
-        return created if others is None else max(created, microseconds(others) // SECOND * SECOND)
+def _created(head: FileHead) -> int:
+    """Return when a file was created. If its first transaction is another server's and later by
+    that server's clock, return that time: transactions before it may be as late."""
+    created, others = microseconds(head.created), head.others
+    return created if others is None else max(created, microseconds(others) // SECOND * SECOND)
 
 
 def _out_of_range(moment: datetime, earliest: datetime, latest: datetime) -> MomentOutOfRange:

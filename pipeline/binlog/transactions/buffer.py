@@ -99,7 +99,8 @@ class TransactionBuffer:
         self._limits = limits or Limits()
         self._group_bytes = group_bytes
         self._out = False
-        self._reached = ReachedGroups(start)
+        self._reached: tuple[Coordinates, Anchor | None] = start, None
+        """The end of the last group that was handed out, and the event that ends there."""
         self._leave_out = LeaveOut(leave_out) if leave_out else None
         self.prepared = PreparedTransactions(source, spool, prepared)
         self.prepared.before_start = self._skip_to is not None
@@ -147,8 +148,12 @@ class TransactionBuffer:
         return self._place()[1]
 
     def _place(self) -> tuple[Coordinates, Anchor | None]:
+        event = self._log.last
+        if event is None or self._transactions.count or event.after < self._reached[0]:
+            return self._reached
+        # After a ROTATE the position is the next file's beginning, not the ROTATE's own end.
         between = self.phase is Phase.BETWEEN
-        return self._reached.place(self._log, waiting=self._transactions.count > 0, between=between)
+        return (self._log.at if between else event.after), self._log.anchor(event)
 
     @property
     def complete(self) -> Coordinates:
@@ -231,7 +236,15 @@ class TransactionBuffer:
         """Return the complete transactions; None if all of them are left out."""
         group = self._transactions.group()
         self._ready = False
-        self._reached.note(group, self._log)
+        last = group.transactions[-1]
+        anchor = Anchor(
+            int(last[columns.LAST_OFFSET]),
+            int(last[columns.LAST_SIZE]),
+            int(last[columns.LAST_CRC]),
+            gtid_text(last, group.sources),
+            self._log.created,
+        )
+        self._reached = group.end(-1), anchor
         rest = group if self._leave_out is None else self._leave_out.rest(group)
         if rest is None:
             self._transactions.free()
@@ -304,35 +317,6 @@ class TransactionBuffer:
             self._ready = True
         self._stop_between()
         return True
-
-
-class ReachedGroups:
-    """The end of the last group that was handed out, and the event that ends there."""
-
-    def __init__(self, start: Coordinates) -> None:
-        self._end = start
-        self._anchor: Anchor | None = None
-
-    def note(self, group: TransactionGroup, log: LogPlace) -> None:
-        last = group.transactions[-1]
-        offset, size, crc = (
-            int(last[c]) for c in (columns.LAST_OFFSET, columns.LAST_SIZE, columns.LAST_CRC)
-        )
-        self._end = group.end(-1)
-        gtid = gtid_text(last, group.sources)
-        self._anchor = Anchor(offset, size, crc, gtid, log.created)
-
-    def place(
-        self, log: LogPlace, *, waiting: bool, between: bool
-    ) -> tuple[Coordinates, Anchor | None]:
-        """Return the end of the last transaction handed out, or of the events between transactions
-        that follow it unless transactions are `waiting`, and the event that ends there.
-        `between`: the buffer stands between transactions."""
-        event = log.last
-        if event is None or waiting or event.after < self._end:
-            return self._end, self._anchor
-        # After a ROTATE the position is the next file's beginning, not the ROTATE's own end.
-        return (log.at if between else event.after), log.anchor(event)
 
 
 class LeaveOut:

@@ -193,33 +193,16 @@ class UnkeptFile(Generic[T]):
         self._pieces.append(data)
         self._size += len(data)
         if len(self._pieces) == 3:
-            _, block = read_block(_Pieces(tuple(self._pieces)), 0)
+            _, index, data = self._pieces
+            events = np.frombuffer(index, np.int64).reshape(-1, EVENT_COLUMNS).copy()
+            self._blocks[self._begin] = self._seen(Block(np.frombuffer(data, np.uint8), events))
             self._pieces.clear()
-            self._blocks[self._begin] = self._seen(block)
 
     def read(self, at: int, count: int) -> bytes:
         """Return zeros only, which is a block without events."""
         if count and at in self._blocks:
             self._came_out(self._blocks[at])
         return bytes(count)
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Pieces:
-    """One block in memory, as an `EventFile`."""
-
-    pieces: tuple[bytes | memoryview, ...]
-    write = _never
-
-    def read(self, at: int, count: int) -> bytes:
-        for piece in self.pieces:
-            if 0 <= at <= len(piece) - count:
-                return bytes(piece[at : at + count])
-            at -= len(piece)
-        raise SegmentsLost("a block of row events is cut off", hint="run again")
 
     def close(self) -> None:
         """Nothing is open."""
