@@ -1,8 +1,7 @@
-"""Memory that ends where a page begins that nobody may touch.
+"""Memory that ends where a page begins that nobody may touch, and the engine's arrays laid into it.
 
-Belongs here: such memory, and the engine's arrays laid into it. Does not: what is put
-there. A load or store one byte beyond the end, or before the beginning of what fills its
-pages, ends the process with SIGSEGV: this is for processes that are looked at from outside.
+A load or store one byte beyond the end, or before the beginning of what fills its pages, ends the
+process with SIGSEGV: use it only in processes that are observed from outside.
 """
 
 from __future__ import annotations

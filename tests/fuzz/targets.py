@@ -1,9 +1,8 @@
-"""Damaged dumps, given to what reads dumps; and every way into the engine by its name.
+"""Damaged dumps, given to the code that reads dumps; and every way into the engine by its name.
 
-Belongs here: one function per way in, for one input by chance, which lets whatever is
-raised pass and answers how much came out whole. Does not: the decoders alone
-(`decoding`), what is wrong with the bytes (`mutations`, `lies`), or whether an exception
-is one that may come (`process`).
+One function for each way in takes one random input, lets whatever is raised pass, and returns how
+much came out whole. The decoders alone are in `decoding`, the damage itself in `mutations`; which
+exceptions may come is decided in `process`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Tables of a real server, read in chunks by tests.
-
-Belongs here: walking a table from its first chunk to its last, and what such a walk gives.
-Does not: which tables.
-"""
+"""Tables of a real server, read in chunks by tests, from the first chunk to the last."""
 
 from __future__ import annotations
 

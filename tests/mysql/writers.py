@@ -1,8 +1,5 @@
-"""Sessions that write to one table at the same time, and what its log says of them.
-
-Belongs here: random transactions over `t (id, v, w)`, and the table's state behind each of
-them as the log tells it.
-"""
+"""Sessions that write to one table `t (id, v, w)` at the same time, and the state of the table
+after each transaction, as its log tells it."""
 
 from __future__ import annotations
 
