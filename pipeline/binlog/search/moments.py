@@ -74,23 +74,26 @@ def find_moment(
     the moment. `binlogs` are all files, oldest first. `MomentOutOfRange` for a moment before the
     oldest file, or later than `now`.
     """
-    heads = FileHeads(dumps, binlogs)
-    earlier = _files_before(heads, len(binlogs), _divider(moment, now))
+    heads, divider = FileHeads(dumps, binlogs), _divider(moment, now)
+    earlier = _files_before(heads, len(binlogs), divider)
     oldest = heads.read(0).created
     if moment > now or (not earlier and moment < oldest):
         raise _out_of_range(moment, oldest, now)
     chosen = max(earlier - 1, 0)
-    look = _Look(dumps, head, _divider(moment, now), tell)
-    look.total = log_between(Coordinates(binlogs[chosen].file, FIRST_OFFSET), head, binlogs)
-    files = {chosen: look.through(binlogs[chosen].file)}
-    first = last = chosen
-    while files[last].balance >= 0 and last + 1 < len(binlogs):
+    total = log_between(Coordinates(binlogs[chosen].file, FIRST_OFFSET), head, binlogs)
+
+    def read(number: int) -> _Times:
+        return _read_times(dumps, binlogs[number].file, head, divider, tell, total)
+
+    files, last = [read(chosen)], chosen
+    while files[-1].balance >= 0 and last + 1 < len(binlogs):
         last += 1
-        files[last] = look.through(binlogs[last].file)
-    while files[first].balance <= 0 and first:
+        files.append(read(last))
+    first = chosen
+    while files[0].balance <= 0 and first:
         first -= 1
-        files[first] = look.through(binlogs[first].file)
-    return look.found([files[number] for number in range(first, last + 1)], head)
+        files.insert(0, read(first))
+    return _place_in(files, divider, head)
 
 
 def find_moment_in_file(
@@ -104,9 +107,9 @@ def find_moment_in_file(
 ) -> MomentPlace | None:
     """Return the place of a moment in one file up to `end`; None if the whole file comes before
     the moment."""
-    look = _Look(dumps, end, _divider(moment, now), tell)
-    look.total = end.offset - FIRST_OFFSET if end.file == file else 0
-    place = look.found([look.through(file)], end)
+    divider = _divider(moment, now)
+    total = end.offset - FIRST_OFFSET if end.file == file else 0
+    place = _place_in([_read_times(dumps, file, end, divider, tell, total)], divider, end)
     return None if place.at == end or place.at.file != file else place
 
 
@@ -146,47 +149,43 @@ class _Times:
         return Coordinates(self.file, int(self.begins[number]))
 
 
-class _Look:
-    """Reads whole files for a moment. `total`: number of bytes to read, for `tell`."""
+def _read_times(
+    dumps: Dumps,
+    file: LogFile,
+    end: Coordinates,
+    divider: Divider,
+    tell: ReportProgress | None,
+    total: int,
+) -> _Times:
+    """Read a file's transactions up to `end`."""
+    start, last = Coordinates(file, FIRST_OFFSET), _last_of(file, end)
+    times, begins = [_NONE], [_NONE]
+    for stretch in scan(dumps, start, last, tell=tell, total=total):
+        times.append(latest_commit_times(stretch.transactions))
+        begins.append(stretch.transactions[:, columns.BEGIN_OFFSET].copy())
+    every = np.concatenate(times)
+    of_file = divider.restart()
+    of_file.put(every)
+    return _Times(file, every, np.concatenate(begins), of_file.balance)
 
-    def __init__(
-        self, dumps: Dumps, end: Coordinates, divider: Divider, tell: ReportProgress | None
-    ) -> None:
-        self._dumps = dumps
-        self._end = end
-        self._divider = divider
-        self._tell = tell
-        self.total = 0
 
-    def through(self, file: LogFile) -> _Times:
-        start, last = Coordinates(file, FIRST_OFFSET), _last_of(file, self._end)
-        times, begins = [_NONE], [_NONE]
-        for stretch in scan(self._dumps, start, last, tell=self._tell, total=self.total):
-            times.append(latest_commit_times(stretch.transactions))
-            begins.append(stretch.transactions[:, columns.BEGIN_OFFSET].copy())
-        every = np.concatenate(times)
-        divider = self._divider.restart()
-        divider.put(every)
-        return _Times(file, every, np.concatenate(begins), divider.balance)
-
-    def found(self, files: Sequence[_Times], end: Coordinates) -> MomentPlace:
-        """Return the place of the moment in the files that were read, `end` if it is after them."""
-        divider = self._divider
-        at, first = None, None
-        for file in files:
-            late = np.flatnonzero(file.times >= divider.moment)
-            if first is None and len(late):
-                first = file.begin(int(late[0]))
-            before = divider.count
-            if divider.place == before and len(file.times):
-                at = file.begin(0)
-            divider.put(file.times)
-            if before < divider.place < divider.count:
-                at = file.begin(divider.place - before)
-        division = divider.division
-        if at is None or division.place == divider.count:
-            at = end
-        return MomentPlace(min(at, end), division.late, division.early, first)
+def _place_in(files: Sequence[_Times], divider: Divider, end: Coordinates) -> MomentPlace:
+    """Return the place of the moment in the files that were read, `end` if it is after them."""
+    at, first = None, None
+    for file in files:
+        late = np.flatnonzero(file.times >= divider.moment)
+        if first is None and len(late):
+            first = file.begin(int(late[0]))
+        before = divider.count
+        if divider.place == before and len(file.times):
+            at = file.begin(0)
+        divider.put(file.times)
+        if before < divider.place < divider.count:
+            at = file.begin(divider.place - before)
+    division = divider.division
+    if at is None or division.place == divider.count:
+        at = end
+    return MomentPlace(min(at, end), division.late, division.early, first)
 
 
 def _files_before(heads: FileHeads, count: int, divider: Divider) -> int:
