@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from lockstep.pipeline.binlog.rows.parts import by_map
+from lockstep.pipeline.binlog.rows.maps import by_map
 from lockstep.pipeline.binlog.rows.rows import TableDecoder
 from lockstep.pipeline.binlog.rows.table_map import read_layouts, read_structure
 from lockstep.pipeline.binlog.stream.ring import TransactionGroup
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
-from lockstep.pipeline.binlog.transactions.log_place import Limits
+from lockstep.pipeline.binlog.transactions.loop import Limits
 from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.row_images import CHANGE_TYPES

@@ -64,8 +64,8 @@ def ours_written(task: Given) -> int:
 
 def socket(task: Given) -> int:
     """Receive and discard the same answer: the limit of every reader."""
-    from lockstep.resources.mysql.answers import ReadingCursor
     from lockstep.resources.mysql.connection import connect
+    from lockstep.resources.mysql.receiving import ReadingCursor
     from lockstep.resources.mysql.select import BEGIN
 
     with connect(_settings(task)) as connection:

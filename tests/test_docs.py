@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from lockstep.pipeline.binlog.rows.rows import DECODED_BY
 from lockstep.pipeline.binlog.rows.table_map import TYPE_NAMES
-from lockstep.pipeline.binlog.values.table import DECODED_BY
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("pipeline", "resources", "assets", "lockstep", "demo", "benchmarks", "tests")

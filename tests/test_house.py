@@ -29,7 +29,7 @@ OFFENCES = {
     "demo-last": ("lockstep/offence.py", "import demo.shop"),
     "commands-last": ("lockstep/running.py", "import lockstep.commands.status"),
     "no-circle": ("assets/names.py", "import lockstep.assets.runs"),
-    "two-paths": ("pipeline/resultset/walk.py", "import lockstep.pipeline.binlog.values"),
+    "two-paths": ("pipeline/resultset/packets.py", "import lockstep.pipeline.binlog.values"),
     "systems-apart": ("resources/mysql/offence.py", "import lockstep.resources.postgres"),
     "configuration-apart": ("resources/config/offence.py", "import lockstep.pipeline.run"),
     "mysql-fence": ("resources/lake/offence.py", "import pymysql"),

@@ -2,6 +2,6 @@
 
 Sans-I/O: every function takes bytes and returns values. The sources are the MySQL manual's
 "Replication Event" pages and the format descriptions in MySQL's `libs/mysql/binlog/event`.
-Sockets (`resources.mysql.dump`) and what a change does to the lake (`pipeline.mirror`)
+Sockets (`resources.mysql.receiving`) and what a change does to the lake (`pipeline.mirror`)
 do not belong here.
 """

@@ -9,8 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from lockstep.pipeline.binlog.text.ambiguous_text import AMBIGUOUS_SETS, may_be_ambiguous
-from lockstep.pipeline.binlog.text.charsets import text_decoder
+from lockstep.pipeline.binlog.values.charsets import AMBIGUOUS_SETS, may_be_ambiguous, text_decoder
 from lockstep.pipeline.check.evidence import SourceEvidence
 from lockstep.pipeline.check.findings import CheckRule, Fault, Fine, Verdict, about
 from lockstep.pipeline.mirror.clustering import unclusterable

@@ -25,7 +25,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from lockstep.pipeline.binlog.text.ambiguous_text import may_be_ambiguous
+from lockstep.pipeline.binlog.values.charsets import may_be_ambiguous
 from lockstep.pipeline.mirror.layout import (
     DELETED_AT,
     changelog_names,

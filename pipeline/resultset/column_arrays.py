@@ -42,8 +42,13 @@ from lockstep.pipeline.binlog.arrays.array_access import (
 from lockstep.pipeline.binlog.arrays.cells import NULL, Places, room
 from lockstep.pipeline.binlog.arrays.compiled import kernel, part
 from lockstep.pipeline.ports.source import Received
-from lockstep.pipeline.resultset.packets import Ending, ResultRows, malformed_answer
-from lockstep.pipeline.resultset.walk import ColumnValues, Definition, walk
+from lockstep.pipeline.resultset.packets import (
+    ColumnValues,
+    Definition,
+    ResultRows,
+    malformed_answer,
+    walk,
+)
 from lockstep.pipeline.schema.types import arrow_type
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
@@ -554,7 +559,7 @@ def mismatched_column(
 
 
 class ResultBatches:
-    """The rows of one result as batches, to be iterated once; `ending` is set after the last.
+    """The rows of one result as batches, to be iterated once; `warnings` is set after the last.
 
     `sequence`: the number of the first row's packet. A batch has at most `most_rows` rows (fewer
     for a table of hundreds of columns), and ends with the row that exceeds `most_bytes`.
@@ -581,8 +586,9 @@ class ResultBatches:
         self._size = np.empty((len(columns), most_rows), np.int32)
 
     @property
-    def ending(self) -> Ending | None:
-        return self._rows.ending
+    def warnings(self) -> int | None:
+        """See `ResultRows.warnings`."""
+        return self._rows.warnings
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches. TableError for a value that is invalid for its column's type,
@@ -594,7 +600,7 @@ class ResultBatches:
                 if len(rows):
                     yield self._batch()
                 rows.clear()
-                if rows.ending is not None:
+                if rows.warnings is not None:
                     return
         raise malformed_answer("it has no last packet")
 

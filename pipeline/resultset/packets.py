@@ -1,11 +1,15 @@
-"""Pieces of a socket's stream → the bytes of whole rows, one after another.
+"""Pieces of a socket's stream → the bytes of whole rows, one after another → the places of their
+cells.
 
 Pieces may end anywhere. Rows are copied once, so that one which came in several pieces or packets
 is contiguous. When a packet's header has arrived, room is made for its declared length, at most
-16 MiB.
+16 MiB. The walk checks that the cells make up the whole row.
 
 Protocol: MySQL manual, "Protocol::Packet", "Protocol::EOF_Packet", "Protocol::OK_Packet" (which
-ends a result where a client deprecates EOF packets), "Protocol::ERR_Packet".
+ends a result where a client deprecates EOF packets), "Protocol::ERR_Packet",
+"Protocol::ColumnDefinition", "Binary Protocol Value" and "Binary Protocol Resultset Row": a zero
+byte; a bitmap, from its third bit on a bit for each column, set if that is NULL; and the cells of
+the other columns.
 """
 
 from __future__ import annotations
@@ -15,8 +19,10 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from lockstep.pipeline.binlog.arrays.array_access import Bytes, copy, u8, u32
+from lockstep.pipeline.binlog.arrays.array_access import Bytes, copy, i64, u8, u16, u24, u32
+from lockstep.pipeline.binlog.arrays.cells import NULL, Places, validity
 from lockstep.pipeline.binlog.arrays.compiled import kernel
 from lockstep.pipeline.values.errors import SourceUnavailable
 
@@ -43,13 +49,6 @@ _MORE, _FULL, _ROOM, _OTHER, _WRONG = range(5)
 """Outcomes of the loop. MORE: the piece is used up. FULL: the batch has its rows or bytes. ROOM:
 the current packet does not fit. OTHER: a packet that is not a row. WRONG: a packet that no server
 sends."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """The end of a result, with its number of warnings."""
-
-    warnings: int
 
 
 class ErrorPacket(Exception):
@@ -81,7 +80,8 @@ class ResultRows:
         self.data: Bytes = memory(0, _FIRST_BYTES)
         self.starts: Integers = np.zeros(most_rows + 1, np.int64)
         """`data[starts[n] : starts[n + 1]]` is row n."""
-        self.ending: Ending | None = None
+        self.warnings: int | None = None
+        """The result's number of warnings, which its last packet has; None before that."""
         self._most_bytes = most_bytes
         self._state: Integers = np.zeros(8, np.int64)
         self._state[_SEQUENCE] = sequence
@@ -101,14 +101,14 @@ class ResultRows:
 
         ErrorPacket for the server's error, SourceUnavailable for a packet that no server sends.
         """
-        while self.ending is None:
+        while self.warnings is None:
             outcome = _unpack(self._piece, self._state, self.data, self.starts, self._most_bytes)
             if outcome == _WRONG:
                 raise malformed_answer("a packet has a wrong sequence number, or is empty")
             if outcome == _ROOM:
                 self._grow()
             elif outcome == _OTHER:
-                self.ending = self._read_ending()
+                self.warnings = self._read_ending()
             else:
                 return outcome == _FULL
         return True
@@ -127,14 +127,14 @@ class ResultRows:
         larger[: len(self.data)] = self.data
         self.data = larger
 
-    def _read_ending(self) -> Ending:
+    def _read_ending(self) -> int:
         start, end = int(self.starts[len(self)]), int(self._state[_PUT])
         payload = self.data[start:end].tobytes()
         if payload[0] == _ERROR and len(payload) >= _LEAST_ERROR_BYTES:
             raise _error(payload)
         if int(self._state[_AT]) != len(self._piece):
             raise malformed_answer("bytes follow its last packet")
-        return read_ending(payload)
+        return warning_count(payload)
 
 
 def _error(payload: bytes) -> ErrorPacket:
@@ -148,9 +148,9 @@ _EOF_BYTES: Final = 5
 _MORE_RESULTS: Final = 0x0008
 
 
-def read_ending(payload: bytes) -> Ending:
-    """Read an EOF packet, or an OK packet in place of one. SourceUnavailable for another packet,
-    and if it announces further results."""
+def warning_count(payload: bytes) -> int:
+    """Return the number of warnings from an EOF packet, or from an OK packet in place of one.
+    SourceUnavailable for another packet, and if it announces further results."""
     if payload[0] != _END:
         raise malformed_answer("a packet is neither a row nor the end")
     if len(payload) == _EOF_BYTES:
@@ -162,7 +162,7 @@ def read_ending(payload: bytes) -> Ending:
         raise malformed_answer("its last packet ends too early")
     if int.from_bytes(status, "little") & _MORE_RESULTS:
         raise malformed_answer("another result follows")
-    return Ending(int.from_bytes(warnings, "little"))
+    return int.from_bytes(warnings, "little")
 
 
 def _skip_length(payload: bytes, at: int) -> int:
@@ -225,3 +225,95 @@ def _unpack(piece: Bytes, state: Integers, data: Bytes, starts: Integers, most_b
     state[_HEAD_BYTES], state[_HEAD_VALUE], state[_LEFT] = head_bytes, head, left
     state[_CONTINUED], state[_SEQUENCE] = continued, sequence
     return outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A column as the result defines it: its type code in the protocol, whether it is unsigned,
+    and its display length in characters or bytes."""
+
+    code: int
+    unsigned: bool
+    length: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of a cell; 0 if each cell has a length before it."""
+        return _FIXED.get(self.code, 0)
+
+
+_FIXED: Final = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 8: 8, 9: 4, 13: 2}
+"""TINY, SHORT, LONG, FLOAT, DOUBLE, LONGLONG, INT24, YEAR."""
+
+
+@dataclass(slots=True)
+class ColumnValues:
+    """One column's cells of many rows: `data[at[n] : at[n] + size[n]]`, or NULL as `at[n]`.
+    `size` is unused if the definition has a size. `nulls` is the number of NULLs."""
+
+    data: Bytes
+    at: Places
+    size: Places
+    nulls: int
+    definition: Definition
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def validity(self) -> pa.Buffer | None:
+        return validity(self.at) if self.nulls else None
+
+
+@kernel
+def walk(
+    data: Bytes,
+    starts: Integers,
+    rows: int,
+    sizes: Integers,
+    at: npt.NDArray[np.int32],
+    size: npt.NDArray[np.int32],
+    nulls: Integers,
+) -> int:
+    """Set places, lengths and numbers of NULLs, by column and row; return the first malformed row,
+    or -1. `sizes`: each column's size, 0 if each cell has a length before it."""
+    columns = len(sizes)
+    flags = columns + 9 >> 3
+    for row in range(rows):
+        end = starts[row + 1]
+        bitmap = starts[row] + 1
+        place = bitmap + flags
+        if place > end:
+            return row
+        for column in range(columns):
+            bit = column + 2
+            if u8(data, bitmap + (bit >> 3)) >> (bit & 7) & 1:
+                at[column, row] = NULL
+                size[column, row] = 0
+                nulls[column] += 1
+                continue
+            count = sizes[column]
+            if count == 0:
+                if place >= end:
+                    return row
+                count = u8(data, place)
+                place += 1
+                if count > 250:
+                    if count == 252 and end - place >= 2:
+                        count = u16(data, place)
+                        place += 2
+                    elif count == 253 and end - place >= 3:
+                        count = u24(data, place)
+                        place += 3
+                    elif count == 254 and end - place >= 8:
+                        count = i64(data, place)
+                        place += 8
+                    else:
+                        return row
+                size[column, row] = count
+            if count < 0 or count > end - place:
+                return row
+            at[column, row] = place
+            place += count
+        if place != end:
+            return row
+    return -1

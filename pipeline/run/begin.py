@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from lockstep.pipeline.binlog.search.places import read_anchor
-from lockstep.pipeline.binlog.search.set_anchor import find_anchors
+from lockstep.pipeline.binlog.search.places import find_anchors, read_anchor
 from lockstep.pipeline.model.batch import Cursor, Xid
 from lockstep.pipeline.model.table_state import TableCondition
 from lockstep.pipeline.ports.source import ServerFacts

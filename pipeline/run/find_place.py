@@ -7,8 +7,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from lockstep.pipeline.binlog.search.file_heads import find_file_before, read_file_head
-from lockstep.pipeline.binlog.search.log_scan import ReportProgress
+from lockstep.pipeline.binlog.search.log_scan import (
+    ReportProgress,
+    find_file_before,
+    read_file_head,
+)
 from lockstep.pipeline.binlog.search.moments import (
     MomentPlace,
     find_last_end,

@@ -4,7 +4,7 @@ keys that identify rows.
 `pipeline.binlog.rows.table_map.read_structure` returns the same structure for a TABLE_MAP with full
 metadata. The lake compares keys as text or bytes. That is sound: values that differ under a
 collation also differ in their bytes, and a table is quarantined if encoding the text of a key does
-not give the key's bytes again (`pipeline.binlog.text.ambiguous_text`).
+not give the key's bytes again (`pipeline.binlog.values.charsets`).
 
 The widths of types are those of `pack_length()` in `sql/field.h` of MySQL's source.
 """

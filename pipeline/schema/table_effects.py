@@ -6,7 +6,7 @@ values. So a change preserves values only if it can do nothing else; in doubt it
 section compares a structure that a person gave with the one before it.
 
 Sources: the MySQL manual, "ALTER TABLE Statement" and "Data Types". Which character set is a
-superset of which follows from the code tables of `pipeline.binlog.text.charsets`.
+superset of which follows from the code tables of `pipeline.binlog.values.charsets`.
 """
 
 from __future__ import annotations

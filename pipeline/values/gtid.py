@@ -1,6 +1,6 @@
 """GTID sets of MySQL and MariaDB: values, their algebra and their text.
 
-Not here: their bytes in the replication protocol (`pipeline.binlog.stream.gtid_sets`), what
+Not here: their bytes in the replication protocol (`pipeline.binlog.stream.control`), what
 follows from a set (`pipeline.start`, `pipeline.start.bounds`).
 """
 

@@ -1,6 +1,6 @@
 """The meaning of MySQL's errors and warnings by number, and their text without values of rows.
 
-Not here: the errors of a dump, which all have one number (`pipeline.binlog.stream.dump_refusals`),
+Not here: the errors of a dump, which all have one number (`pipeline.binlog.stream.intake`),
 the driver's exceptions (`resources.mysql.connection`).
 
 A server that answers with an error is available, unless the number is one of those below

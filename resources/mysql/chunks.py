@@ -32,12 +32,17 @@ from lockstep.pipeline.snapshot.keys import chunk_index, chunk_key, only_on_mysq
 from lockstep.pipeline.values.errors import ConditionRefused
 from lockstep.pipeline.values.server_errors import Meaning, explanation, meaning_of, names_of
 from lockstep.pipeline.values.table import TableName, TableStructure
-from lockstep.resources.mysql.answers import ReadingCursor
-from lockstep.resources.mysql.connection import ConnectionSettings, connect, number_of, text_of
-from lockstep.resources.mysql.dialect import read_dialect
+from lockstep.resources.mysql.connection import (
+    ConnectionSettings,
+    connect,
+    number_of,
+    read_dialect,
+    text_of,
+)
 from lockstep.resources.mysql.reader import explained, moved, reading, take
-from lockstep.resources.mysql.scopes import ask, scopes_of
+from lockstep.resources.mysql.receiving import ReadingCursor
 from lockstep.resources.mysql.select import quoted_table, select_rows
+from lockstep.resources.mysql.visible_tables import ask, scopes_of
 from lockstep.resources.mysql.watcher import Watched, watched
 
 _ESTIMATES: Final = """

@@ -1,4 +1,5 @@
-"""Connections to MySQL, the variables of their sessions, and the meaning of the server's errors.
+"""Connections to MySQL, the variables of their sessions, the meaning of a server's errors, and
+its product and version.
 
 A session begins with copies of the server's global variables, which `init_connect` may change. Each
 variable that could cut off, change or refuse an answer is set by `WANTED`. A few stay as the server
@@ -26,7 +27,8 @@ import pymysql
 from pymysql.constants import SERVER_STATUS
 from pymysql.cursors import Cursor
 
-from lockstep.pipeline.binlog.stream.dump_refusals import DUMP_REFUSED, refusal
+from lockstep.pipeline.binlog.stream.control import version_number
+from lockstep.pipeline.binlog.stream.intake import DUMP_REFUSED, refusal
 from lockstep.pipeline.values.errors import (
     AccessDenied,
     HostUnknown,
@@ -459,3 +461,21 @@ def _require_packets(shown: str | None) -> None:
             hint=f"set global max_allowed_packet = {1 << 26}; (and put it into the server's "
             "configuration)",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """`version` is a number such as 90704; 0 if the server names it in another form."""
+
+    mariadb: bool
+    version: int
+
+    def mysql_from(self, major: int, minor: int = 0, patch: int = 0) -> bool:
+        """Return whether this is MySQL of that version or later."""
+        return not self.mariadb and self.version >= major * 10_000 + minor * 100 + patch
+
+
+def read_dialect(cursor: Cursor) -> Dialect:
+    cursor.execute("select @@version")
+    (version,) = cursor.fetchone() or ("",)
+    return Dialect("mariadb" in str(version).lower(), version_number(str(version)) or 0)

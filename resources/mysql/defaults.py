@@ -9,7 +9,7 @@ whether it was the same at another place.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import pymysql
@@ -36,10 +36,7 @@ _TABLES_AT_ONCE: Final = 40
 _CLIENT_ERRORS: Final = range(2000, 3000)
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
-    table: TableName
-    column: ColumnSchema
+_Question = tuple[TableName, ColumnSchema]
 
 
 def with_values(cursor: Cursor, tables: Sequence[TableSchema]) -> tuple[TableSchema, ...]:
@@ -47,7 +44,7 @@ def with_values(cursor: Cursor, tables: Sequence[TableSchema]) -> tuple[TableSch
     default stays as it is written if the server gives no value to this account, or at present."""
     questions = [
         [
-            _Question(table.name, column)
+            (table.name, column)
             for column in table.columns
             if isinstance(column.default, WrittenDefault)
         ]
@@ -95,16 +92,16 @@ def _answers(
             yield from _answers(cursor, questions[:middle])
             yield from _answers(cursor, questions[middle:])
         return
-    for question, answer in zip(questions, cursor.fetchone() or (), strict=False):
-        text = None if answer is None else _text(question.column, answer)
+    for (table, column), answer in zip(questions, cursor.fetchone() or (), strict=False):
+        text = None if answer is None else _text(column, answer)
         if text is not None:
-            yield (question.table, question.column.name), text
+            yield (table, column.name), text
 
 
 def _subquery(question: _Question) -> str:
-    default = _selected(question.column, f"default(t.{quoted(question.column.name)})")
-    table = quoted_table(question.table)
-    if question.column.nullable:
+    name, column = question
+    default, table = _selected(column, f"default(t.{quoted(column.name)})"), quoted_table(name)
+    if column.nullable:
         return f"(select {default} from (select 1) z left join {table} t on false)"
     # A NULL then means that the table is empty, since the column itself cannot be NULL.
     return f"(select {default} from {table} t limit 1)"

@@ -39,21 +39,22 @@ from lockstep.pipeline.values.server_errors import (
     names_of,
 )
 from lockstep.pipeline.values.table import TableName, TableStructure
-from lockstep.resources.mysql.answers import ReadingCursor
 from lockstep.resources.mysql.connection import (
     ConnectionSettings,
+    Dialect,
     connect,
     number_of,
     open_connection,
+    read_dialect,
     text_of,
     translated,
     wait_long,
 )
 from lockstep.resources.mysql.defaults import with_values
-from lockstep.resources.mysql.dialect import Dialect, read_dialect
-from lockstep.resources.mysql.privileges import may_not_be_read
+from lockstep.resources.mysql.receiving import ReadingCursor
 from lockstep.resources.mysql.schemas import read_schemas
 from lockstep.resources.mysql.select import BEGIN, keep_warnings, quoted_table, select_rows
+from lockstep.resources.mysql.visible_tables import may_not_be_read
 from lockstep.resources.mysql.watcher import watched
 from lockstep.resources.mysql.watermarks import (
     Watermark,

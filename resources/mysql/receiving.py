@@ -1,29 +1,48 @@
-"""A thread that reads a socket ahead of its consumer, into a few buffers that are used again.
+"""What the server sends as a stream of bytes: a dump of its log, or one statement's answer.
 
-Copying from the socket runs in parallel to decoding, which releases the GIL, and pauses when all
-buffers are full (backpressure).
+A thread reads the socket ahead of its consumer, into a few buffers that are used again. Copying
+from the socket runs in parallel to decoding, which releases the GIL, and pauses when all buffers
+are full (backpressure).
+
+A server sends the values of a prepared statement in binary form, but those of any other statement
+as text. PyMySQL reads the definitions of the columns, which are a few packets. After an answer's
+last packet the connection can be used again; if it is not read to its end, the connection is
+closed. A dump never reconnects, because a second stream would begin at another position.
+
+Protocol: MySQL manual, "COM_STMT_PREPARE", "COM_STMT_EXECUTE", "COM_STMT_CLOSE", "COM_BINLOG_DUMP",
+"COM_BINLOG_DUMP_GTID", "Binlog Network Stream".
 """
 
 from __future__ import annotations
 
 import os
 import queue
+import secrets
 import select
 import socket
 import ssl
 import struct
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+import pymysql
+from pymysql.cursors import Cursor, SSCursor
+from pymysql.protocol import FieldDescriptorPacket
 
+from lockstep.pipeline.binlog.stream.control import encode_gtid_set
 from lockstep.pipeline.binlog.stream.intake import HEADROOM
 from lockstep.pipeline.ports.source import Received
+from lockstep.pipeline.resultset.packets import Definition
 from lockstep.pipeline.values.errors import SourceUnavailable
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.position import Coordinates
+from lockstep.resources.mysql.connection import ConnectionSettings, open_connection, translated
 
 BUFFER_BYTES: Final = 1 << 20
 BUFFERS: Final = 6
@@ -142,3 +161,203 @@ class Receiver:
         if any(file == self._wake for file, _ in ready):
             raise _Stopped
         return bool(ready)
+
+
+_PREPARE, _EXECUTE, _CLOSE = 0x16, 0x17, 0x19
+_PREPARED: Final = struct.Struct("<xIHH")
+"""The answer to COM_STMT_PREPARE: a zero byte, the statement's id (4 bytes), the number of its
+columns (2 bytes) and of its parameters (2 bytes)."""
+
+_RUN: Final = struct.Struct("<IBI")
+"""The content of COM_STMT_EXECUTE: the statement's id (4 bytes), flags (1 byte; 0: no cursor), and
+the iteration count (4 bytes; always 1)."""
+
+_UNSIGNED: Final = 0x20
+
+
+class ReadingCursor(SSCursor):
+    """An unbuffered cursor that also returns answers in the binary protocol, one at a time."""
+
+    answer: Answer | None = None
+
+    def ask(self, statement: str) -> Answer:
+        """Run a statement without parameters and return its answer, of which the columns'
+        definitions have been read. Raise `pymysql.MySQLError` if the server refuses the
+        statement."""
+        connection: Any = self.connection
+        self.answer = Answer(connection, statement)
+        return self.answer
+
+
+class Answer:
+    """The answer to one statement. `definitions`: the definitions of its columns. `sequence`: the
+    sequence number of the first row's packet. `left`: `leave` closed the connection before the
+    answer's end."""
+
+    def __init__(self, connection: pymysql.Connection[Cursor], statement: str) -> None:
+        # PyMySQL has no public methods that send these commands or give access to its socket.
+        stream: Any = connection
+        self._stream = stream
+        self._stream._execute_command(_PREPARE, statement)
+        prepared = self._stream._read_packet().get_all_data()
+        self._number, columns, parameters = _PREPARED.unpack_from(prepared)
+        if parameters:
+            raise ValueError("the statement has parameters")
+        self._definitions(columns)
+        self._stream._execute_command(_EXECUTE, _RUN.pack(self._number, 0, 1))
+        columns = self._stream._read_packet().read_length_encoded_integer()
+        self.definitions = self._definitions(columns)
+        self.sequence: int = self._stream._next_seq_id
+        self.left = False
+        self._receiver: Receiver | None = Receiver(self._stream._sock, ANSWER)
+
+    def _definitions(self, count: int) -> list[Definition]:
+        packets = [self._stream._read_packet(FieldDescriptorPacket) for _ in range(count)]
+        self._stream._read_packet()  # EOF
+        return [
+            Definition(packet.type_code, bool(packet.flags & _UNSIGNED), packet.length)
+            for packet in packets
+        ]
+
+    def pieces(self) -> Iterator[Received]:
+        """Yield the packets' bytes in pieces that may end anywhere, also inside a packet. A piece
+        is valid until the next one is requested. Raise TimeoutError if no bytes arrive within the
+        connection's read timeout."""
+        read_ahead = self._stream._rfile.peek()
+        first = np.frombuffer(self._stream._rfile.read(len(read_ahead)), np.uint8).copy()
+        yield Received(first, 0, len(first))
+        if self._receiver is not None:
+            yield from self._receiver.received()
+
+    def finish(self) -> None:
+        """Stop receiving after the last packet; the connection can be used again."""
+        if self._receiver is not None:
+            self._receiver.stop()
+            self._receiver = None
+
+    def forget(self) -> None:
+        """Ask the server to drop the prepared statement; it does not answer this command. An error
+        means that the session has ended, and the statement with it."""
+        with suppress(pymysql.MySQLError, OSError):
+            self._stream._execute_command(_CLOSE, struct.pack("<I", self._number))
+
+    def leave(self) -> bool:
+        """Close the connection if the answer was not read to its end; return whether this closed
+        it."""
+        if self._receiver is None:
+            return False
+        self._receiver.close()
+        self._receiver = None
+        self._stream._force_close()
+        self.left = True
+        return True
+
+
+_COM_BINLOG_DUMP: Final = 0x12
+_COM_BINLOG_DUMP_GTID: Final = 0x1E
+_NON_BLOCK: Final = 0x01
+_ANNOTATE_ROWS: Final = 0x02
+"""Without this flag MariaDB omits events from the stream, and offsets could not be
+computed from the sizes of events."""
+
+_THROUGH_GTID: Final = 0x04
+_COMMAND = struct.Struct("<IHI")
+_GTID_COMMAND = struct.Struct("<HII")
+MAX_OFFSET: Final = 0xFFFFFFFF
+"""Largest offset that COM_BINLOG_DUMP can carry, in 32 bits."""
+
+SERVER_IDS: Final = range(1 << 31, (1 << 31) + (1 << 24))
+"""The range from which each dump takes a random server id; it lies above the ids that
+people give to servers. MariaDB ends a dump when another with the same id begins; if the
+older dump was just abandoned, it may answer neither (measured on 10.11)."""
+
+_SESSION = (
+    ", @source_binlog_checksum = 'CRC32', @master_binlog_checksum = 'CRC32', "
+    "@source_heartbeat_period = {heartbeat}, @master_heartbeat_period = {heartbeat}, "
+    "@replica_uuid = '{id}', @slave_uuid = '{id}', @mariadb_slave_capability = 4"
+)
+"""Session variables of a dump. They request checksums as in the log, heartbeats while
+the server skips events, and MariaDB's own events unchanged. The UUID is random, so that
+the server does not take this dump for a reconnecting replica and end another dump."""
+
+
+class MySqlDump:
+    """One dump. Iterating over it opens it; `close` ends it."""
+
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        code: int,
+        command: bytes,
+        *,
+        begins: Coordinates | None = None,
+    ) -> None:
+        self.begins = begins
+        self._settings = settings
+        self._code = code
+        self._command = command
+        self._connection: pymysql.Connection[Cursor] | None = None
+        self._receiver: Receiver | None = None
+
+    def __iter__(self) -> Iterator[Received]:
+        with translated(self._settings):
+            beat = int(self._settings.read_timeout / 3 * 1_000_000_000)
+            dumping = _SESSION.format(id=uuid.uuid4(), heartbeat=beat)
+            connection = self._connection = open_connection(self._settings, extra=dumping)
+            # PyMySQL has no public call for other commands, nor for its socket. Its buffer is
+            # empty here, because the answer to the last statement was read completely.
+            stream: Any = connection
+            stream._execute_command(self._code, self._command)
+            stream._sock.settimeout(self._settings.read_timeout)
+            self._receiver = Receiver(stream._sock)
+            yield from self._receiver.received()
+
+    def close(self) -> None:
+        """Close the connection; the server notices that at its next write."""
+        if self._receiver is not None:
+            self._receiver.close()
+            self._receiver = None
+        if self._connection is not None:
+            stream: Any = self._connection
+            stream._force_close()
+            self._connection = None
+
+
+def own_server_id() -> int:
+    """Return one of `SERVER_IDS` at random."""
+    return SERVER_IDS[secrets.randbelow(len(SERVER_IDS))]
+
+
+def by_offset(start: Coordinates, server_id: int) -> tuple[int, bytes]:
+    """Return the code and the content of COM_BINLOG_DUMP from a position. Raise
+    `ValueError` if the offset needs more than 32 bits."""
+    if start.offset > MAX_OFFSET:
+        raise ValueError(f"{start} is beyond 4 GiB")
+    name = str(start.file).encode()
+    return _COM_BINLOG_DUMP, _COMMAND.pack(
+        start.offset, _NON_BLOCK | _ANNOTATE_ROWS, server_id
+    ) + name
+
+
+def by_wide_offset(start: Coordinates, server_id: int) -> tuple[int, bytes]:
+    """Return the code and the content of COM_BINLOG_DUMP_GTID with a file, a 64-bit
+    offset and an empty GTID set, so that the server skips no transaction. Servers
+    accept it only with gtid_mode=ON."""
+    return _COM_BINLOG_DUMP_GTID, _gtid_command(str(start.file), start.offset, b"", server_id)
+
+
+def after_set(executed: GtidSet, server_id: int) -> tuple[int, bytes]:
+    """Return the code and the content of COM_BINLOG_DUMP_GTID for every transaction
+    that is not in the set."""
+    return _COM_BINLOG_DUMP_GTID, _gtid_command("", 4, encode_gtid_set(executed), server_id)
+
+
+def _gtid_command(file: str, offset: int, data: bytes, server_id: int) -> bytes:
+    """Return the content of COM_BINLOG_DUMP_GTID. Its fields, with their bytes: flags
+    2, server id 4, length of the file name 4, file name, offset 8, length of the GTID
+    set 4, GTID set."""
+    name = file.encode()
+    flags = _NON_BLOCK | (_THROUGH_GTID if data else 0)
+    data = data or bytes(8)
+    head = _GTID_COMMAND.pack(flags, server_id, len(name))
+    return head + name + struct.pack("<QI", offset, len(data)) + data

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from lockstep.pipeline.binlog.rows.parts import by_map
+from lockstep.pipeline.binlog.rows.maps import by_map
 from lockstep.pipeline.binlog.rows.rows import TableDecoder
 from lockstep.pipeline.binlog.rows.table_map import read_layouts
 from lockstep.pipeline.binlog.stream.framing import CHECKSUM_BYTES, FIRST_OFFSET, HEADER, EventType
@@ -22,7 +22,7 @@ from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.spill import RefusingSpool
 from lockstep.pipeline.ports.source import Received
 from lockstep.pipeline.resultset.column_arrays import ResultBatches
-from lockstep.pipeline.resultset.walk import Definition
+from lockstep.pipeline.resultset.packets import Definition
 from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.table import Column, TableName, TableStructure

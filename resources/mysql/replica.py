@@ -1,4 +1,5 @@
-"""A replica from which rows are read, while the log comes from the source itself.
+"""A replica from which rows are read, while the log comes from the source itself; and a server's
+present load: running threads, connections, and replication lag.
 
 Places in the source's log mean nothing on a replica, but GTIDs do. So first a place of the source's
 log is read, then the set of GTIDs that the source has executed, which includes all before that
@@ -15,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
+import pymysql
 from pymysql.cursors import Cursor, DictCursor
 
 from lockstep.pipeline.ports.source import TableSnapshot
@@ -27,10 +29,8 @@ from lockstep.pipeline.values.retries import COMMITTED, REPLICA
 from lockstep.pipeline.values.survey import ReadReplica
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.chunks import next_bound, open_chunk
-from lockstep.resources.mysql.connection import ConnectionSettings, connect
-from lockstep.resources.mysql.dialect import read_dialect
+from lockstep.resources.mysql.connection import ConnectionSettings, connect, read_dialect
 from lockstep.resources.mysql.reader import explained
-from lockstep.resources.mysql.server_pressure import source_load
 from lockstep.resources.mysql.watermarks import Watermark, high_mark, low_mark, read_value
 
 _FILTERS: Final = re.compile(r"Replicate_(Do|Ignore|Wild|Rewrite)_\w+")
@@ -52,7 +52,8 @@ class Replica:
         """See `pipeline.ports.SourceServer.chunk`."""
         low = self._caught_up(schema.name, since)
         with open_chunk(self._replica, schema, rows, most_seconds=most_seconds) as read:
-            high = self._end()
+            with connect(self._source) as connection, connection.cursor() as cursor:
+                high = high_mark(cursor, read_dialect(cursor))
             yield replace(
                 read,
                 low=low.at,
@@ -84,21 +85,23 @@ class Replica:
     def state(self) -> ReadReplica:
         """Return whether the replica may be read from, whatever its lag."""
         try:
-            with (
-                connect(self._source) as source_connection,
-                connect(self._replica) as replica_connection,
-                source_connection.cursor() as source,
-                replica_connection.cursor() as replica,
-            ):
+            with self._both() as (source, replica):
                 self._require_followed(source, replica)
                 self._require_nothing_more(source, replica)
         except LockstepError as error:
             return ReadReplica(_name(self._replica), error.message, error.hint)
         return ReadReplica(_name(self._replica))
 
-    def _end(self) -> Watermark:
-        with connect(self._source) as connection, connection.cursor() as cursor:
-            return high_mark(cursor, read_dialect(cursor))
+    @contextmanager
+    def _both(self) -> Iterator[tuple[Cursor, Cursor]]:
+        """Yield cursors on the source and on the replica."""
+        with (
+            connect(self._source) as source_connection,
+            connect(self._replica) as replica_connection,
+            source_connection.cursor() as source,
+            replica_connection.cursor() as replica,
+        ):
+            yield source, replica
 
     def _caught_up(self, table: TableName, since: Coordinates | None) -> Watermark:
         """Return a place of the source's log, not before `since`, up to which the replica has
@@ -106,12 +109,7 @@ class Replica:
         read from at all."""
         if since is not None and (mark := self._marks.get((table, since))) is not None:
             return mark
-        with (
-            connect(self._source) as source_connection,
-            connect(self._replica) as replica_connection,
-            source_connection.cursor() as source,
-            replica_connection.cursor() as replica,
-        ):
+        with self._both() as (source, replica):
             self._require_followed(source, replica)
             low = low_mark(source, read_dialect(source))
             low = replace(low, executed=_executed(source))
@@ -181,3 +179,50 @@ def _executed(cursor: Cursor) -> str:
 
 def _name(settings: ConnectionSettings) -> str:
     return f"{settings.host}:{settings.port}"
+
+
+_SHOW_REPLICAS: Final = ("show replica status", "show all slaves status", "show slave status")
+"""The statements in the order in which they are tried: for MySQL 8.0.22 and newer, for
+MariaDB (it can have several sources), for older servers."""
+
+_LAG: Final = frozenset({"seconds_behind_source", "seconds_behind_master"})
+
+
+def source_load(cursor: Cursor) -> SourceLoad:
+    """See `pipeline.ports.SourceServer.source_load`."""
+    cursor.execute(
+        "show global status where variable_name in ('threads_running', 'threads_connected')"
+    )
+    status = {str(name).lower(): int(value) for name, value in cursor.fetchall()}
+    cursor.execute("select @@global.max_connections")
+    row = cursor.fetchone()
+    return SourceLoad(
+        threads_running=status.get("threads_running", 0),
+        replica_lag=max(_lags(cursor), default=None),
+        connections=status.get("threads_connected", 0),
+        max_connections=0 if row is None else int(row[0]),
+    )
+
+
+def _lags(cursor: Cursor) -> Iterator[float]:
+    """Yield the replication lag in seconds behind each source from which this server
+    replicates, if it is known."""
+    for question in _SHOW_REPLICAS:
+        with DictCursor(cursor.connection) as asking:
+            try:
+                asking.execute(question)
+            except pymysql.MySQLError as error:
+                if error.args[0] not in _REFUSED:
+                    raise
+                continue
+            for row in asking.fetchall():
+                for name, value in row.items():
+                    if name.lower() in _LAG and value is not None:
+                        yield float(value)
+            return
+
+
+_REFUSED: Final = frozenset({1044, 1064, 1142, 1227})
+"""Errors of a server that does not know a statement or denies it to the account:
+ER_DBACCESS_DENIED_ERROR, ER_PARSE_ERROR, ER_TABLEACCESS_DENIED_ERROR,
+ER_SPECIFIC_ACCESS_DENIED_ERROR."""

@@ -31,18 +31,17 @@ from lockstep.pipeline.snapshot.giving_way import Patience
 from lockstep.pipeline.values.errors import StructureMoved, TableError
 from lockstep.pipeline.values.server_errors import names_of, require_harmless
 from lockstep.pipeline.values.table import TableStructure
-from lockstep.resources.mysql.answers import ReadingCursor
-from lockstep.resources.mysql.connection import ConnectionSettings, connect
-from lockstep.resources.mysql.dialect import Dialect, read_dialect
+from lockstep.resources.mysql.connection import ConnectionSettings, Dialect, connect, read_dialect
 from lockstep.resources.mysql.reader import explained, reading
+from lockstep.resources.mysql.receiving import ReadingCursor
 from lockstep.resources.mysql.schemas import read_schemas
 from lockstep.resources.mysql.select import BEGIN, quoted, quoted_table, read_warnings, select_rows
 from lockstep.resources.mysql.watcher import watched
 from lockstep.resources.mysql.watermarks import (
+    commits_in_order,
     has_snapshots,
     high_mark,
     low_mark,
-    read_value,
     snapshot_place,
 )
 
@@ -191,8 +190,7 @@ def opened(settings: ConnectionSettings, structure: TableStructure) -> Iterator[
             HashStatement(structure, flavour),
             dialect,
             snapshots=has_snapshots(questions, structure.name) is True,
-            ordered=dialect.mariadb
-            or read_value(questions, "select @@global.binlog_order_commits") == "1",
+            ordered=commits_in_order(questions, dialect),
         )
 
 
@@ -200,18 +198,14 @@ def _hashes(read: HashedRead) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray
     while rows := read.cursor.fetchmany(_ROWS):
         values = [row[0] for row in rows]
         if None in values:
-            raise _not_hashed(values.count(None))
+            raise TableError(
+                f"the server returned no hash for {values.count(None)} rows: their text is longer "
+                "than max_allowed_packet",
+                hint="raise max_allowed_packet at the source",
+            )
         hashes = np.frombuffer(b"".join(values), ">u8").astype(np.uint64)
         yield hashes[0::2], hashes[1::2]
     read.require_no_warnings()
-
-
-def _not_hashed(rows: int) -> TableError:
-    return TableError(
-        f"the server returned no hash for {rows} rows: their text is longer than "
-        "max_allowed_packet",
-        hint="raise max_allowed_packet at the source",
-    )
 
 
 Key = tuple[Any, ...]

@@ -38,7 +38,6 @@ from lockstep.pipeline.schema.model import (
     Default,
     ExpressionDefault,
     ForeignKey,
-    HiddenColumn,
     KeyPart,
     KeySchema,
     LiteralDefault,
@@ -51,11 +50,9 @@ from lockstep.pipeline.schema.plain import with_plain_default
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
 from lockstep.pipeline.values.survey import covers, read_grants
 from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName
-from lockstep.resources.mysql.connection import number_of
-from lockstep.resources.mysql.dialect import Dialect, read_dialect
-from lockstep.resources.mysql.privileges import hidden_in_part
-from lockstep.resources.mysql.scopes import Scope, ask, scopes_of
+from lockstep.resources.mysql.connection import Dialect, number_of, read_dialect
 from lockstep.resources.mysql.select import quoted_table
+from lockstep.resources.mysql.visible_tables import Scope, ask, hidden_in_part, scopes_of
 
 _DATABASES: Final = """
 select schema_name, default_character_set_name, default_collation_name
@@ -141,7 +138,9 @@ def _read(
             table.row_format,
             table.partitioned,
             table.versioned,
-            _hidden(dialect, ordinals[name], keys.get(name, ())),
+            shown_places(ordinals[name], keys.get(name, ()))
+            if places_known(dialect.version, mariadb=dialect.mariadb)
+            else (),
         )
         for name, table in tables.items()
         if name in columns and name not in refused and (wanted is None or name in wanted)
@@ -207,22 +206,14 @@ def _columns(
     return columns, ordinals, refused
 
 
-def _hidden(
-    dialect: Dialect, ordinals: list[int], keys: Collection[KeySchema]
-) -> tuple[HiddenColumn, ...]:
-    if not places_known(dialect.version, mariadb=dialect.mariadb):
-        return ()
-    return shown_places(ordinals, keys)
-
-
 def _keys(
     cursor: Cursor, scopes: Sequence[Scope], dialect: Dialect, hashing: Collection[TableName]
 ) -> dict[TableName, list[KeySchema]]:
     """Return the tables' keys. `hashing`: tables whose engine has HASH keys only for keys that are
     too long for a B-tree."""
-    question = _KEYS.replace("HIDDEN", _invisible(dialect)).replace(
-        "EXPRESSION", _expression(dialect)
-    )
+    # MySQL has functional key parts since 8.0.13.
+    expression = "expression" if dialect.mysql_from(8, 0, 13) else "null"
+    question = _KEYS.replace("HIDDEN", _invisible(dialect)).replace("EXPRESSION", expression)
     parts: dict[TableName, dict[tuple[Any, ...], list[KeyPart]]] = {}
     for table, (name, non_unique, kind, hidden, column, prefix, order, printed) in ask(
         cursor, question, scopes
@@ -255,11 +246,6 @@ def _invisible(dialect: Dialect) -> str:
     if dialect.mysql_from(8, 0, 0):
         return "if(is_visible = 'YES', 'NO', 'YES')"
     return "ignored" if dialect.mariadb and dialect.version >= 100_600 else "'NO'"
-
-
-def _expression(dialect: Dialect) -> str:
-    """Return the expression for a functional key part, which MySQL has since 8.0.13."""
-    return "expression" if dialect.mysql_from(8, 0, 13) else "null"
 
 
 _LENGTHS: Final = frozenset({"char", "varchar", "binary", "varbinary"})

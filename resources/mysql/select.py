@@ -15,21 +15,22 @@ import pyarrow as pa
 import pymysql
 from pymysql.cursors import Cursor
 
-from lockstep.pipeline.binlog.text.ambiguous_text import (
+from lockstep.pipeline.binlog.values.charsets import (
+    Decoder,
     ambiguous_key,
     is_canonical,
     is_canonical_number,
     is_unambiguous,
     may_be_ambiguous,
+    text_decoder,
 )
-from lockstep.pipeline.binlog.text.charsets import Decoder, text_decoder
 from lockstep.pipeline.resultset.column_arrays import ResultBatches, mismatched_column
 from lockstep.pipeline.resultset.packets import ErrorPacket
 from lockstep.pipeline.schema.types import TEXT_TYPES, arrow_schema
 from lockstep.pipeline.values.errors import StructureMoved, TableError
 from lockstep.pipeline.values.server_errors import KEPT, SourceWarning, names_of, require_harmless
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
-from lockstep.resources.mysql.answers import Answer, ReadingCursor
+from lockstep.resources.mysql.receiving import Answer, ReadingCursor
 
 _HASH: Final = re.compile(r"DB_ROW_HASH_\d+")
 """Names of hidden columns of MariaDB."""
@@ -155,10 +156,10 @@ def _checked(
         answer.finish()
         raise pymysql.err.OperationalError(error.number, error.text) from None
     answer.finish()
-    if batches.ending is not None and batches.ending.warnings:
+    if batches.warnings:
         names = names_of(structure.name, structure.names)
         warnings = read_warnings(cursor)
-        require_harmless(structure.name, batches.ending.warnings, warnings, names)
+        require_harmless(structure.name, batches.warnings, warnings, names)
     answer.forget()
 
 

@@ -65,11 +65,12 @@ from lockstep.resources.mysql.connection import (
     connect,
     number_of,
     open_connection,
+    read_dialect,
     translated,
 )
 from lockstep.resources.mysql.defaults import with_values
-from lockstep.resources.mysql.dialect import read_dialect
-from lockstep.resources.mysql.dump import (
+from lockstep.resources.mysql.reader import explained, has_no_row, open_snapshot, reading
+from lockstep.resources.mysql.receiving import (
     MAX_OFFSET,
     MySqlDump,
     after_set,
@@ -77,9 +78,7 @@ from lockstep.resources.mysql.dump import (
     by_wide_offset,
     own_server_id,
 )
-from lockstep.resources.mysql.privileges import may_not_be_read
-from lockstep.resources.mysql.reader import explained, has_no_row, open_snapshot, reading
-from lockstep.resources.mysql.replica import Replica
+from lockstep.resources.mysql.replica import Replica, source_load
 from lockstep.resources.mysql.row_hashes import open_hashes, read_rows, read_sample, read_sum
 from lockstep.resources.mysql.schemas import (
     ReadTables,
@@ -87,10 +86,9 @@ from lockstep.resources.mysql.schemas import (
     read_schemas,
     read_whole_tables,
 )
-from lockstep.resources.mysql.scopes import ask, scopes_of
 from lockstep.resources.mysql.select import BEGIN, quoted_table, select_rows
-from lockstep.resources.mysql.server_pressure import source_load
 from lockstep.resources.mysql.survey import take_survey
+from lockstep.resources.mysql.visible_tables import ask, may_not_be_read, scopes_of
 from lockstep.resources.mysql.watermarks import (
     high_mark,
     low_mark,
@@ -130,7 +128,8 @@ class Questions:
             except BaseException:
                 _close(connection)
                 raise
-            self._keep(connection)
+            self.close()
+            self._idle.append((connection, monotonic()))
 
     def close(self) -> None:
         """Close the idle session; the next query opens another."""
@@ -143,10 +142,6 @@ class Questions:
                 return connection
             _close(connection)
         return None
-
-    def _keep(self, connection: pymysql.Connection[Cursor]) -> None:
-        self.close()
-        self._idle.append((connection, monotonic()))
 
 
 def _close_all(idle: Idle) -> None:
@@ -482,7 +477,8 @@ def read_facts(cursor: Cursor, address: str) -> ServerFacts:
         )
     mariadb = "mariadb" in settings["version"].lower()
     executed = read_value(cursor, _BINLOG_STATE if mariadb else _EXECUTED)
-    binlogs = _binlogs(cursor)
+    cursor.execute("show binary logs")
+    binlogs = tuple(BinlogSize(LogFile.parse(row[0]), int(row[1])) for row in cursor.fetchall())
     head = read_head(cursor)
     purged = _first_list(cursor, binlogs) if mariadb else read_value(cursor, _PURGED)
     clock = datetime.fromisoformat(read_value(cursor, _CLOCK)).replace(tzinfo=UTC)
@@ -528,11 +524,6 @@ def _first_list(cursor: Cursor, binlogs: tuple[BinlogSize, ...]) -> str:
     cursor.execute("show binlog events in %s limit 5", (str(binlogs[0].file),))
     lists = [row[5] for row in cursor.fetchall() if row[2] == "Gtid_list"]
     return lists[0].strip("[]") if lists else ""
-
-
-def _binlogs(cursor: Cursor) -> tuple[BinlogSize, ...]:
-    cursor.execute("show binary logs")
-    return tuple(BinlogSize(LogFile.parse(row[0]), int(row[1])) for row in cursor.fetchall())
 
 
 _GONE: Final = frozenset({1049, 1146})

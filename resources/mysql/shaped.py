@@ -46,12 +46,12 @@ from lockstep.pipeline.snapshot.giving_way import PIECE_SECONDS
 from lockstep.pipeline.values.errors import StructureMoved, TableError
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName, TableStructure
-from lockstep.resources.mysql.connection import ConnectionSettings
+from lockstep.resources.mysql.connection import ConnectionSettings, read_dialect
 from lockstep.resources.mysql.defaults import with_values
 from lockstep.resources.mysql.reader import moved
 from lockstep.resources.mysql.schemas import read_schemas, read_whole_tables
 from lockstep.resources.mysql.server import MySqlServer
-from lockstep.resources.mysql.watermarks import read_value
+from lockstep.resources.mysql.watermarks import commits_in_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,8 +294,12 @@ class ShapedServer(MySqlServer):
             return super().sample(structure, starts)
         if not hides_bounds(current.schema, current.shaper):
             sample = super().sample(row_structure(current.schema), starts)
-            rows = tuple(_shape_table(current.shaper, table) for table in sample.rows)
-            return replace(sample, rows=rows)
+            shaper = current.shaper
+            rows = (
+                pa.Table.from_batches(map(shaper.rows, table.to_batches()), shaper.schema)
+                for table in sample.rows
+            )
+            return replace(sample, rows=tuple(rows))
         raise TableError(
             "the table's key is hashed or rows are left out, so that samples cannot be compared",
             hint=f"compare the whole table by `lockstep verify {structure.name}`",
@@ -307,8 +311,7 @@ class ShapedServer(MySqlServer):
     @contextmanager
     def _read(self, current: _ShapedTable) -> Iterator[tuple[ReadMarks, Iterator[pa.RecordBatch]]]:
         with self._asking() as cursor:
-            mariadb = self.facts().flavour == "mariadb"
-            ordered = mariadb or read_value(cursor, "select @@global.binlog_order_commits") == "1"
+            ordered = commits_in_order(cursor, read_dialect(cursor))
         with super().snapshot(current.schema) as read:
             marks = ReadMarks(read.low, read.high, read.low_set, read.high_set, ordered)
             yield marks, _shaped(current.shaper, read.batches)
@@ -393,8 +396,3 @@ def _shaped(shaper: Shaper, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
 
 def _shaped_snapshot(shaper: Shaper, snapshot: TableSnapshot) -> TableSnapshot:
     return replace(snapshot, schema=shaper.schema, batches=_shaped(shaper, iter(snapshot.batches)))
-
-
-def _shape_table(shaper: Shaper, table: pa.Table) -> pa.Table:
-    batches = [shaper.rows(batch) for batch in table.to_batches()]
-    return pa.Table.from_batches(batches, shaper.schema)

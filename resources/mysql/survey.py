@@ -27,7 +27,7 @@ from lockstep.pipeline.values.survey import (
 )
 from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName
 from lockstep.resources.mysql.connection import ConnectionSettings, connect
-from lockstep.resources.mysql.dump import SERVER_IDS
+from lockstep.resources.mysql.receiving import SERVER_IDS
 
 _TABLES: Final = """
 select table_schema, table_name, table_type, coalesce(engine, '') as engine,
@@ -124,20 +124,41 @@ class _SurveyQueries:
             version=variables["version"],
             settings=variables,
             account=account,
-            grants=self._grants(),
+            grants=tuple(
+                _HIDDEN.sub("", line)
+                for row in self._ask("grants", "show grants")
+                for line in row.values()
+            ),
             dump_server_ids=SERVER_IDS,
             answering=answering,
-            encrypted=self._encrypted(),
+            encrypted=any(
+                row["value"]
+                for row in self._ask("encrypted", "show session status like 'Ssl_cipher'")
+            ),
             loopback=is_loopback(settings.host),
             clock_ahead=ahead,
             read_at=datetime.now(UTC),
-            replicas=self._replicas(),
-            dumps=self._dumps(),
-            channels=self._channels(),
+            replicas=tuple(
+                RegisteredReplica(int(row["server_id"]), row.get("host") or "")
+                for row in self._ask("replicas", "show replicas", "show slave hosts")
+            ),
+            dumps=sum(
+                str(row["command"]).startswith("Binlog Dump")
+                for row in self._ask("dumps", "show processlist")
+            ),
+            channels=tuple(
+                _channel(row)
+                for row in self._ask(
+                    "channels", "show all slaves status", "show replica status", "show slave status"
+                )
+            ),
             filters=self._filters(),
             tables=self._tables(),
             foreign_keys=self._foreign_keys(),
-            odd_sessions=self._odd_sessions(),
+            odd_sessions=tuple(
+                OddSession(row["variable_name"], row["variable_value"], int(row["sessions"]))
+                for row in self._ask("odd_sessions", _ODD_SESSIONS)
+            ),
             unanswered=frozenset(self._unanswered),
         )
 
@@ -163,28 +184,6 @@ class _SurveyQueries:
         after = datetime.now(UTC)
         server_time: datetime = _first(self._cursor)[0]
         return server_time.replace(tzinfo=UTC) - (before + (after - before) / 2)
-
-    def _encrypted(self) -> bool:
-        rows = self._ask("encrypted", "show session status like 'Ssl_cipher'")
-        return any(row["value"] for row in rows)
-
-    def _grants(self) -> tuple[str, ...]:
-        rows = self._ask("grants", "show grants")
-        return tuple(_HIDDEN.sub("", line) for row in rows for line in row.values())
-
-    def _replicas(self) -> tuple[RegisteredReplica, ...]:
-        rows = self._ask("replicas", "show replicas", "show slave hosts")
-        return tuple(
-            RegisteredReplica(int(row["server_id"]), row.get("host") or "") for row in rows
-        )
-
-    def _dumps(self) -> int:
-        rows = self._ask("dumps", "show processlist")
-        return sum(str(row["command"]).startswith("Binlog Dump") for row in rows)
-
-    def _channels(self) -> tuple[Channel, ...]:
-        statements = ("show all slaves status", "show replica status", "show slave status")
-        return tuple(_channel(row) for row in self._ask("channels", *statements))
 
     def _filters(self) -> LogFilters:
         rows = self._ask("filters", "show binary log status", "show master status")
@@ -218,12 +217,6 @@ class _SurveyQueries:
             on_update, on_delete = rules.get("update_rule"), rules.get("delete_rule")
             keys.append(SurveyedForeignKey(name, child, parent, on_update, on_delete))
         return tuple(keys)
-
-    def _odd_sessions(self) -> tuple[OddSession, ...]:
-        return tuple(
-            OddSession(row["variable_name"], row["variable_value"], int(row["sessions"]))
-            for row in self._ask("odd_sessions", _ODD_SESSIONS)
-        )
 
 
 def _channel(row: dict[str, Any]) -> Channel:

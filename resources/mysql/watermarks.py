@@ -24,7 +24,7 @@ from lockstep.pipeline.values.errors import ServerSettings
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.retries import COMMITTED, Retry
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.mysql.dialect import Dialect
+from lockstep.resources.mysql.connection import Dialect
 
 _OWNER: Final = re.compile(r"#\d+")
 """The thread that owns a GTID, which gtid_owned appends to it."""
@@ -94,6 +94,11 @@ def low_mark(cursor: Cursor, dialect: Dialect, *, patience: Retry = COMMITTED) -
     if dialect.mariadb or _wait_for_commits(cursor, patience):
         return mark
     return Watermark(Coordinates(mark.at.file, FIRST_OFFSET), mark.executed)
+
+
+def commits_in_order(cursor: Cursor, dialect: Dialect) -> bool:
+    """Return whether the server commits transactions in the order of its log."""
+    return dialect.mariadb or read_value(cursor, "select @@global.binlog_order_commits") == "1"
 
 
 def snapshot_place(cursor: Cursor) -> Coordinates | None:

@@ -1,8 +1,7 @@
-"""Memory that ends where a page begins that nobody may touch.
+"""Memory that ends where a page begins that nobody may touch, and the engine's arrays laid into it.
 
-Belongs here: such memory, and the engine's arrays laid into it. Does not: what is put
-there. A load or store one byte beyond the end, or before the beginning of what fills its
-pages, ends the process with SIGSEGV: this is for processes that are looked at from outside.
+A load or store one byte beyond the end, or before the beginning of what fills its pages, ends the
+process with SIGSEGV: use it only in processes that are observed from outside.
 """
 
 from __future__ import annotations
@@ -23,9 +22,13 @@ from lockstep.pipeline import resultset
 from lockstep.pipeline.binlog import values
 from lockstep.pipeline.binlog.stream.intake import HEADROOM
 from lockstep.pipeline.binlog.stream.registers import COUNT
-from lockstep.pipeline.binlog.stream.ring import EVENT_COLUMNS, TRANSACTION_COLUMNS, Ring
-from lockstep.pipeline.binlog.stream.text_buffer import TextBuffer
-from lockstep.pipeline.binlog.stream.texts import MOST_BYTES
+from lockstep.pipeline.binlog.stream.ring import (
+    EVENT_COLUMNS,
+    MOST_TEXT_BYTES,
+    TRANSACTION_COLUMNS,
+    Ring,
+)
+from lockstep.pipeline.binlog.stream.stream import TextBuffer
 from lockstep.pipeline.binlog.transactions.loop import Loop
 from lockstep.pipeline.ports.source import Received
 
@@ -93,7 +96,8 @@ class GuardedBuffer:
             ),
         )
         self._texts = TextBuffer(
-            Guarded(MOST_BYTES).last(MOST_BYTES), Guarded(MOST_BYTES * 3 * 8).table(MOST_BYTES, 3)
+            Guarded(MOST_TEXT_BYTES).last(MOST_TEXT_BYTES),
+            Guarded(MOST_TEXT_BYTES * 3 * 8).table(MOST_TEXT_BYTES, 3),
         )
         self._registers = Guarded(COUNT * 8)
         self._tables = Guarded(1 << 16), Guarded(1 << 12), Guarded(1 << 16)

@@ -2,11 +2,10 @@
 
     python -m tests.fuzz.process CORPUS SEED_FILE FIRST WAY:COUNT …
 
-takes, for each way in (`targets.ways_in`), the inputs of so many seeds from FIRST on.
-Belongs here: which exceptions may come, how much memory, how long one input may take, and
-the seed of the input at hand in SEED_FILE (8 bytes, little-endian), for whoever finds this
-process dead. It prints a line of JSON (`Outcome`) for each way and ends with 0, or with a
-traceback. Does not: anything that pytest runs.
+takes, for each way in (`targets.ways_in`), the inputs of so many seeds from FIRST on. It decides
+which exceptions may come, how much memory and how long one input may take, and writes the seed of
+the current input to SEED_FILE (8 bytes, little-endian), for whoever finds this process dead. It
+prints a line of JSON (`Outcome`) for each way and ends with 0, or with a traceback.
 """
 
 from __future__ import annotations

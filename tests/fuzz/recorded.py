@@ -1,8 +1,4 @@
-"""Logs of real servers, recorded as events that may be put together anew.
-
-Belongs here: what is written so that every kind of event stands in the log, and a log cut
-into its transactions. Does not: what is done to them (`mutations`).
-"""
+"""Logs of real servers with every kind of event, recorded and cut into their transactions."""
 
 from __future__ import annotations
 

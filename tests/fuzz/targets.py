@@ -1,9 +1,8 @@
-"""Damaged dumps, given to what reads dumps; and every way into the engine by its name.
+"""Damaged dumps, given to the code that reads dumps; and every way into the engine by its name.
 
-Belongs here: one function per way in, for one input by chance, which lets whatever is
-raised pass and answers how much came out whole. Does not: the decoders alone
-(`decoding`), what is wrong with the bytes (`mutations`, `lies`), or whether an exception
-is one that may come (`process`).
+One function for each way in takes one random input, lets whatever is raised pass, and returns how
+much came out whole. The decoders alone are in `decoding`, the damage itself in `mutations`; which
+exceptions may come is decided in `process`.
 """
 
 from __future__ import annotations
@@ -15,27 +14,24 @@ from random import Random
 from typing import Final
 from uuid import UUID
 
-from lockstep.pipeline.binlog.rows.parts import by_map
-from lockstep.pipeline.binlog.search.file_heads import read_file_head
+from lockstep.pipeline.binlog.rows.maps import by_map
+from lockstep.pipeline.binlog.search.log_scan import read_file_head
 from lockstep.pipeline.binlog.search.moments import find_moment, find_moment_in_file
 from lockstep.pipeline.binlog.search.places import find_boundary, find_end_of, read_anchor
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.control import to_datetime
 from lockstep.pipeline.binlog.stream.framing import HEADER, EventType
-from lockstep.pipeline.binlog.stream.ring import TransactionGroup
-from lockstep.pipeline.binlog.stream.texts import MOST_BYTES
+from lockstep.pipeline.binlog.stream.ring import MOST_TEXT_BYTES, TransactionGroup
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.identity import gtid_set, gtid_texts
 from lockstep.pipeline.ports.source import BinlogSize, Received
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, Position
-from tests.fuzz.decoding import Decoding
+from tests.fuzz.decoding import Decoding, Results
 from tests.fuzz.guarded import GuardedBuffer, GuardedPieces
-from tests.fuzz.lies import lying_log
-from tests.fuzz.mutations import cut, disturbed, framed, sent
+from tests.fuzz.mutations import cut, disturbed, framed, lying_log, sent
 from tests.fuzz.recorded import AT, Corpus
-from tests.fuzz.results import Results
 from tests.pipeline.made import received, rotate
 from tests.twins.spool import MemorySpool
 
@@ -205,7 +201,7 @@ class Dumps:
         statements.validate(full=True)
         kept = sum(len(text) for text in statements.flatten().to_pylist())
         # What is no UTF-8 is shown with four letters for a byte.
-        assert kept <= 4 * MOST_BYTES
+        assert kept <= 4 * MOST_TEXT_BYTES
         found = gtid_set(group.transactions, group.sources)
         assert GtidSet.parse(str(found)) == found
         for at in group.transactions[:, columns.COMMITTED_AT].tolist():

@@ -12,9 +12,13 @@ from random import Random
 import pymysql
 import pytest
 
-from lockstep.pipeline.binlog.text.ambiguous_text import is_ambiguous, twins
-from lockstep.pipeline.binlog.text.charset_tables import SINGLE_BYTE
-from lockstep.pipeline.binlog.text.charsets import CHARACTER_SETS, text_decoder
+from lockstep.pipeline.binlog.values.charset_tables import SINGLE_BYTE
+from lockstep.pipeline.binlog.values.charsets import (
+    CHARACTER_SETS,
+    is_ambiguous,
+    text_decoder,
+    twins,
+)
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand

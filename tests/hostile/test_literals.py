@@ -18,7 +18,7 @@ import pyarrow as pa
 import pymysql
 import pytest
 
-from lockstep.pipeline.binlog.text.charsets import text_decoder
+from lockstep.pipeline.binlog.values.charsets import text_decoder
 from lockstep.pipeline.schema.collations import canonical_charset
 from lockstep.pipeline.schema.compare import disagreements
 from lockstep.pipeline.schema.evolve import evolve

@@ -1,7 +1,4 @@
-"""Key columns of every type that a table may be cut by, with values at their extremes.
-
-Belongs here: definitions and literals. Does not: what is asked of them.
-"""
+"""Key columns of every type that a table may be cut by, with values at their extremes."""
 
 from __future__ import annotations
 

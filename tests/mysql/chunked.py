@@ -1,8 +1,4 @@
-"""Tables of a real server, read in chunks by tests.
-
-Belongs here: walking a table from its first chunk to its last, and what such a walk gives.
-Does not: which tables.
-"""
+"""Tables of a real server, read in chunks by tests, from the first chunk to the last."""
 
 from __future__ import annotations
 
@@ -21,10 +17,10 @@ from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.snapshot.bounds import Range, where
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.mysql.answers import ReadingCursor
 from lockstep.resources.mysql.chunks import next_bound
 from lockstep.resources.mysql.connection import connect
 from lockstep.resources.mysql.reader import reading
+from lockstep.resources.mysql.receiving import ReadingCursor
 from lockstep.resources.mysql.schemas import read_schemas
 from lockstep.resources.mysql.select import select_rows
 from lockstep.resources.mysql.server import MySqlServer
@@ -58,6 +54,10 @@ class Sliced:
     table: TableName
 
     @property
+    def mariadb(self) -> bool:
+        return self.source.facts().flavour == "mariadb"
+
+    @property
     def source(self) -> MySqlServer:
         return server(self.stand)
 
@@ -70,6 +70,17 @@ class Sliced:
         ):
             for statement in statements:
                 cursor.execute(statement)
+
+    def account(self, *grants: str) -> MySqlServer:
+        """The server as an account of the test's own sees it, with these privileges and
+        replication's; the fixture `place` drops it."""
+        name = f"u_{self.table.database}"
+        self.stand.execute(
+            f"create user {name} identified by 'x'",
+            f"grant replication slave, replication client on *.* to {name}",
+            *(f"grant {grant} to {name}" for grant in grants),
+        )
+        return server(self.stand, user=name, password="x")
 
     def schema(self, source: MySqlServer | None = None) -> TableSchema:
         (found,) = (source or self.source).baseline([self.table]).tables

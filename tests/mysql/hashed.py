@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lockstep.pipeline.proof.hashes import MODULUS, RowHasher, RowSum
 from lockstep.pipeline.values.table import TableStructure
-from lockstep.resources.mysql.dialect import Dialect
+from lockstep.resources.mysql.connection import Dialect
 from lockstep.resources.mysql.reader import reading
 from lockstep.resources.mysql.row_hashes import HashedRead, HashStatement
 from lockstep.resources.mysql.server import MySqlServer

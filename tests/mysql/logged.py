@@ -8,16 +8,15 @@ from typing import Any
 
 import pytest
 
-from lockstep.pipeline.binlog.rows.parts import by_map
-from lockstep.pipeline.binlog.rows.rows import TableDecoder
-from lockstep.pipeline.binlog.rows.table_map import read_layouts, read_structure
-from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.binlog.rows.maps import by_map
+from lockstep.pipeline.binlog.rows.table_map import TableMap, read_structure
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.row_images import CHANGE_TYPES
 from lockstep.pipeline.values.table import TableName, TableStructure
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import runs, server
+from tests.pipeline.buffered import Decoders
 
 Rows = list[dict[str, Any]]
 
@@ -50,25 +49,24 @@ def logged(
 ) -> dict[TableName, Logged]:
     """The images of every table of a database, read in one pass; by these `structures` if they are
     given, because the log does not name its columns."""
+
+    def structure_of(known: TableMap) -> TableStructure:
+        if structures is None:
+            return read_structure(known)
+        with pytest.raises(TableError, match="no column names"):
+            read_structure(known)
+        return structures[known.table]
+
     tables: dict[TableName, Logged] = {}
-    decoders: dict[int, TableDecoder] = {}
+    decoders = Decoders(structure_of)
     for buffer, run in runs(server(stand), start, wants=lambda name: name.database == database):
         for block in run.blocks:
             for number, _, part in by_map(block):
                 known = buffer.maps.maps[number]
                 table = tables.setdefault(known.table, Logged())
                 try:
-                    if number not in decoders:
-                        if structures is None:
-                            structure = read_structure(known)
-                        else:
-                            with pytest.raises(TableError, match="no column names"):
-                                read_structure(known)
-                            structure = structures[known.table]
-                        table.structure = structure
-                        layouts = read_layouts(known)
-                        decoders[number] = TableDecoder(structure, layouts, arrow_schema(structure))
-                    for found in decoders[number].decode(part):
+                    table.structure, decoder = decoders.of(number, known)
+                    for found in decoder.decode(part):
                         rows = found.columns.to_pylist()
                         for kind, row in zip(found.change_type.to_pylist(), rows, strict=True):
                             table.images.setdefault(CHANGE_TYPES[kind].value, []).append(row)

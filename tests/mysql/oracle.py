@@ -1,13 +1,10 @@
 """mysql-replication as a second opinion: the same log, read by code that is not ours.
 
-Its work, in tests and benchmarks alone: it dumps a stretch of a real server's log, splits
-the packets, reads table maps and row images, and what it says is held against what the
-engine says. All else is ours: the dump the product makes, events and their checksums,
-transactions, positions, sets of GTIDs, every value. It is no judge of everything. What it
-says in another form (a SET without order, BINARY without its last zeros, JSON in bytes)
-`as_ours` puts into ours; where it is wrong or silent is in `oracle_faults`.
-
-Belongs here: how it is asked, and its values in our words. Does not: verdicts.
+It dumps a stretch of a real server's log, splits the packets, and reads table maps and row images,
+in tests and benchmarks alone; what it says is compared with what the engine says. All else is
+ours: the dump that the product makes, events and their checksums, transactions, positions, sets of
+GTIDs, every value. What it says in another form (a SET without order, BINARY without its last
+zeros, JSON in bytes) `as_ours` puts into ours. Where it is known to be wrong or silent is a fault.
 """
 
 from __future__ import annotations
@@ -33,6 +30,7 @@ from lockstep.pipeline.schema.types import MAX_DECIMAL_DIGITS
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import Logged, Rows
 
 Image = tuple[TableName, str, dict[str, Any]]
 """Table, change type, values by column."""
@@ -201,3 +199,72 @@ _FORMS: Final[dict[str, Callable[[Column, Any], Any]]] = {
     "geometry": _geometry,
     "json": lambda _, value: _document(_plain(value)),
 }
+
+
+UNREAD_CHARSETS: Final = frozenset(
+    (
+        *("armscii8", "dec8", "eucjpms", "geostd8", "hp8"),
+        *("keybcs2", "macce", "swe7", "ucs2", "utf16le"),
+    )
+)
+"""It hands over their bytes."""
+
+WRONG_ENDED_CHARSETS: Final = frozenset({"utf16", "utf32"})
+"""It reads them as if they were little-endian: other characters, or UnicodeDecodeError."""
+
+NO_PYTHON_LATIN1: Final = frozenset("\x81\x8d\x8f\x90\x9d")
+"""Codes of MySQL's latin1 that Python's cp1252 has no characters for: UnicodeDecodeError."""
+
+
+def unreadable(log: Logged) -> bool:
+    """Whether it cannot read the table at all."""
+    assert log.structure is not None
+    columns = log.structure.columns
+    if any(column.type == "vector" or column.charset in WRONG_ENDED_CHARSETS for column in columns):
+        return True
+    latin = [column.name for column in columns if column.charset == "latin1"]
+    return any(
+        NO_PYTHON_LATIN1 & set(row[name] or "") for row in log.rows("insert") for name in latin
+    )
+
+
+def differences(log: Logged, theirs: dict[str, Rows]) -> list[tuple[str, Any, Any]]:
+    assert log.structure is not None
+    structure = log.structure
+    counts = {kind: (len(rows), len(theirs[kind])) for kind, rows in log.images.items()}
+    found = [(kind, *both) for kind, both in counts.items() if both[0] != both[1]]
+    for kind, rows in log.images.items():
+        for row, said in zip(rows, theirs[kind], strict=False):
+            found += _cells(structure, row, said)
+    return found
+
+
+def _cells(
+    structure: TableStructure, row: dict[str, Any], said: dict[str, Any]
+) -> list[tuple[str, Any, Any]]:
+    masked = {column.name for column in structure.columns if _is_wrong(column, row[column.name])}
+    ours, theirs = comparable(structure, row), _said(structure, said, masked)
+    return [
+        (name, value, theirs[name])
+        for name, value in ours.items()
+        if name not in masked and value != theirs[name]
+    ]
+
+
+def _said(structure: TableStructure, said: dict[str, Any], masked: set[str]) -> dict[str, Any]:
+    return as_ours(structure, {k: None if k in masked else v for k, v in said.items()})
+
+
+def _is_wrong(column: Column, value: Any) -> bool:
+    """Whether what it says of such a value is known to be wrong."""
+    match column.type:
+        case "time":
+            return (
+                value is not None and value[0] == "-" and value.rpartition(".")[2].strip("0") != ""
+            )
+        case "enum" | "set":
+            return any(not member.isascii() for member in column.members)
+        case "json":
+            return value == "null" or '"base64:' in (value or "")
+        case _:
+            return column.charset in UNREAD_CHARSETS

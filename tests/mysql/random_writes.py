@@ -1,8 +1,4 @@
-"""Transactions that chance makes over random tables, as SQL for one session.
-
-Belongs here: statements, and the shapes of transactions. Does not: tables and values
-(`random_tables`), or what the log says of them.
-"""
+"""Random transactions over random tables (`random_tables`), as SQL for one session."""
 
 from __future__ import annotations
 

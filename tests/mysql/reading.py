@@ -6,22 +6,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lockstep.pipeline.binlog.rows.parts import by_map
-from lockstep.pipeline.binlog.rows.rows import TableDecoder
-from lockstep.pipeline.binlog.rows.table_map import TableMap, read_layouts, read_structure
+from lockstep.pipeline.binlog.rows.table_map import TableMap, read_structure
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.control import Query
 from lockstep.pipeline.binlog.stream.ring import TransactionGroup
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.identity import gtid_text
-from lockstep.pipeline.binlog.transactions.log_place import Limits
-from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.binlog.transactions.loop import Limits
 from lockstep.pipeline.values.position import Coordinates
-from lockstep.pipeline.values.row_images import CHANGE_TYPES, RowImages
 from lockstep.pipeline.values.table import TableName, TableStructure
 from lockstep.resources.mysql.connection import ConnectionSettings
 from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
+from tests.pipeline.buffered import Decoders
 from tests.twins.spool import MemorySpool
 
 
@@ -101,34 +98,18 @@ def table_maps(source: MySqlServer, start: Coordinates, table: TableName) -> lis
     return found
 
 
-def images(
+def changes(
     source: MySqlServer,
     start: Coordinates,
     table: TableName,
     *,
     structure: Callable[[TableMap], TableStructure] = read_structure,
     limits: Limits | None = None,
-) -> Iterator[tuple[TableStructure, RowImages]]:
-    """The table's decoded row images, a batch at a time, each with its structure."""
-    wants = {"wants": lambda name: name == table, "limits": limits}
-    decoders: dict[int, tuple[TableStructure, TableDecoder]] = {}
-    for buffer, run in runs(source, start, **wants):
-        for block in run.blocks:
-            for number, _, part in by_map(block):
-                if number not in decoders:
-                    mapped = buffer.maps.maps[number]
-                    made, layouts = structure(mapped), read_layouts(mapped)
-                    decoders[number] = made, TableDecoder(made, layouts, arrow_schema(made))
-                made, decoder = decoders[number]
-                for found in decoder.decode(part):
-                    yield made, found
-
-
-def changes(
-    source: MySqlServer, start: Coordinates, table: TableName, **options: Any
 ) -> Iterator[tuple[TableStructure, str, dict[str, Any]]]:
     """(structure, change type, row) of each image of a table, in order."""
-    for structure, found in images(source, start, table, **options):
-        kinds = found.change_type.to_pylist()
-        for kind, row in zip(kinds, found.columns.to_pylist(), strict=True):
-            yield structure, CHANGE_TYPES[kind].value, row
+    decoders = Decoders(structure)
+    for buffer, run in runs(source, start, wants=lambda name: name == table, limits=limits):
+        for block in run.blocks:
+            for found in decoders.read(buffer, block):
+                for kind, row in found.rows():
+                    yield found.structure, kind, row

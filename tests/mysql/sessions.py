@@ -6,19 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lockstep.pipeline.binlog.rows.parts import by_map
-from lockstep.pipeline.binlog.rows.rows import TableDecoder
-from lockstep.pipeline.binlog.rows.table_map import read_layouts, read_structure
 from lockstep.pipeline.binlog.stream.intake import events
 from lockstep.pipeline.binlog.stream.ring import TransactionGroup
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.model.batch import Prepared, Xid
-from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.values.position import Coordinates
-from lockstep.pipeline.values.row_images import CHANGE_TYPES
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import Read, runs, server, transactions
+from tests.pipeline.buffered import Decoders
 from tests.twins.spool import MemorySpool
 
 Change = tuple[str, str, tuple[Any, ...]]
@@ -52,15 +48,11 @@ def changes_since(stand: MySqlStand, start: Coordinates, **options: Any) -> list
 
 def decoded(buffer: TransactionBuffer, group: TransactionGroup) -> Iterator[Change]:
     """The row images of a run, of each block by table map."""
+    decoders = Decoders()
     for block in group.blocks:
-        for number, _, part in by_map(block):
-            known = buffer.maps.maps[number]
-            structure = read_structure(known)
-            layouts = read_layouts(known)
-            for found in TableDecoder(structure, layouts, arrow_schema(structure)).decode(part):
-                kinds = found.change_type.to_pylist()
-                for kind, row in zip(kinds, found.columns.to_pylist(), strict=True):
-                    yield known.table.name, CHANGE_TYPES[kind].value, tuple(row.values())
+        for found in decoders.read(buffer, block):
+            for kind, row in found.rows():
+                yield found.mapped.table.name, kind, tuple(row.values())
 
 
 def inserted(found: list[Change], table: str = "t") -> list[Any]:

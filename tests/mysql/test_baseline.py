@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Event, Thread
+from threading import Event
 
 import pytest
+from pymysql.cursors import Cursor
 
 from lockstep.pipeline.ports.source import Baseline
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import Read, server, transactions
+from tests.mysql.writers import beside
 
 NUMBER = re.compile(r"table c(\d+)")
 
@@ -21,25 +23,19 @@ NUMBER = re.compile(r"table c(\d+)")
 @contextmanager
 def creating(stand: MySqlStand, database: str) -> Iterator[None]:
     """A session that makes one table after the other while the body runs."""
-    stop, ready = Event(), Event()
+    ready = Event()
 
-    def create() -> None:
-        with stand.connect(database) as connection, connection.cursor() as cursor:
-            number = 0
-            while not stop.is_set():
-                cursor.execute(f"create table c{number} (id int primary key)")
-                number += 1
-                ready.set()
-                stop.wait(0.005)
+    def create(cursor: Cursor, stop: Event) -> None:
+        number = 0
+        while not stop.is_set():
+            cursor.execute(f"create table c{number} (id int primary key)")
+            number += 1
+            ready.set()
+            stop.wait(0.005)
 
-    thread = Thread(target=create)
-    thread.start()
-    try:
+    with beside(stand, database, create):
         ready.wait()
         yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 @pytest.mark.parametrize("flavour", ["mysql", "mariadb"])

@@ -15,9 +15,14 @@ from typing import Any
 import pytest
 from pymysql.cursors import Cursor
 
-from lockstep.pipeline.binlog.text.ambiguous_text import is_ambiguous, twins
-from lockstep.pipeline.binlog.text.charset_tables import SINGLE_BYTE
-from lockstep.pipeline.binlog.text.charsets import CHARACTER_SETS, single_byte, text_decoder
+from lockstep.pipeline.binlog.values.charset_tables import SINGLE_BYTE
+from lockstep.pipeline.binlog.values.charsets import (
+    CHARACTER_SETS,
+    is_ambiguous,
+    single_byte,
+    text_decoder,
+    twins,
+)
 from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
 

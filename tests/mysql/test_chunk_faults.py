@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from time import sleep
 
 import pytest
 
 from lockstep.pipeline.snapshot.bounds import Bound, Range
 from lockstep.pipeline.values.errors import StructureMoved, TableBusy, TableError
-from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import LARGE_ROWS, Sliced, rows_of, until
-from tests.mysql.reading import settings
-
-
-@contextmanager
-def account(place: Sliced, *grants: str) -> Iterator[MySqlServer]:
-    """An account of the test's own, with those privileges and replication's."""
-    name = f"u_{place.table.database}"
-    place.stand.execute(
-        f"create user {name} identified by 'x'",
-        f"grant replication slave, replication client on *.* to {name}",
-        *(f"grant {grant} to {name}" for grant in grants),
-    )
-    yield MySqlServer(settings(place.stand, user=name, password="x"))
 
 
 def _second(place: Sliced) -> Range:
@@ -106,14 +91,14 @@ def test_a_privilege_taken_away_is_told(place: Sliced) -> None:
     """What may not be read is not seen at all; to ask it for a bound is refused."""
     rows = _second(place)
     schema, table = place.schema(), f"{place.table.database}.t"
-    with account(place, f"select on {table}") as source:
-        with source.chunk(schema, rows) as snapshot:
-            assert rows_of(snapshot) == {(2, 2): 1}
-        place.stand.execute(f"revoke select on {table} from u_{place.table.database}")
-        with pytest.raises(StructureMoved, match="may not see it"), source.chunk(schema, rows):
-            pass
-        with pytest.raises(TableError, match="may not read the table"):
-            source.next_bound(schema, rows.after, 1)
+    source = place.account(f"select on {table}")
+    with source.chunk(schema, rows) as snapshot:
+        assert rows_of(snapshot) == {(2, 2): 1}
+    place.stand.execute(f"revoke select on {table} from u_{place.table.database}")
+    with pytest.raises(StructureMoved, match="may not see it"), source.chunk(schema, rows):
+        pass
+    with pytest.raises(TableError, match="may not read the table"):
+        source.next_bound(schema, rows.after, 1)
 
 
 def test_a_statement_killed_half_way_is_told(large: Sliced) -> None:
@@ -150,24 +135,24 @@ def test_a_server_s_time_limit_ends_no_chunk(
 def test_a_session_ended_for_being_idle_loses_nothing(place: Sliced) -> None:
     """Rows that were sent are there, whenever they are taken; the next chunk has new sessions."""
     rows, schema = _second(place), place.schema()
-    with account(place, f"select on {place.table.database}.*") as source:
-        with source.chunk(schema, rows) as snapshot:
-            until(lambda: bool(_sessions(place, "command = 'Sleep'")))
-            place.stand.execute(*(f"kill {one}" for one in _sessions(place, "true")))
-            until(lambda: not _sessions(place, "true"))
-            assert rows_of(snapshot) == {(2, 2): 1}
-        with source.chunk(schema, Range(after=rows.through)) as snapshot:
-            assert rows_of(snapshot) == {(3, 3): 1}
+    source = place.account(f"select on {place.table.database}.*")
+    with source.chunk(schema, rows) as snapshot:
+        until(lambda: bool(_sessions(place, "command = 'Sleep'")))
+        place.stand.execute(*(f"kill {one}" for one in _sessions(place, "true")))
+        until(lambda: not _sessions(place, "true"))
+        assert rows_of(snapshot) == {(2, 2): 1}
+    with source.chunk(schema, Range(after=rows.through)) as snapshot:
+        assert rows_of(snapshot) == {(3, 3): 1}
 
 
 def test_a_chunk_is_opened_in_sessions_of_its_own(place: Sliced) -> None:
     """None is kept between two, whose server would end it for being idle."""
     rows, schema = _second(place), place.schema()
-    with account(place, f"select on {place.table.database}.*") as source:
-        with source.chunk(schema, rows) as snapshot:
-            assert _sessions(place, "true")
-            assert rows_of(snapshot) == {(2, 2): 1}
-        until(lambda: not _sessions(place, "command <> 'Binlog Dump'"))
+    source = place.account(f"select on {place.table.database}.*")
+    with source.chunk(schema, rows) as snapshot:
+        assert _sessions(place, "true")
+        assert rows_of(snapshot) == {(2, 2): 1}
+    until(lambda: not _sessions(place, "command <> 'Binlog Dump'"))
 
 
 def _sessions(place: Sliced, condition: str) -> list[int]:

@@ -14,9 +14,9 @@ from lockstep.pipeline.snapshot.bounds import Range, where
 from lockstep.pipeline.snapshot.keys import chunk_key
 from lockstep.pipeline.snapshot.pace import SourceLoad
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.mysql.answers import ReadingCursor
 from lockstep.resources.mysql.chunks import next_bound
 from lockstep.resources.mysql.reader import reading
+from lockstep.resources.mysql.receiving import ReadingCursor
 from lockstep.resources.mysql.select import select_rows
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import FEWER, NUMBERS, Sliced, knife, together

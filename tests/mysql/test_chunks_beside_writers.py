@@ -1,4 +1,5 @@
-"""Tables read in chunks while they are written to, and while others wait to alter them."""
+"""Tables read in chunks while they are written to, also by XA transactions, and while others wait
+to alter them."""
 
 from __future__ import annotations
 
@@ -11,10 +12,11 @@ from random import Random
 from threading import Event, Thread, Timer
 from typing import Any
 
-import pymysql
 import pytest
+from pymysql.cursors import Cursor
 
 from demo.mysqld import ProgramMySql
+from lockstep.pipeline.model.batch import Xid
 from lockstep.pipeline.snapshot import giving_way
 from lockstep.pipeline.snapshot.bounds import Range
 from lockstep.pipeline.snapshot.condition import read_condition
@@ -28,7 +30,9 @@ from lockstep.resources.mysql.server import MySqlServer
 from lockstep.resources.mysql.watcher import sessions_wait, waiting_for, wants_whole_table, watched
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import Sliced, rows_of, until
+from tests.mysql.logged import head
 from tests.mysql.reading import changes, settings
+from tests.mysql.writers import beside
 
 COLUMNS = "id int not null, v int not null, w varchar(300) not null"
 
@@ -40,30 +44,20 @@ COLUMNS = "id int not null, v int not null, w varchar(300) not null"
 def writing(place: Sliced, seed: int) -> Iterator[list[int]]:
     """One session inserts, deletes, updates and moves rows to other keys, in transactions of a
     few; yields how many it has committed."""
-    stop, committed, errors = Event(), [0], list[pymysql.MySQLError]()
+    committed = [0]
 
-    def write() -> None:
+    def write(cursor: Cursor, stop: Event) -> None:
         chance = Random(seed)
-        try:
-            with place.stand.connect(place.table.database, autocommit=False) as session:
-                while not stop.is_set():
-                    with session.cursor() as cursor:
-                        for _ in range(chance.randint(1, 4)):
-                            cursor.execute(_change(chance))
-                    session.commit()
-                    committed[0] += 1
-                    stop.wait(0.001)
-        except pymysql.MySQLError as error:
-            errors.append(error)
+        while not stop.is_set():
+            cursor.execute("begin")
+            for _ in range(chance.randint(1, 4)):
+                cursor.execute(_change(chance))
+            cursor.execute("commit")
+            committed[0] += 1
+            stop.wait(0.001)
 
-    thread = Thread(target=write)
-    thread.start()
-    try:
+    with beside(place.stand, place.table.database, write):
         yield committed
-    finally:
-        stop.set()
-        thread.join()
-    assert errors == []
 
 
 def _change(chance: Random) -> str:
@@ -113,38 +107,20 @@ def test_chunks_and_the_log_behind_them_are_the_table(place: Sliced, seed: int) 
 
 
 @contextmanager
-def altering(place: Sliced, change: str = "add x int") -> Iterator[Thread]:
+def altering(place: Sliced, change: str = "add x int") -> Iterator[None]:
     """Somebody alters the table; it is an error if he is kept waiting for long."""
-    errors = list[pymysql.MySQLError]()
 
-    def alter() -> None:
-        try:
-            with place.stand.connect(place.table.database) as session, session.cursor() as cursor:
-                cursor.execute("set session lock_wait_timeout = 30")
-                cursor.execute(f"/* online */ alter table t {change}")
-        except pymysql.MySQLError as error:
-            errors.append(error)
+    def alter(cursor: Cursor, _: Event) -> None:
+        cursor.execute("set session lock_wait_timeout = 30")
+        cursor.execute(f"/* online */ alter table t {change}")
 
-    thread = Thread(target=alter)
-    thread.start()
-    yield thread
-    thread.join()
-    assert errors == []
-
-
-def _seeing(place: Sliced, *grants: str) -> MySqlServer:
-    name = f"u_{place.table.database}"
-    place.stand.execute(
-        f"create user {name} identified by 'x'",
-        f"grant replication slave, replication client, {', '.join(grants)} on *.* to {name}",
-        f"grant select on *.* to {name}",
-    )
-    return MySqlServer(settings(place.stand, user=name, password="x"))
+    with beside(place.stand, place.table.database, alter):
+        yield
 
 
 def test_a_table_read_in_one_piece_gives_way(place: Sliced, large: Sliced) -> None:
     """Whoever alters it goes on while it is open still."""
-    _gives_way(large, _seeing(place, "process"))
+    _gives_way(large, place.account("process, select on *.*"))
 
 
 def test_who_waits_is_seen_among_the_locks(
@@ -152,7 +128,7 @@ def test_who_waits_is_seen_among_the_locks(
 ) -> None:
     """Where the account sees no other's sessions, and may read the table of locks."""
     place = large_on(odd)
-    _gives_way(place, _seeing(place, "select"))
+    _gives_way(place, place.account("select on *.*"))
 
 
 def _gives_way(place: Sliced, source: MySqlServer) -> None:
@@ -170,7 +146,7 @@ def _gives_way(place: Sliced, source: MySqlServer) -> None:
 def test_a_comparison_gives_way(place: Sliced, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever alters the table waits neither for the sum of its rows nor for their hashes."""
     place.do(f"create table t ({COLUMNS}, primary key (id))", "insert into t values (1, 1, 'a')")
-    source = _seeing(place, "process")
+    source = place.account("process, select on *.*")
     require = HashedRead.require_structure
 
     def altered(read: HashedRead) -> None:
@@ -251,7 +227,7 @@ def test_a_chunk_that_lasts_gives_way(
 ) -> None:
     """Not at once: its end is near, mostly."""
     monkeypatch.setattr(giving_way, "CHUNK_SECONDS", 1.0)
-    source, schema = _seeing(place, "process"), large.schema()
+    source, schema = place.account("process, select on *.*"), large.schema()
     rows = Range(after=source.next_bound(schema, None, 5))
     with source.chunk(schema, rows) as snapshot:
         next(snapshot.batches)
@@ -358,3 +334,73 @@ def test_which_statements_need_a_table_for_themselves(statement: str, counts: bo
     assert (
         wants_whole_table(TableName("shop", "t"), database="other", statement=statement) == counts
     )
+
+
+def _prepare(cursor: Cursor, number: int) -> None:
+    cursor.execute(f"xa start '{number}'")
+    cursor.execute(f"insert into t values ({number})")
+    cursor.execute(f"xa end '{number}'")
+    cursor.execute(f"xa prepare '{number}'")
+
+
+@contextmanager
+def preparing(place: Sliced) -> Iterator[dict[int, Coordinates]]:
+    """One session after the other prepares a transaction and commits it; yields where in the log
+    each was prepared, as far as they have come."""
+    places: dict[int, Coordinates] = {}
+
+    def write(cursor: Cursor, stop: Event) -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            _prepare(cursor, number)
+            places[number] = head(place.stand)
+            stop.wait(0.02)
+            cursor.execute(f"xa commit '{number}'")
+
+    with beside(place.stand, place.table.database, write):
+        yield places
+
+
+def test_what_is_before_the_low_mark_is_read_or_named(place: Sliced) -> None:
+    """Every transaction that was prepared before it: its rows are in the chunk, or it is among
+    the prepared ones, or nobody can say."""
+    place.do("create table t (id int primary key)")
+    source, schema = place.account("all privileges on *.*"), place.schema()
+    taken = []
+    with preparing(place) as places:
+        for _ in range(20):
+            with source.chunk(schema, Range()) as snapshot:
+                taken.append((snapshot.low, snapshot.prepared, rows_of(snapshot)))
+    named = 0
+    for low, prepared, rows in taken:
+        before = [number for number, at in places.items() if at <= low]
+        unseen = {Xid(1, str(number).encode(), b"") for number in before if (number,) not in rows}
+        assert prepared is None or unseen <= prepared
+        named += bool(unseen)
+    assert sum(prepared is not None for _, prepared, _ in taken) > 0
+    assert named > 0
+
+
+def test_what_is_prepared_at_a_chunk_s_low_mark_is_named(place: Sliced) -> None:
+    """Its rows are in the log before it, and in no chunk."""
+    place.do("create table t (id int primary key)")
+    source, schema = place.account("all privileges on *.*"), place.schema()
+    with place.stand.connect(place.table.database) as session, session.cursor() as cursor:
+        _prepare(cursor, 7)
+        try:
+            for open_read in (source.chunk(schema, Range()), source.snapshot(schema)):
+                with open_read as snapshot:
+                    assert rows_of(snapshot) == {}
+                    assert snapshot.prepared == frozenset({Xid(1, b"7", b"")})
+        finally:
+            cursor.execute("xa commit '7'")
+    assert place.chunks(5) == [{(7,): 1}]
+
+
+def test_who_may_not_ask_does_not_know_what_is_prepared(mysql: MySqlStand, database: str) -> None:
+    """Which is something else than nothing."""
+    place = Sliced(mysql, TableName(database, "t"))
+    place.do("create table t (id int primary key)")
+    with place.source.chunk(place.schema(), Range()) as snapshot:
+        assert snapshot.prepared is None

@@ -1,7 +1,4 @@
-"""Dumps that are left before their end, one beside another, and connections that fall silent.
-
-Belongs here: what becomes of the connection, on both sides. Does not: what a dump holds.
-"""
+"""Dumps that are left before their end, one beside another, and connections that fall silent."""
 
 from __future__ import annotations
 

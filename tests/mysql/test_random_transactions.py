@@ -12,9 +12,6 @@ import pyarrow as pa
 import pytest
 from pymysql.constants import CLIENT
 
-from lockstep.pipeline.binlog.rows.parts import by_map
-from lockstep.pipeline.binlog.rows.rows import TableDecoder
-from lockstep.pipeline.binlog.rows.table_map import read_layouts, read_structure
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.transactions.identity import gtid_text
 from lockstep.pipeline.mirror.mapping import latest
@@ -27,6 +24,7 @@ from tests.mysql.logged import head
 from tests.mysql.random_tables import random_tables
 from tests.mysql.random_writes import RandomWrites
 from tests.mysql.reading import runs, server
+from tests.pipeline.buffered import Decoders
 
 TABLES = 20
 SMALL = {"ring_bytes": 1 << 14, "group_bytes": 1 << 12, "events": 64, "transactions": 16}
@@ -100,21 +98,14 @@ class _Read:
 
 def _read(stand: MySqlStand, start: Coordinates, database: str, **options: Any) -> _Read:
     read = _Read()
-    decoders: dict[int, TableDecoder] = {}
-    events = 0
+    decoders, events = Decoders(), 0
     wanted = {"wants": lambda name: name.database == database, **options}
     for buffer, run in runs(server(stand), start, **wanted):
         read.gtids += [gtid_text(row, run.sources) for row in run.transactions]
         for block in run.blocks:
-            for number, which, part in by_map(block):
-                known = buffer.maps.maps[number]
-                if number not in decoders:
-                    structure = read_structure(known)
-                    layouts = read_layouts(known)
-                    decoders[number] = TableDecoder(structure, layouts, arrow_schema(structure))
-                for images in decoders[number].decode(part):
-                    table = _numbered(images, which + events)
-                    read.tables.setdefault(known.table, []).append(table)
+            for found in decoders.read(buffer, block):
+                table = _numbered(found.images, found.which + events)
+                read.tables.setdefault(found.mapped.table, []).append(table)
             events += len(block.events)
     return read
 

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pymysql
 import pytest
 
-from lockstep.pipeline.ports.source import TableSnapshot
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.values.errors import SourceUnavailable, StructureMoved, TableError
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.retries import COMMITTED
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.mysql.dialect import read_dialect
+from lockstep.resources.mysql.connection import read_dialect
 from lockstep.resources.mysql.reader import explained, reading
 from lockstep.resources.mysql.select import BEGIN, select_rows
 from lockstep.resources.mysql.server import MySqlServer
 from lockstep.resources.mysql.watermarks import low_mark
 from tests.fix_mysql import MySqlStand
-from tests.mysql.chunked import Sliced
+from tests.mysql.chunked import Sliced, rows_of
 from tests.mysql.logged import head
 from tests.mysql.reading import server, settings
 from tests.mysql.writers import Rows, states, writers
@@ -30,49 +28,6 @@ from tests.mysql.writers import Rows, states, writers
 COLUMNS = "v int not null, w varchar(40)"
 KEYED = f"create table t (id int primary key, {COLUMNS})"
 KEYLESS = f"create table t (id int not null, {COLUMNS}, key (id))"
-
-
-@dataclass(frozen=True, slots=True)
-class Shop:
-    """A database on one of the servers."""
-
-    stand: MySqlStand
-    flavour: str
-    database: str
-
-    @property
-    def table(self) -> TableName:
-        return TableName(self.database, "t")
-
-    def do(self, *statements: str) -> None:
-        self.stand.execute(*statements, database=self.database)
-
-    def schema(self, source: MySqlServer | None = None) -> TableSchema:
-        (found,) = (source or server(self.stand)).baseline([self.table]).tables
-        return found
-
-    def locker(self) -> MySqlServer:
-        """An account that may lock tables besides."""
-        name = f"locks_{self.database}"
-        self.stand.execute(
-            f"create user {name} identified by 'x'",
-            f"grant replication slave, replication client, select, lock tables on *.* to {name}",
-        )
-        return MySqlServer(settings(self.stand, user=name, password="x"))
-
-
-@pytest.fixture(params=["mysql", "mariadb"])
-def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
-    stand: MySqlStand = request.getfixturevalue(request.param)
-    name = stand.fresh_name()
-    stand.execute(f"create database {name} character set utf8mb4")
-    yield Shop(stand, request.param, name)
-    stand.execute(f"drop database {name}", f"drop user if exists locks_{name}")
-
-
-def rows_of(snapshot: TableSnapshot) -> Rows:
-    found = [tuple(row.values()) for batch in snapshot.batches for row in batch.to_pylist()]
-    return Counter(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +43,18 @@ def taken(source: MySqlServer, schema: TableSchema, *, exact: bool = False) -> T
         return Taken(snapshot.low, snapshot.high, snapshot.exact, rows_of(snapshot))
 
 
-def test_a_snapshot_is_a_state_between_its_marks(shop: Shop) -> None:
+def test_a_snapshot_is_a_state_between_its_marks(place: Sliced) -> None:
     """Beside four writers: the rows are those behind some transaction not before `low` and
     not behind `high`; on MariaDB, which tells the snapshot's place, at that place."""
-    shop.do(KEYED)
-    start, schema, source = head(shop.stand), shop.schema(), server(shop.stand)
-    with writers(shop.stand, shop.table, 4):
+    place.do(KEYED)
+    start, schema, source = head(place.stand), place.schema(), server(place.stand)
+    with writers(place.stand, place.table, 4):
         snapshots = [taken(source, schema) for _ in range(12)]
-    told = states(shop.stand, start, shop.table)
+    told = states(place.stand, start, place.table)
     assert len(told) > 12
     for snapshot in snapshots:
         assert snapshot.rows in list(_between(told, snapshot))
-    assert shop.flavour == "mysql" or all(snapshot.exact for snapshot in snapshots)
+    assert not place.mariadb or all(snapshot.exact for snapshot in snapshots)
 
 
 def _between(told: dict[Coordinates, Rows], snapshot: Taken) -> Iterator[Rows]:
@@ -112,15 +67,15 @@ def _between(told: dict[Coordinates, Rows], snapshot: Taken) -> Iterator[Rows]:
 
 @pytest.mark.thin
 @pytest.mark.parametrize("engine", ["innodb", "myisam"])
-def test_an_exact_snapshot_is_the_state_at_its_mark(shop: Shop, engine: str) -> None:
+def test_an_exact_snapshot_is_the_state_at_its_mark(place: Sliced, engine: str) -> None:
     """Of a table without a key too: the rows and then all changes behind `high` are the
     table, each counted once. Writers that never rest may keep the lock away: said, then."""
-    shop.do(f"{KEYLESS} engine = {engine}")
-    start, source = head(shop.stand), shop.locker()
-    schema = shop.schema(source)
-    with writers(shop.stand, shop.table, 4):
+    place.do(f"{KEYLESS} engine = {engine}")
+    start, source = head(place.stand), place.account("select, lock tables on *.*")
+    schema = place.schema(source)
+    with writers(place.stand, place.table, 4):
         snapshots = [taken(source, schema, exact=True) for _ in range(6)]
-    told = states(shop.stand, start, shop.table)
+    told = states(place.stand, start, place.table)
     exactly = [snapshot for snapshot in snapshots if snapshot.exact]
     assert exactly
     for snapshot in exactly:
@@ -128,21 +83,21 @@ def test_an_exact_snapshot_is_the_state_at_its_mark(shop: Shop, engine: str) -> 
         assert snapshot.rows == told[max(place for place in told if place <= snapshot.high)]
 
 
-def test_without_the_privilege_a_quiet_moment_will_do(shop: Shop) -> None:
+def test_without_the_privilege_a_quiet_moment_will_do(place: Sliced) -> None:
     """Nobody writes: the marks are one, and no lock is needed."""
-    shop.do(KEYLESS, "insert into t values (1, 1, 'a'), (1, 1, 'a')")
-    found = taken(server(shop.stand), shop.schema(), exact=True)
+    place.do(KEYLESS, "insert into t values (1, 1, 'a'), (1, 1, 'a')")
+    found = taken(server(place.stand), place.schema(), exact=True)
     assert (found.exact, found.low, found.rows) == (True, found.high, {(1, 1, "a"): 2})
-    assert found.high == head(shop.stand)
+    assert found.high == head(place.stand)
 
 
-def test_a_table_in_use_is_not_waited_for(shop: Shop) -> None:
+def test_a_table_in_use_is_not_waited_for(place: Sliced) -> None:
     """Someone's open transaction keeps the lock away; a quiet moment is found without it, and
     what is not committed is not seen."""
-    shop.do(KEYLESS)
-    source = shop.locker()
-    schema = shop.schema(source)
-    with shop.stand.connect(shop.database, autocommit=False) as connection:
+    place.do(KEYLESS)
+    source = place.account("select, lock tables on *.*")
+    schema = place.schema(source)
+    with place.stand.connect(place.table.database, autocommit=False) as connection:
         with connection.cursor() as cursor:
             cursor.execute("insert into t values (1, 1, 'a')")
         found = taken(source, schema, exact=True)
@@ -150,19 +105,19 @@ def test_a_table_in_use_is_not_waited_for(shop: Shop) -> None:
     assert (found.exact, found.rows) == (True, {})
 
 
-def test_some_columns_come_with_the_key(shop: Shop) -> None:
+def test_some_columns_come_with_the_key(place: Sliced) -> None:
     """In the table's order, whatever was asked first."""
-    shop.do("create table t (a int, b int, c varchar(9), d int, primary key (d, b))")
-    shop.do("insert into t values (1, 2, 'x', 4)")
-    schema = shop.schema()
+    place.do("create table t (a int, b int, c varchar(9), d int, primary key (d, b))")
+    place.do("insert into t values (1, 2, 'x', 4)")
+    schema = place.schema()
     for structure in (schema, row_structure(schema)):
-        with server(shop.stand).snapshot(structure, ["c"]) as snapshot:
+        with server(place.stand).snapshot(structure, ["c"]) as snapshot:
             (batch,) = snapshot.batches
         assert batch.to_pylist() == [{"b": 2, "c": "x", "d": 4}]
         assert batch.schema == snapshot.schema
     with (
         pytest.raises(ValueError, match="no column e"),
-        server(shop.stand).snapshot(schema, ["e"]),
+        server(place.stand).snapshot(schema, ["e"]),
     ):
         pass
 
@@ -179,43 +134,43 @@ MOVED = {
 }
 
 
-def test_a_table_altered_since_is_told(shop: Shop) -> None:
+def test_a_table_altered_since_is_told(place: Sliced) -> None:
     """Between plan and read: whoever asked reads the structure anew. What changes no row image, an
     index or an option, is no change."""
-    source, schema = server(shop.stand), None
+    source, schema = server(place.stand), None
     for change, words in MOVED.items():
-        shop.do("drop table if exists t", KEYED)
-        schema = shop.schema(source)
-        shop.do(change)
+        place.do("drop table if exists t", KEYED)
+        schema = place.schema(source)
+        place.do(change)
         with pytest.raises(StructureMoved, match=words), source.snapshot(schema):
             pytest.fail(f"read though {change}")
-    shop.do(KEYED, "alter table t add key (v), comment 'c'")
+    place.do(KEYED, "alter table t add key (v), comment 'c'")
     assert schema is not None
     assert taken(source, schema).rows == {}
 
 
-def test_a_table_altered_behind_the_snapshot_is_told(shop: Shop) -> None:
+def test_a_table_altered_behind_the_snapshot_is_told(place: Sliced) -> None:
     """The engine refuses rows of before the change."""
-    shop.do(KEYED)
-    structure = row_structure(shop.schema())
-    chosen = settings(shop.stand)
+    place.do(KEYED)
+    structure = row_structure(place.schema())
+    chosen = settings(place.stand)
     with reading(chosen) as cursor:
         cursor.execute(BEGIN)
-        shop.do("alter table t add x int, algorithm = copy")
-        with pytest.raises(StructureMoved), explained(chosen, shop.table):
+        place.do("alter table t add x int, algorithm = copy")
+        with pytest.raises(StructureMoved), explained(chosen, place.table):
             list(select_rows(cursor, structure))
 
 
-def test_a_table_keeps_its_structure_while_it_is_read(shop: Shop) -> None:
+def test_a_table_keeps_its_structure_while_it_is_read(place: Sliced) -> None:
     """Who alters it waits for the snapshot's end."""
-    shop.do(KEYED, "insert into t values (1, 2, 'a')")
-    schema = shop.schema()
+    place.do(KEYED, "insert into t values (1, 2, 'a')")
+    schema = place.schema()
     with (
-        shop.stand.connect(shop.database) as connection,
+        place.stand.connect(place.table.database) as connection,
         connection.cursor() as cursor,
     ):
         cursor.execute("set session lock_wait_timeout = 1")
-        with server(shop.stand).snapshot(schema) as snapshot:
+        with server(place.stand).snapshot(schema) as snapshot:
             with pytest.raises(pymysql.err.OperationalError, match="Lock wait timeout"):
                 cursor.execute("alter table t add x int, algorithm = copy")
             assert rows_of(snapshot) == {(1, 2, "a"): 1}
@@ -260,24 +215,12 @@ def test_long_values_make_small_batches(mysql: MySqlStand, database: str) -> Non
     assert max(many for _, many in counts) <= 8
 
 
-def test_a_zero_date_in_a_key_is_said(mysql: MySqlStand, database: str) -> None:
-    """As by any reader of rows."""
-    with mysql.connect(database) as connection, connection.cursor() as cursor:
-        cursor.execute("set sql_mode = ''")
-        cursor.execute("create table t (d date primary key)")
-        cursor.execute("insert into t values ('0000-00-00')")
-    source = server(mysql)
-    (schema,) = source.baseline([TableName(database, "t")]).tables
-    with source.snapshot(schema) as snapshot, pytest.raises(TableError, match="key column 'd'"):
-        list(snapshot.batches)
-
-
-def test_marks_are_gtids_too(shop: Shop) -> None:
+def test_marks_are_gtids_too(place: Sliced) -> None:
     """What was executed at the marks, as the server says it."""
-    shop.do(KEYED)
-    name = "gtid_executed" if shop.flavour == "mysql" else "gtid_binlog_state"
-    ((executed,),) = shop.stand.rows(f"select @@global.{name}")
-    with server(shop.stand).snapshot(shop.schema()) as snapshot:
+    place.do(KEYED)
+    name = "gtid_executed" if not place.mariadb else "gtid_binlog_state"
+    ((executed,),) = place.stand.rows(f"select @@global.{name}")
+    with server(place.stand).snapshot(place.schema()) as snapshot:
         assert snapshot.low_set == snapshot.high_set == executed.replace("\n", "")
 
 

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep.pipeline.binlog.rows.parts import by_map
-from lockstep.pipeline.binlog.rows.rows import TableDecoder
-from lockstep.pipeline.binlog.rows.table_map import read_layouts, read_structure
-from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
@@ -15,6 +11,7 @@ from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import changes, runs, server
 from tests.mysql.sessions import changes_after
+from tests.pipeline.buffered import Decoders
 
 
 @pytest.mark.parametrize("image", ["minimal", "noblob"])
@@ -63,16 +60,11 @@ def test_full_images_are_complete(mysql: MySqlStand, database: str) -> None:
 
 def complete(mysql: MySqlStand, start: Coordinates) -> bool:
     """Whether the decoders of all tables since `start` say so."""
-    found = []
+    decoders = Decoders()
     for buffer, run in runs(server(mysql), start):
         for block in run.blocks:
-            for number, _, part in by_map(block):
-                mapped = buffer.maps.maps[number]
-                structure = read_structure(mapped)
-                decoder = TableDecoder(structure, read_layouts(mapped), arrow_schema(structure))
-                list(decoder.decode(part))
-                found.append(decoder.complete)
-    return all(found)
+            list(decoders.read(buffer, block))
+    return all(decoder.complete for _, decoder in decoders.by_number.values())
 
 
 def test_whole_documents_of_partial_json_are_read(mysql: MySqlStand, database: str) -> None:

@@ -17,8 +17,8 @@ from lockstep.pipeline.schema.model import (
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.mysql.scopes import AT_ONCE, Scope, scopes_of
 from lockstep.resources.mysql.server import MySqlServer
+from lockstep.resources.mysql.visible_tables import AT_ONCE, Scope, scopes_of
 from tests.fix_mysql import MySqlStand
 from tests.mysql.filled import one_of_each
 from tests.mysql.reading import server, settings

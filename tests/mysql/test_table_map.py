@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep.pipeline.binlog.rows.table_map import read_structure
+from lockstep.pipeline.binlog.rows.table_map import TableMap, read_structure
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
@@ -39,18 +39,25 @@ def _vector(mysql: MySqlStand) -> str:
     return "vector(2)" if mysql.version >= (9, 0) else "varbinary(8)"
 
 
+def mapped(mysql: MySqlStand, table: TableName, *statements: str) -> TableMap:
+    """The table map that these statements leave in the log."""
+    start = server(mysql).facts().head
+    mysql.execute(*statements, database=table.database)
+    (found,) = table_maps(server(mysql), start, table)
+    return found
+
+
 def test_slots_of_optional_metadata(mysql: MySqlStand, database: str) -> None:
     """YEAR counts in signedness, but on MySQL 8.0.15, BIT does not; VECTOR takes a slot in
     character sets."""
-    source = server(mysql)
-    start = source.facts().head
     table = TableName(database, "odd `name")
-    mysql.execute(
+    found = mapped(
+        mysql,
+        table,
         TABLE.format(database=database, vector=_vector(mysql)),
-        f"insert into {database}.`odd ``name` (`a b`, u, big) values (1, 'x', 1 << 63)",
+        "insert into `odd ``name` (`a b`, u, big) values (1, 'x', 1 << 63)",
     )
-    (mapped,) = table_maps(source, start, table)
-    assert read_structure(mapped) == source.structure(table)
+    assert read_structure(found) == server(mysql).structure(table)
 
 
 @pytest.mark.parametrize("collation", ["latin1_swedish_ci", "utf8mb4_bin", "binary"])
@@ -58,65 +65,50 @@ def test_a_default_character_set_and_each_its_own(
     mysql: MySqlStand, database: str, collation: str
 ) -> None:
     """The log names one default with exceptions, or each column's; both read the same."""
-    source = server(mysql)
-    start = source.facts().head
-    columns = ", ".join(f"c{n} varchar(9)" for n in range(6))
-    mysql.execute(
-        f"create table {database}.t (id int primary key, {columns}, "
+    columns, table = ", ".join(f"c{n} varchar(9)" for n in range(6)), TableName(database, "t")
+    found = mapped(
+        mysql,
+        table,
+        f"create table t (id int primary key, {columns}, "
         f"x varchar(9) character set ascii) collate `{collation}`",
-        f"insert into {database}.t (id) values (1)",
+        "insert into t (id) values (1)",
     )
-    table = TableName(database, "t")
-    (mapped,) = table_maps(source, start, table)
-    assert read_structure(mapped) == source.structure(table)
+    assert read_structure(found) == server(mysql).structure(table)
 
 
-def test_a_key_of_prefixes_is_its_whole_columns(mysql: MySqlStand, database: str) -> None:
-    """PRIMARY KEY (v(3)) makes v unique as a whole."""
-    source = server(mysql)
-    start = source.facts().head
-    mysql.execute(
-        f"create table {database}.t (id int, v varchar(20), primary key (v(3), id))",
-        f"insert into {database}.t values (1, 'abcdef')",
+KEYS = {
+    "PRIMARY KEY (v(3)) makes v unique as a whole": (
+        "id int, v varchar(20), primary key (v(3), id)",
+        ("v", "id"),
+    ),
+    "an index that is not unique is no key": ("id int not null, v varchar(20), key (id)", ()),
+    "the server names a UNIQUE key over NOT NULL in place of a PRIMARY KEY": (
+        "id int not null unique, v varchar(20)",
+        ("id",),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", KEYS)
+def test_keys(mysql: MySqlStand, database: str, what: str) -> None:
+    columns, key = KEYS[what]
+    found = mapped(
+        mysql,
+        TableName(database, "t"),
+        f"create table t ({columns})",
+        "insert into t values (1, 'abcdef')",
     )
-    (mapped,) = table_maps(source, start, TableName(database, "t"))
-    assert read_structure(mapped).primary_key == ("v", "id")
-
-
-def test_an_index_is_no_key(mysql: MySqlStand, database: str) -> None:
-    """One that is not unique: the table has none."""
-    source = server(mysql)
-    start = source.facts().head
-    mysql.execute(
-        f"create table {database}.t (id int not null, key (id))",
-        f"insert into {database}.t values (1)",
-    )
-    (mapped,) = table_maps(source, start, TableName(database, "t"))
-    assert read_structure(mapped).primary_key == ()
-
-
-def test_a_unique_key_over_not_null_columns_is_a_key(mysql: MySqlStand, database: str) -> None:
-    """Where there is no PRIMARY KEY the server names such a key in its place."""
-    source = server(mysql)
-    start = source.facts().head
-    mysql.execute(
-        f"create table {database}.t (id int not null unique)",
-        f"insert into {database}.t values (1)",
-    )
-    (mapped,) = table_maps(source, start, TableName(database, "t"))
-    assert read_structure(mapped).primary_key == ("id",)
+    assert read_structure(found).primary_key == key
 
 
 def test_minimal_metadata_is_said(mysql: MySqlStand, database: str) -> None:
     """Rows logged before binlog_row_metadata=FULL have no names, and nobody guesses any."""
-    source = server(mysql)
-    mysql.execute(f"create table {database}.t (id int primary key)")
-    start = source.facts().head
-    mysql.execute("set global binlog_row_metadata = minimal")
-    try:
-        mysql.execute(f"insert into {database}.t values (1)")
-    finally:
-        mysql.execute("set global binlog_row_metadata = full")
-    (mapped,) = table_maps(source, start, TableName(database, "t"))
+    with mysql.metadata("MINIMAL"):
+        found = mapped(
+            mysql,
+            TableName(database, "t"),
+            "create table t (id int primary key)",
+            "insert into t values (1)",
+        )
     with pytest.raises(TableError, match="MINIMAL"):
-        read_structure(mapped)
+        read_structure(found)

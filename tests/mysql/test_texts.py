@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lockstep.pipeline.binlog.stream.texts import MOST_BYTES
+from lockstep.pipeline.binlog.stream.ring import MOST_TEXT_BYTES
 from lockstep.pipeline.mirror.source_tables import source_table_path
 from lockstep.pipeline.values.segment import SourceTable
 from tests.fix_mysql import MySqlStand
@@ -141,7 +141,7 @@ def test_long_texts_are_cut_and_odd_bytes_shown(mysql: MySqlStand, database: str
     whole = [len(text) for text in cut["statements"]]
     assert (whole[:3], cut["statements_cut"]) == ([10_028] * 3, True)
     size = sum(len(text.encode()) + 1 for text in cut["statements"])
-    assert MOST_BYTES - 2 < size <= MOST_BYTES
+    assert MOST_TEXT_BYTES - 2 < size <= MOST_TEXT_BYTES
     assert odd["statements_cut"] is False
     assert odd["statements"] == ["insert into t values (7, '\\xe4')"]
     assert follower.mirror(f"{database}.t")[-1] == {"id": 7, "a": "ä"}

@@ -29,8 +29,7 @@ from tests.mysql.filled import (
 )
 from tests.mysql.hashed import asking, unequal_hashes
 from tests.mysql.logged import Logged, Rows, exact, logged
-from tests.mysql.oracle import heard
-from tests.mysql.oracle_faults import differences, unreadable
+from tests.mysql.oracle import differences, heard, unreadable
 from tests.mysql.reading import server
 from tests.mysql.text_values import rows_by_text, text_session
 from tests.mysql.value_cases import ValueCase, value_cases

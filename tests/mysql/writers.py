@@ -1,31 +1,25 @@
-"""Sessions that write to one table at the same time, and what its log says of them.
-
-Belongs here: random transactions over `t (id, v, w)`, and the table's state behind each of
-them as the log tells it.
-"""
+"""Sessions that write to one table `t (id, v, w)` at the same time, and the state of the table
+after each transaction, as its log tells it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from random import Random
 from threading import Event, Thread
 from typing import Any, Final
 
 import pymysql
+from pymysql.cursors import Cursor
 
-from lockstep.pipeline.binlog.rows.parts import by_map
-from lockstep.pipeline.binlog.rows.rows import TableDecoder
-from lockstep.pipeline.binlog.rows.table_map import read_layouts, read_structure
 from lockstep.pipeline.binlog.stream import ring as columns
-from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.values.position import Coordinates
-from lockstep.pipeline.values.row_images import CHANGE_TYPES
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import runs, server
+from tests.pipeline.buffered import Decoders
 
 _DEADLOCK: Final = 1213
 
@@ -33,56 +27,62 @@ Rows = Counter[tuple[Any, ...]]
 """How many of each row."""
 
 
-@dataclass(slots=True)
-class Writing:
-    """Writers at work; `errors` are theirs."""
+@contextmanager
+def beside(
+    stand: MySqlStand, database: str, work: Callable[[Cursor, Event], None]
+) -> Iterator[None]:
+    """Another session does `work` while the body runs; the event is set when the body has ended.
+    An error of that session is an error of the test."""
+    stop, errors = Event(), list[pymysql.MySQLError]()
 
-    stop: Event = field(default_factory=Event)
-    errors: list[pymysql.MySQLError] = field(default_factory=list)
+    def run() -> None:
+        try:
+            with stand.connect(database) as session, session.cursor() as cursor:
+                work(cursor, stop)
+        except pymysql.MySQLError as error:
+            errors.append(error)
+
+    thread = Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    assert errors == []
 
 
 @contextmanager
-def writers(stand: MySqlStand, table: TableName, count: int) -> Iterator[Writing]:
+def writers(stand: MySqlStand, table: TableName, count: int) -> Iterator[None]:
     """Each has committed once when the body begins."""
-    work = Writing()
     ready = [Event() for _ in range(count)]
-    threads = [
-        Thread(target=_write, args=(stand, table, number, work, ready[number]))
-        for number in range(count)
-    ]
-    for thread in threads:
-        thread.start()
-    try:
+    with ExitStack() as stack:
+        for number, one in enumerate(ready):
+            work = partial(_write, table, number, one)
+            stack.enter_context(beside(stand, table.database, work))
         for one in ready:
             one.wait()
-        yield work
-    finally:
-        work.stop.set()
-        for thread in threads:
-            thread.join()
-    assert work.errors == []
+        yield
 
 
-def _write(stand: MySqlStand, table: TableName, number: int, work: Writing, ready: Event) -> None:
+def _write(table: TableName, number: int, ready: Event, cursor: Cursor, stop: Event) -> None:
     """Transactions over rows of its own, one to five changes each, some rolled back."""
     random = Random(number)
     try:
-        with stand.connect(table.database, autocommit=False) as connection:
-            while not work.stop.is_set():
-                try:
-                    with connection.cursor() as cursor:
-                        for _ in range(random.randint(1, 5)):
-                            cursor.execute(_statement(table, number, random))
-                except pymysql.err.OperationalError as error:
-                    if error.args[0] != _DEADLOCK:
-                        raise
-                    connection.rollback()
-                    continue
-                (connection.rollback if random.random() < 0.1 else connection.commit)()
-                ready.set()
-                work.stop.wait(0.005)
-    except pymysql.MySQLError as error:
-        work.errors.append(error)
+        while not stop.is_set():
+            cursor.execute("begin")
+            try:
+                for _ in range(random.randint(1, 5)):
+                    cursor.execute(_statement(table, number, random))
+            except pymysql.err.OperationalError as error:
+                if error.args[0] != _DEADLOCK:
+                    raise
+                cursor.execute("rollback")
+                continue
+            cursor.execute("rollback" if random.random() < 0.1 else "commit")
+            ready.set()
+            stop.wait(0.005)
+    finally:
         ready.set()
 
 
@@ -105,25 +105,15 @@ def states(stand: MySqlStand, start: Coordinates, table: TableName) -> dict[Coor
     """The rows behind each transaction that changed them, by its end, from an empty table."""
     rows: Rows = Counter()
     found: dict[Coordinates, Rows] = {start: Counter()}
-    decoders: dict[int, TableDecoder] = {}
+    decoders = Decoders()
     for buffer, run in runs(server(stand), start, wants=lambda name: name == table):
         for block in run.blocks:
-            for number, _, part in by_map(block):
-                if number not in decoders:
-                    mapped = buffer.maps.maps[number]
-                    structure, layouts = read_structure(mapped), read_layouts(mapped)
-                    decoders[number] = TableDecoder(structure, layouts, arrow_schema(structure))
-                for images in decoders[number].decode(part):
-                    at = part.events[images.event.to_numpy(), columns.TRANSACTION].tolist()
-                    kinds = images.change_type.to_pylist()
-                    for which, kind, row in zip(at, kinds, images.columns.to_pylist(), strict=True):
-                        image = tuple(row.values())
-                        rows[image] += -1 if CHANGE_TYPES[kind].value in _GONE else 1
-                        ended = run.transactions[which]
-                        place = Coordinates(
-                            run.files[ended[columns.FILE]], int(ended[columns.END_OFFSET])
-                        )
-                        found[place] = +rows
+            for decoded in decoders.read(buffer, block):
+                events = decoded.images.event.to_numpy()
+                at = decoded.part.events[events, columns.TRANSACTION].tolist()
+                for which, (kind, row) in zip(at, decoded.rows(), strict=True):
+                    rows[tuple(row.values())] += -1 if kind in _GONE else 1
+                    found[run.end(which)] = +rows
     return found
 
 

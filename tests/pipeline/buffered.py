@@ -1,20 +1,25 @@
-"""Runs a made log through a transaction buffer, however it is cut."""
+"""Runs a made log through a transaction buffer, however it is cut; and decodes what came out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from lockstep.pipeline.binlog.rows.maps import by_map
+from lockstep.pipeline.binlog.rows.rows import TableDecoder
+from lockstep.pipeline.binlog.rows.table_map import TableMap, read_layouts, read_structure
 from lockstep.pipeline.binlog.stream import ring as columns
-from lockstep.pipeline.binlog.stream.ring import TransactionGroup
-from lockstep.pipeline.binlog.stream.texts import MOST_BYTES
+from lockstep.pipeline.binlog.stream.ring import MOST_TEXT_BYTES, Block, TransactionGroup
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.identity import gtid_text
+from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.pipeline.values.row_images import CHANGE_TYPES, RowImages
+from lockstep.pipeline.values.table import TableStructure
 from tests.pipeline.made import received
 from tests.twins.spool import MemorySpool
 
@@ -84,7 +89,7 @@ def outs(group: TransactionGroup) -> list[Out]:
             tuple(query.text for at, query in group.statements if at == number),
             tuple(events[number]),
             tuple(texts[number] or ()),
-            bool(row[columns.TEXT_BYTES] > MOST_BYTES),
+            bool(row[columns.TEXT_BYTES] > MOST_TEXT_BYTES),
         )
         for number, row in enumerate(group.transactions)
     ]
@@ -94,3 +99,43 @@ def cut(data: bytes, places: Iterable[int]) -> list[bytes]:
     """The bytes in pieces that end at these places."""
     borders = [0, *sorted({place for place in places if 0 < place < len(data)}), len(data)]
     return [data[a:b] for a, b in pairwise(borders)]
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Row images of one table map: `part` has their events, which are `which` of their block."""
+
+    mapped: TableMap
+    structure: TableStructure
+    which: columns.Integers
+    part: Block
+    images: RowImages
+
+    def rows(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Change type and row of each image."""
+        kinds = self.images.change_type.to_pylist()
+        for kind, row in zip(kinds, self.images.columns.to_pylist(), strict=True):
+            yield CHANGE_TYPES[kind].value, row
+
+
+class Decoders:
+    """A decoder for each table map of a log; `structure` says what a map means."""
+
+    def __init__(self, structure: Callable[[TableMap], TableStructure] = read_structure) -> None:
+        self._structure = structure
+        self.by_number: dict[int, tuple[TableStructure, TableDecoder]] = {}
+
+    def of(self, number: int, mapped: TableMap) -> tuple[TableStructure, TableDecoder]:
+        if number not in self.by_number:
+            structure, layouts = self._structure(mapped), read_layouts(mapped)
+            decoder = TableDecoder(structure, layouts, arrow_schema(structure))
+            self.by_number[number] = structure, decoder
+        return self.by_number[number]
+
+    def read(self, buffer: TransactionBuffer, block: Block) -> Iterator[Decoded]:
+        """The images of a block, by table map, a batch at a time."""
+        for number, which, part in by_map(block):
+            mapped = buffer.maps.maps[number]
+            structure, decoder = self.of(number, mapped)
+            for images in decoder.decode(part):
+                yield Decoded(mapped, structure, which, part, images)

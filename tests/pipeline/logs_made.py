@@ -6,8 +6,8 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from lockstep.pipeline.binlog.stream.control import encode_gtid_set
 from lockstep.pipeline.binlog.stream.framing import EventType
-from lockstep.pipeline.binlog.stream.gtid_sets import encode_gtid_set
 from lockstep.pipeline.ports.source import BinlogSize, Received
 from lockstep.pipeline.values.errors import PositionPurged
 from lockstep.pipeline.values.gtid import GtidSet

@@ -1,14 +1,11 @@
 """Results of the binary protocol, made from the format's description: kinds of columns, the
-bytes of a value, rows, packets.
-
-Belongs here: what a server would send. Does not: what is read of it.
-"""
+bytes of a value, rows, packets; and the batches that are read of them."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import pairwise
@@ -19,7 +16,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from lockstep.pipeline.ports.source import Received
-from lockstep.pipeline.resultset.walk import Definition
+from lockstep.pipeline.resultset.column_arrays import ResultBatches
+from lockstep.pipeline.resultset.packets import Definition
 from lockstep.pipeline.values.table import Column
 
 WHOLE: Final = 0xFFFFFF
@@ -284,3 +282,16 @@ def pieces(data: bytes, borders: Sequence[int] = ()) -> Iterator[Received]:
         memory = np.frombuffer(data[begin:end], np.uint8).copy()
         yield Received(memory, 0, end - begin)
         memory[:] = 0xEE
+
+
+def batches(
+    kinds: Sequence[Kind], data: bytes, borders: Sequence[int] = (), **options: Any
+) -> ResultBatches:
+    columns = [replace(kind.column, name=f"c{number}") for number, kind in enumerate(kinds)]
+    definitions = [kind.definition for kind in kinds]
+    options = {"sequence": 0, **options}
+    return ResultBatches(columns, definitions, pieces(data, borders), **options)
+
+
+def values(found: ResultBatches) -> list[list[Any]]:
+    return [list(row.values()) for batch in found for row in batch.to_pylist()]

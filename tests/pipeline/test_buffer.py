@@ -1,5 +1,5 @@
-"""Only whole transactions leave the buffer, however their bytes come in. (What every transaction
-becomes, in whatever order, is in `test_buffer_machine`.)"""
+"""Only whole transactions leave the buffer, however their bytes come in, compressed or not. (What
+every transaction becomes, in whatever order, is in `test_buffer_machine`.)"""
 
 from __future__ import annotations
 
@@ -9,15 +9,22 @@ from hypothesis import strategies as st
 
 from lockstep.pipeline.binlog.stream.framing import HEADER, EventType
 from lockstep.pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, Phase
-from lockstep.pipeline.binlog.transactions.log_place import Limits
-from lockstep.pipeline.values.errors import DamagedEvent, LockstepError, PreparedElsewhere
+from lockstep.pipeline.binlog.transactions.loop import Limits
+from lockstep.pipeline.values.errors import (
+    DamagedEvent,
+    LockstepError,
+    PreparedElsewhere,
+    UnsupportedEvent,
+)
 from lockstep.pipeline.values.position import Coordinates
 from tests.pipeline.buffered import START, Out, a_buffer, cut, feed, taken
+from tests.pipeline.dialects_made import log_of
 from tests.pipeline.made import (
     Log,
     format_description,
     gtid,
     mariadb_gtid,
+    nested,
     nested_transaction,
     payload,
     query,
@@ -180,15 +187,6 @@ def test_statements_map_tables_as_they_like() -> None:
         put_all(log)
 
 
-def test_what_nobody_wants_takes_no_room() -> None:
-    """Rows of other tables are stepped over, their transactions still counted."""
-    log = Log()
-    for number in range(1, 40):
-        log.transaction(number, rows=3)
-    out = list(feed(a_buffer(wants=lambda _: False), [log.wire()]))
-    assert (len(out), [t.events for t in out if t.events]) == (39, [])
-
-
 @pytest.mark.parametrize("phase", list(Phase))
 @pytest.mark.parametrize("kind", list(EventRole))
 def test_every_pair_is_ruled(phase: Phase, kind: EventRole) -> None:
@@ -287,28 +285,6 @@ def _add(log: Log, kind: EventRole) -> None:
         log.add(*_EVENTS[kind])
 
 
-@pytest.mark.parametrize("compressed", [True, False])
-def test_a_payload_is_its_events(compressed: bool) -> None:
-    """TRANSACTION_PAYLOAD, packed or plain: rows stand where the payload stands."""
-    log = Log()
-    log.transaction(1)
-    log.add(EventType.GTID, gtid(2))
-    log.add(EventType.TRANSACTION_PAYLOAD, payload(nested_transaction(7, 8), compressed=compressed))
-    log.transaction(3)
-    assert [(t.values, t.end) for t in put_all(log)][1][0] == [7, 8]
-    assert put_all(log)[-1].end == log.offset
-
-
-def test_a_payload_larger_than_the_ring() -> None:
-    """What unpacks to more than the ring goes through a file, as any other."""
-    log = Log()
-    log.add(EventType.GTID, gtid(1))
-    values = list(range(5000))
-    log.add(EventType.TRANSACTION_PAYLOAD, payload(nested_transaction(*values)))
-    log.transaction(2)
-    assert [t.values for t in put_all(log)] == [values, [2]]
-
-
 @pytest.mark.parametrize("declared", [1, 10_000_000])
 def test_a_payload_that_lies_is_refused(declared: int) -> None:
     """Declared sizes are held against what comes out."""
@@ -341,3 +317,50 @@ def test_a_group_was_written_by_one_version(version: str, groups: list[int]) -> 
             found.append((len(group.transactions), buffer.description.version))
             buffer.ack()
     assert found == list(zip(groups, ["9.7.4-made", version][-len(groups) :], strict=True))
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+def test_a_payload_may_hold_a_prepared_transaction(compressed: bool) -> None:
+    """XA START to XA_PREPARE inside; the commit comes later, bare."""
+    log = log_of("8.0.36")
+    inside = [
+        nested(2, xa("START", b"a")),
+        nested(29, b"\6insert"),
+        nested(19, table_map()),
+        nested(30, rows(4, 5)),
+        nested(2, xa("END", b"a")),
+        nested(38, xa_prepare(b"a")),
+    ]
+    log.add(33, gtid(1))
+    log.add(40, payload(b"".join(inside), compressed=compressed))
+    log.transaction(2)
+    log.add(33, gtid(3))
+    log.add(2, xa("COMMIT", b"a"))
+    assert [one.values for one in feed(a_buffer(), [log.wire()])] == [[], [2], [4, 5]]
+
+
+@pytest.mark.parametrize(
+    ("inside", "match"),
+    [
+        (nested_transaction(1)[: -(19 + 8)], "has no end"),
+        (nested(40, payload(nested_transaction(1))), "contains another"),
+        (nested_transaction(1)[:-1], "length is not the one in its header"),
+        (nested(16, bytes(8)), "XID event comes announced"),
+    ],
+)
+def test_a_payload_that_is_no_transaction_is_damage(inside: bytes, match: str) -> None:
+    """Without an end, within itself, cut short, without a beginning."""
+    log = log_of("8.0.36")
+    log.add(33, gtid(1))
+    log.add(40, payload(inside))
+    with pytest.raises(DamagedEvent, match=match):
+        list(feed(a_buffer(), [log.wire()]))
+
+
+def test_a_payload_of_another_compression_stops() -> None:
+    """Zstandard and none are all that there are."""
+    log = log_of("8.0.36")
+    log.add(33, gtid(1))
+    log.add(40, b"\2\1\1\1\1\1\0x")
+    with pytest.raises(UnsupportedEvent, match="algorithm 1"):
+        list(feed(a_buffer(), [log.wire()]))

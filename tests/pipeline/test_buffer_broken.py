@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.pipeline.binlog.stream.framing import EventType
+from lockstep.pipeline.binlog.stream.ring import Block
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
+from lockstep.pipeline.binlog.transactions.spill import SummarisingSpool
 from lockstep.pipeline.values.errors import LakeUnavailable, SourceUnavailable
 from lockstep.resources.lake.changelog.spool import FileSpool
 from tests.pipeline.buffered import Out, a_buffer, feed, outs
@@ -180,3 +182,21 @@ def test_a_peer_that_says_too_much_is_quoted_in_part() -> None:
     with pytest.raises(SourceUnavailable) as ended:
         list(feed(a_buffer(), [data]))
     assert ended.value.message.count("x") == 512
+
+
+def test_a_spool_that_keeps_no_rows_summarises_them() -> None:
+    """What is seen of a large transaction's rows comes out with it, and nothing of one that is
+    rolled back."""
+    log = Log()
+    _large(log, 1, end=False)
+    log.end("ROLLBACK")
+    values = _large(log, 2)
+    out: list[int] = []
+
+    def seen(block: Block) -> list[int]:
+        events = [block.data[at : at + size].tobytes() for at, size, *_ in block.events.tolist()]
+        return Out("", 0, (), tuple(events)).values
+
+    buffer = a_buffer(spool=SummarisingSpool(MemorySpool(), seen, out.extend))
+    in_ring = [value for one in feed(buffer, [log.wire()]) for value in one.values]
+    assert (out + in_ring) == values

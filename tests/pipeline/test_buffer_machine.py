@@ -17,11 +17,10 @@ from hypothesis.stateful import (
 )
 
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
-from lockstep.pipeline.binlog.transactions.log_place import Limits
+from lockstep.pipeline.binlog.transactions.loop import Limits
 from lockstep.pipeline.model.batch import Prepared, Xid
 from lockstep.pipeline.values.position import Coordinates
-from tests.fuzz.served import ServedDump
-from tests.fuzz.written import UNWANTED, WrittenLog
+from tests.fuzz.written import UNWANTED, ServedDump, WrittenLog
 from tests.pipeline.buffered import START, outs
 from tests.pipeline.made import received
 from tests.twins.spool import MemorySpool

@@ -1,17 +1,34 @@
-"""Bytes become text by the server's rule, or are refused with their place.
+"""Bytes become text by the server's rule, or are refused with their place; and which codes and
+members are canonical.
 
 The bytes are what MySQL 9.7 gives for `hex(convert(text using charset))`; every code of every set
-is put to live servers in tests/mysql/test_charsets.py.
+is compared with live servers in tests/mysql/test_charsets.py.
 """
 
 from __future__ import annotations
 
-import pytest
+from functools import cache
+from itertools import product
+from random import Random
 
-from lockstep.pipeline.binlog.text.charset_tables import MULTI_BYTE
-from lockstep.pipeline.binlog.text.charsets import text_decoder
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep.pipeline.binlog.values.charset_tables import MULTI_BYTE
+from lockstep.pipeline.binlog.values.charsets import (
+    CHARACTER_SETS,
+    is_ambiguous,
+    is_canonical,
+    is_canonical_number,
+    single_byte,
+    text_decoder,
+    twins,
+)
 from lockstep.pipeline.schema.collations import character_set
 from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import Column
+from tests.chance import by_chance
 
 CHANGED = {
     "big5": ("中文恒", "a4a4a4e5f9da"),
@@ -77,3 +94,91 @@ def test_an_unknown_set_is_the_table_s_error(charset: str) -> None:
 def test_numbers_that_nobody_gave_away(collation: int) -> None:
     """What the others mean is asked of servers (`tests/schema/test_collations.py`)."""
     assert f"collation {collation}" == character_set(collation)
+
+
+SEVERAL = sorted(charset for charset in CHARACTER_SETS if is_ambiguous(charset))
+CODES = [bytes([byte]) for byte in range(256)] + [
+    bytes(pair) for pair in product(range(0x80, 0x100), range(0x30, 0x100))
+]
+LONG = [b"\x8f" + bytes(pair) for pair in product(range(0xA0, 0x100), repeat=2)]
+LONGER = {"eucjpms", "ujis"}
+CODES_OF = {one: CODES + (LONG if one in LONGER else []) for one in SEVERAL}
+UNICODE = {"utf8mb3", "utf8mb4", "ucs2", "utf16", "utf16le", "utf32"}
+
+
+@cache
+def text(charset: str, code: bytes) -> str | None:
+    try:
+        return text_decoder(charset)(code)
+    except UnicodeDecodeError:
+        return None
+
+
+def test_the_other_sets_have_a_code_for_each_character() -> None:
+    """Nothing is asked of their values."""
+    for charset in CHARACTER_SETS - UNICODE - {*SEVERAL}:
+        codes = CODES[:256] if single_byte(charset) else CODES
+        found = [it for code in codes if (it := text(charset, code)) is not None and len(it) == 1]
+        assert len(found) == len(set(found)) > 100, charset
+
+
+def test_codes_of_four_bytes_are_of_characters_without_another() -> None:
+    """gb18030 has all of Unicode: every character's code is read as that character."""
+    read = text_decoder("gb18030")
+    swapped = {"\u1e3f": b"\xa8\xbc", "\ue7c7": b"\x81\x35\xf4\x37"}
+    for point in (*range(0x80, 0xD800, 7), *range(0xE000, 0x110000, 97)):
+        code = swapped.get(chr(point)) or chr(point).encode(MULTI_BYTE["gb18030"].codec)
+        assert read(code) == chr(point)
+
+
+def test_of_values_with_one_text_one_comes_back() -> None:
+    """Whatever codes stand side by side, and whatever their halves are: of a set with codes of
+    three bytes and of one without, drawn anew each time."""
+    chance = by_chance()
+    for several in (LONGER, set(SEVERAL) - LONGER):
+        _require_one_of_each(chance.choice(sorted(several)), chance)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("charset", SEVERAL)
+def test_of_all_values_with_one_text_one_comes_back(charset: str) -> None:
+    """The same of every set."""
+    _require_one_of_each(charset, Random(charset))
+
+
+def _require_one_of_each(charset: str, chance: Random) -> None:
+    back = is_canonical(charset)
+    texts: dict[str, set[bytes]] = {}
+    for number in range(1200):
+        if number % 300 == 0:
+            some = {text(charset, one) for one in chance.sample(sorted(twins(charset)), 1)}
+            some |= {text(charset, one) for one in chance.sample(CODES, 5)}
+            codes = [one for one in CODES_OF[charset] if text(charset, one) in some - {None}]
+        value = b"".join(chance.choices(codes, k=chance.randint(1, 3)))
+        if (read := text(charset, value)) is not None:
+            texts.setdefault(read, set()).add(value)
+    assert max(map(len, texts.values())) > 1
+    assert {sum(map(back, several)) for several in texts.values()} <= {0, 1}
+
+
+def test_characters_of_two_bytes_are_not_mistaken_for_their_halves() -> None:
+    """The end of one character and the beginning of the next are no code."""
+    assert is_canonical("cp932")(b"\x81\xed\x40")
+    assert not is_canonical("cp932")(b"\x81\x40\xed\x40")
+    assert is_canonical("sjis")(b"\x95\x5c")
+    assert not is_canonical("sjis")(b"\x95\x5c\x5c")
+
+
+@given(st.lists(st.sampled_from(["", "a", "b"]), min_size=1, max_size=4), st.booleans())
+def test_one_number_for_each_text(members: list[str], enum: bool) -> None:
+    """Of members that are called alike the first; of '' the member, where it is one."""
+    column = Column("k", "enum" if enum else "set", members=tuple(members))
+    texts: dict[str, int] = {}
+    for number in range(len(members) + 1 if enum else 1 << len(members)):
+        if enum:
+            shown = members[number - 1] if number else ""
+        else:
+            shown = ",".join(m for bit, m in enumerate(members) if number >> bit & 1)
+            shown = shown.lstrip(",")
+        if is_canonical_number(column, number):
+            assert texts.setdefault(shown, number) == number

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.pipeline.binlog.stream.control import (
+    decode_gtid_set,
+    encode_gtid_set,
     is_uncommitted_alter,
     read_mariadb_gtid,
     read_query,
@@ -20,7 +22,6 @@ from lockstep.pipeline.binlog.stream.control import (
     savepoint_name,
 )
 from lockstep.pipeline.binlog.stream.framing import Event, EventType, read_event
-from lockstep.pipeline.binlog.stream.gtid_sets import decode_gtid_set, encode_gtid_set
 from lockstep.pipeline.binlog.stream.ring import ANONYMOUS, MYSQL
 from lockstep.pipeline.binlog.transactions.identity import read_identity
 from lockstep.pipeline.model.batch import Xid

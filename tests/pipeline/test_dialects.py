@@ -7,16 +7,11 @@ from typing import Any
 
 import pytest
 
-from lockstep.pipeline.binlog.rows.parts import by_map
-from lockstep.pipeline.binlog.rows.rows import TableDecoder
-from lockstep.pipeline.binlog.rows.table_map import read_layouts
 from lockstep.pipeline.binlog.stream.framing import EventType
-from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.values.errors import DamagedEvent, TableError, UnsupportedEvent
 from lockstep.pipeline.values.position import Coordinates
-from lockstep.pipeline.values.row_images import CHANGE_TYPES
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
-from tests.pipeline.buffered import START, a_buffer, feed
+from tests.pipeline.buffered import START, Decoders, a_buffer, feed
 from tests.pipeline.dialects_made import (
     log_of,
     map_of,
@@ -39,18 +34,13 @@ CLOCK = b"\x02" + struct.pack("<QQ", 0, 1)
 def images(log: Log, *columns: Column) -> list[tuple[str, tuple[Any, ...]]]:
     """The row images of the log's only table, as its structure says what they are."""
     structure = TableStructure(TableName("shop", "t"), columns, (columns[0].name,))
-    buffer = a_buffer()
+    buffer, decoders = a_buffer(), Decoders(lambda _: structure)
     buffer.put(received(log.wire()))
     found = []
     while (run := buffer.get()) is not None:
         for block in run.blocks:
-            for number, _, part in by_map(block):
-                layouts = read_layouts(buffer.maps.maps[number])
-                decoder = TableDecoder(structure, layouts, arrow_schema(structure))
-                for one in decoder.decode(part):
-                    kinds = one.change_type.to_pylist()
-                    listed = zip(kinds, one.columns.to_pylist(), strict=True)
-                    found += [(CHANGE_TYPES[kind].value, tuple(r.values())) for kind, r in listed]
+            for decoded in decoders.read(buffer, block):
+                found += [(kind, tuple(row.values())) for kind, row in decoded.rows()]
         buffer.ack()
     return found
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.pipeline.binlog.stream.description import read_description
+from lockstep.pipeline.binlog.stream.control import read_description
 from lockstep.pipeline.binlog.stream.framing import EventType, read_event
 from lockstep.pipeline.values.errors import (
     DamagedEvent,
@@ -78,19 +78,6 @@ def test_types_not_on_the_list_stop_the_run(code: int) -> None:
     log.add(code, b"")
     with pytest.raises(UnsupportedEvent, match=f"type {code},"):
         read(log.packets)
-
-
-def test_offsets_are_counted_past_four_gib() -> None:
-    """The header's offset wraps at 32 bits; ours does not."""
-    start = Coordinates(FILE, (1 << 32) - 10)
-    log = Log()
-    made = packet(15, log.packets[0][19:-4], 0, flags=0x20, end=0)
-    log.offset, log.packets = start.offset, [made]
-    log.transaction(1)
-    buffer = a_buffer(start=start)
-    (out,) = feed(buffer, [wire(log.packets)])
-    assert out.end == log.offset > 1 << 32
-    assert buffer.at == Coordinates(FILE, log.offset)
 
 
 def test_a_gap_in_the_offsets_is_damage() -> None:

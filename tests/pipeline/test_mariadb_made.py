@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from lockstep.pipeline.binlog.rows.parts import by_map
+from lockstep.pipeline.binlog.rows.maps import by_map
 from lockstep.pipeline.binlog.stream.framing import EventType
 from lockstep.pipeline.values.errors import DamagedEvent, UnsupportedEvent
 from lockstep.pipeline.values.position import Coordinates

@@ -1,4 +1,5 @@
-"""Places found in made logs: boundaries, ends of GTID sets, files by their heads."""
+"""Places found in made logs: boundaries, ends of GTID sets, files by their heads, the anchor before
+a cursor; and a walk over a log by its headers, which ends where the log is damaged."""
 
 from __future__ import annotations
 
@@ -8,14 +9,25 @@ from uuid import UUID
 
 import pytest
 
-from lockstep.pipeline.binlog.search.file_heads import find_file_before, read_file_head
-from lockstep.pipeline.binlog.search.places import Boundary, find_boundary, find_end_of
+from lockstep.pipeline.binlog.search.log_scan import (
+    find_file_before,
+    read_file_head,
+    step_over,
+    walk,
+)
+from lockstep.pipeline.binlog.search.places import Boundary, find_boundary, find_end_of, read_anchor
 from lockstep.pipeline.binlog.stream.framing import EventType
-from lockstep.pipeline.values.errors import EndNotReached, NotAnEventBoundary, StreamEndedEarly
+from lockstep.pipeline.values.errors import (
+    DamagedEvent,
+    EndNotReached,
+    NotAnEventBoundary,
+    StreamEndedEarly,
+)
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile, Position
+from tests.pipeline.buffered import START, a_buffer, feed
 from tests.pipeline.dialects_made import compressed, log_of, tagged_gtid
-from tests.pipeline.logs_made import MadeServer, commit, file_of
+from tests.pipeline.logs_made import MadeDump, MadeServer, commit, file_of
 from tests.pipeline.made import (
     SERVER,
     Log,
@@ -24,6 +36,7 @@ from tests.pipeline.made import (
     nested_transaction,
     payload,
     query,
+    rotate,
     rows,
     table_map,
     xa,
@@ -394,3 +407,50 @@ def test_transactions_of_a_look_that_begins_early_are_left_out() -> None:
     with pytest.raises(NotAnEventBoundary):
         find_boundary(server, inside)
     assert find_boundary(server, at(third, 2)).at == at(third, 2)
+
+
+@pytest.mark.parametrize("name", ["other.000002", "binlog", "bi\xfflog.000002"])
+def test_a_rotation_elsewhere_is_refused(name: str) -> None:
+    """Another base name is another history, a name without a number none at all."""
+    log = Log()
+    log.transaction(1)
+    log.add(EventType.ROTATE, rotate(name))
+    with pytest.raises(DamagedEvent, match="the log continues in"):
+        list(walk(MadeDump(START, log.wire(), 512), START))
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "error"),
+    [
+        (EventType.GTID_TAGGED, tagged_gtid(UUID(int=1), "tag", 1, 1 << 63), "impossible"),
+        (EventType.GTID, gtid(1)[:-1], "ends after 24 bytes"),
+    ],
+)
+def test_an_identity_that_nothing_has_room_for_is_refused(
+    kind: EventType, body: bytes, error: str
+) -> None:
+    """Whoever steps over transactions believes a GTID event no more than the buffer does."""
+    log = Log()
+    log.add(kind, body)
+    end = Coordinates(START.file, 1 << 20)
+    with pytest.raises(DamagedEvent, match=error):
+        step_over(MadeDump(START, log.wire(), 512), START, end, 1)
+    with pytest.raises(DamagedEvent, match=error):
+        list(feed(a_buffer(), [log.wire()]))
+
+
+def test_a_anchor_reads_back_as_it_was_found() -> None:
+    """What the scan recorded is what a dump from its offset shows."""
+    log = Log()
+    log.transaction(1)
+    second = log.transaction(2)
+    server = MadeServer([log])
+    anchor = find_boundary(server, Coordinates(FILE, second)).anchor
+    assert anchor is not None
+    again = read_anchor(server, Coordinates(FILE, anchor.offset))
+    assert again is not None
+    assert (again.length, again.crc32, again.file_created) == (
+        anchor.length,
+        anchor.crc32,
+        anchor.file_created,
+    )

@@ -18,7 +18,7 @@ from lockstep.pipeline.binlog.rows.table_map import (
     read_structure,
     read_table_map,
 )
-from lockstep.pipeline.binlog.stream.description import LogWriter
+from lockstep.pipeline.binlog.stream.control import LogWriter
 from lockstep.pipeline.binlog.stream.framing import HEADER
 from lockstep.pipeline.run.dump.image_decoder import checked
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.pipeline.binlog.stream.framing import EventType
-from lockstep.pipeline.binlog.stream.texts import MOST_BYTES
+from lockstep.pipeline.binlog.stream.ring import MOST_TEXT_BYTES
 from tests.pipeline.buffered import Out, a_buffer, feed
 from tests.pipeline.made import (
     Log,
@@ -36,29 +36,19 @@ def read(log: Log, **options: int) -> list[Out]:
     return list(feed(a_buffer(**options), [log.wire()]))
 
 
-def test_many_texts_go_out_in_several_runs() -> None:
-    """Their room is that of one transaction here: the ones before make place."""
-    log = Log()
-    texts = [b"%d " % number + b"x" * 30_000 for number in range(1, 9)]
-    for number, text in enumerate(texts, start=1):
-        logged(text, text[:7], log=log, number=number)
-    found = read(log, text_bytes=0, group_bytes=1 << 20)
-    assert [one.texts for one in found] == [(t.decode(), t[:7].decode()) for t in texts]
-
-
 @pytest.mark.parametrize(
     ("texts", "kept"),
     [
-        ([b"x" * (MOST_BYTES - 1)], None),
-        ([b"x" * MOST_BYTES], [MOST_BYTES - 1]),
-        ([b"x" * 60_000, b"y" * 10_000, b"z"], [60_000, MOST_BYTES - 60_002]),
-        ([b"x" * (MOST_BYTES - 2), b"y"], [MOST_BYTES - 2]),
-        ([b"x" * (MOST_BYTES - 1), b""], [MOST_BYTES - 1]),
-        (["ä".encode() * MOST_BYTES], [MOST_BYTES - 2]),
-        (["x€".encode() * MOST_BYTES], [MOST_BYTES - 3]),
-        (["\N{GRINNING FACE}".encode() * MOST_BYTES], [MOST_BYTES - 4]),
-        ([b"\x80" * 2 * MOST_BYTES], [MOST_BYTES - 1]),
-        ([b""] * (MOST_BYTES + 5), [0] * MOST_BYTES),
+        ([b"x" * (MOST_TEXT_BYTES - 1)], None),
+        ([b"x" * MOST_TEXT_BYTES], [MOST_TEXT_BYTES - 1]),
+        ([b"x" * 60_000, b"y" * 10_000, b"z"], [60_000, MOST_TEXT_BYTES - 60_002]),
+        ([b"x" * (MOST_TEXT_BYTES - 2), b"y"], [MOST_TEXT_BYTES - 2]),
+        ([b"x" * (MOST_TEXT_BYTES - 1), b""], [MOST_TEXT_BYTES - 1]),
+        (["ä".encode() * MOST_TEXT_BYTES], [MOST_TEXT_BYTES - 2]),
+        (["x€".encode() * MOST_TEXT_BYTES], [MOST_TEXT_BYTES - 3]),
+        (["\N{GRINNING FACE}".encode() * MOST_TEXT_BYTES], [MOST_TEXT_BYTES - 4]),
+        ([b"\x80" * 2 * MOST_TEXT_BYTES], [MOST_TEXT_BYTES - 1]),
+        ([b""] * (MOST_TEXT_BYTES + 5), [0] * MOST_TEXT_BYTES),
     ],
 )
 def test_so_much_text_is_kept(texts: list[bytes], kept: list[int] | None) -> None:

@@ -16,8 +16,8 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from lockstep.pipeline.binlog.stream.control import encode_gtid_set
 from lockstep.pipeline.binlog.stream.framing import EventType
-from lockstep.pipeline.binlog.stream.gtid_sets import encode_gtid_set
 from lockstep.pipeline.model.batch import Xid
 from lockstep.pipeline.ports.source import (
     Baseline,

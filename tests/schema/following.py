@@ -21,7 +21,7 @@ from lockstep.pipeline.binlog.rows.table_map import (
     read_structure,
     read_table_map,
 )
-from lockstep.pipeline.binlog.stream.description import LogWriter
+from lockstep.pipeline.binlog.stream.control import LogWriter
 from lockstep.pipeline.run.dump.image_decoder import disagreements, logs_hidden, without
 from lockstep.pipeline.run.dump.structure_proof import changed_meaning
 from lockstep.pipeline.schema.compare import aligned, differences

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from lockstep.pipeline.binlog.search.walk import walk
+from lockstep.pipeline.binlog.search.log_scan import walk
 from lockstep.pipeline.binlog.stream.control import Query, read_query
 from lockstep.pipeline.binlog.stream.framing import EventType
 from lockstep.pipeline.run.dump.logged_statements import context_of, statement_text

@@ -6,8 +6,9 @@ updated, because servers leave unchanged columns out of after images.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -19,20 +20,54 @@ from lockstep.pipeline.binlog.arrays.cells import ABSENT, JSON, Cells, Layout, P
 from lockstep.pipeline.binlog.arrays.compiled import kernel, part
 from lockstep.pipeline.binlog.rows import images
 from lockstep.pipeline.binlog.rows.images import AFTER, BEFORE
-from lockstep.pipeline.binlog.rows.parts import in_portions
+from lockstep.pipeline.binlog.rows.maps import in_portions
 from lockstep.pipeline.binlog.stream import ring as columns
-from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.binlog.stream.framing import damaged
 from lockstep.pipeline.binlog.stream.ring import Block, Integers
-from lockstep.pipeline.binlog.text.ambiguous_text import ambiguous_key
-from lockstep.pipeline.binlog.values.table import DECODED_BY
+from lockstep.pipeline.binlog.values.charsets import ambiguous_key
+from lockstep.pipeline.binlog.values.json import documents
+from lockstep.pipeline.binlog.values.numbers import bits, decimals, integers, years
+from lockstep.pipeline.binlog.values.strings import (
+    binaries,
+    enums,
+    geometries,
+    sets,
+    texts,
+    vectors,
+)
+from lockstep.pipeline.binlog.values.temporal import dates, datetimes, times, timestamps
 from lockstep.pipeline.values.errors import DamagedEvent, TableError
 from lockstep.pipeline.values.row_images import CHANGE_TYPES, RowImages, pack_bits
-from lockstep.pipeline.values.table import TableStructure
+from lockstep.pipeline.values.table import Column, TableStructure
 
 MAX_IMAGES: Final = 1 << 17
 MAX_CELLS: Final = 1 << 22
 """Largest number of images, and of cells, in a batch of images. A batch has events of one portion
-of a block (`parts`)."""
+of a block (`maps.in_portions`)."""
+
+
+DECODED_BY: Final[Mapping[str, Callable[[Column, Cells], pa.Array]]] = MappingProxyType(
+    {
+        **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), integers),
+        **dict.fromkeys(("float", "double"), integers),
+        "decimal": decimals,
+        "bit": bits,
+        "year": years,
+        "date": dates,
+        "time": times,
+        "datetime": datetimes,
+        "timestamp": timestamps,
+        **dict.fromkeys(("char", "varchar", "text"), texts),
+        **dict.fromkeys(("binary", "varbinary", "blob"), binaries),
+        "enum": enums,
+        "set": sets,
+        "json": documents,
+        "geometry": geometries,
+        "vector": vectors,
+    }
+)
+"""The function for each type name of `table_map`: it turns cells into an Arrow array, of the type
+that `schema.types` gives. A test checks that both tables agree."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,9 @@ from enum import Enum
 from typing import Final
 
 from lockstep.pipeline.binlog.arrays.cells import Layout, layout
-from lockstep.pipeline.binlog.stream.description import LogWriter
-from lockstep.pipeline.binlog.stream.event_reader import Reader
-from lockstep.pipeline.binlog.stream.framing import HEADER
-from lockstep.pipeline.binlog.text.charsets import text_decoder
+from lockstep.pipeline.binlog.stream.control import LogWriter
+from lockstep.pipeline.binlog.stream.framing import HEADER, Reader
+from lockstep.pipeline.binlog.values.charsets import text_decoder
 from lockstep.pipeline.schema.collations import BINARY, character_set
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
@@ -26,57 +25,39 @@ _BARE_DOUBLES: Final = 80000
 """MySQL prints whole doubles in JSON documents without ".0" before this version."""
 
 _OLD_TEMPORAL: Final = frozenset({7, 11, 12})
-_NAMES: Final = {
-    1: "tinyint",
-    2: "smallint",
-    3: "int",
-    4: "float",
-    5: "double",
-    7: "timestamp",
-    8: "bigint",
-    9: "mediumint",
-    10: "date",
-    11: "time",
-    12: "datetime",
-    13: "year",
-    15: "varchar",
-    16: "bit",
-    17: "timestamp",
-    18: "datetime",
-    19: "time",
-    242: "vector",
-    245: "json",
-    246: "decimal",
-    _ENUM: "enum",
-    _SET: "set",
-    252: "text",
-    253: "varchar",
-    _STRING: "char",
-    _GEOMETRY: "geometry",
+_TYPES: Final = {
+    1: ("tinyint", 0),
+    2: ("smallint", 0),
+    3: ("int", 0),
+    4: ("float", 1),
+    5: ("double", 1),
+    7: ("timestamp", 0),
+    8: ("bigint", 0),
+    9: ("mediumint", 0),
+    10: ("date", 0),
+    11: ("time", 0),
+    12: ("datetime", 0),
+    13: ("year", 0),
+    15: ("varchar", 2),
+    16: ("bit", 2),
+    17: ("timestamp", 1),
+    18: ("datetime", 1),
+    19: ("time", 1),
+    242: ("vector", 1),
+    245: ("json", 1),
+    246: ("decimal", 2),
+    _ENUM: ("enum", 2),
+    _SET: ("set", 2),
+    252: ("text", 1),
+    253: ("varchar", 2),
+    _STRING: ("char", 2),
+    _GEOMETRY: ("geometry", 1),
 }
-TYPE_NAMES: Final = frozenset(_NAMES.values())
+"""Type code → the type's name, and the number of its metadata bytes."""
+
+TYPE_NAMES: Final = frozenset(name for name, _ in _TYPES.values())
 """The base types of a table map; the binary character set then turns a string into its byte type
 (`_BYTE_STRINGS`)."""
-
-_METADATA_BYTES: Final = {
-    4: 1,
-    5: 1,
-    15: 2,
-    16: 2,
-    17: 1,
-    18: 1,
-    19: 1,
-    242: 1,
-    245: 1,
-    246: 2,
-    _ENUM: 2,
-    _SET: 2,
-    252: 1,
-    253: 2,
-    _STRING: 2,
-    255: 1,
-}
-
 
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME = 1, 2, 3, 4
 _SET_VALUES, _ENUM_VALUES, _SIMPLE_KEY, _PREFIX_KEY = 5, 6, 8, 9
@@ -157,16 +138,16 @@ def read_layouts(mapped: TableMap) -> tuple[Layout, ...]:
 def _layouts(reader: Reader) -> list[Layout]:
     codes = reader.take(reader.length_encoded())
     metadata = Reader(reader.length_encoded_text(), "a TABLE_MAP event")
-    return [layout(code, _metadata(code, metadata)) for code in codes]
-
-
-def _metadata(code: int, metadata: Reader) -> bytes:
-    if code not in _NAMES:
-        raise TableError(
-            f"a column has the type number {code}, which this version does not read",
-            hint="exclude the table",
-        )
-    return metadata.take(_METADATA_BYTES.get(code, 0))
+    layouts = []
+    for code in codes:
+        if code not in _TYPES:
+            raise TableError(
+                f"a column has the type number {code}, which this version does not read",
+                hint="exclude the table",
+            )
+        _, size = _TYPES[code]
+        layouts.append(layout(code, metadata.take(size)))
+    return layouts
 
 
 def read_outlines(mapped: TableMap) -> tuple[Outline, ...]:
@@ -244,7 +225,7 @@ def _head(raw: bytes) -> tuple[int, TableName, Reader]:
 
 def _column(layout: Layout) -> Column:
     """Return a column with the type and width that its layout gives."""
-    column = Column(name="", type=_NAMES[layout.code])
+    column = Column(name="", type=_TYPES[layout.code][0])
     match layout.code:
         case 246:
             return replace(column, precision=layout.precision, scale=layout.scale)

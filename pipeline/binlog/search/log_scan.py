@@ -1,28 +1,189 @@
-"""A scan of the log: its index of transactions, without rows.
+"""The log without its rows: a scan of its transactions, a walk over its events, and the heads of
+its files, which are the events before a file's first transaction.
 
-The log is read through a transaction buffer that captures no table, at the speed of the compiled
-loop. Events that a capture would refuse are stepped over.
+`scan` reads any length of log, through a transaction buffer that captures no table, at the speed
+of the compiled loop. `walk` reads the headers of the few events around a place, in Python. Events
+that a capture would refuse are stepped over.
 """
 
 from __future__ import annotations
 
+import zlib
+from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, Protocol
 
 import numpy as np
 
-from lockstep.pipeline.binlog.search.walk import step_over
 from lockstep.pipeline.binlog.stream import ring as columns
-from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.binlog.stream.commit_times import end_of_second
+from lockstep.pipeline.binlog.stream.control import (
+    decode_gtid_set,
+    read_gtid_list,
+    read_query,
+    read_rotate,
+    to_datetime,
+)
+from lockstep.pipeline.binlog.stream.framing import (
+    FIRST_OFFSET,
+    GTIDS,
+    HEADER,
+    PLACES,
+    Event,
+    EventType,
+    damaged,
+    is_artificial,
+    read_event,
+)
+from lockstep.pipeline.binlog.stream.intake import events
 from lockstep.pipeline.binlog.stream.ring import Integers, TransactionGroup, place_of
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
-from lockstep.pipeline.binlog.transactions.log_place import Limits
+from lockstep.pipeline.binlog.transactions.identity import IDENTITY, read_identity
+from lockstep.pipeline.binlog.transactions.loop import Limits
 from lockstep.pipeline.binlog.transactions.spill import RefusingSpool
 from lockstep.pipeline.ports.source import BinlogDump, BinlogSize
-from lockstep.pipeline.values.errors import StreamEndedEarly, UnsupportedEvent, UnsupportedStatement
+from lockstep.pipeline.values.errors import (
+    StreamEndedEarly,
+    TransactionsWithoutGtid,
+    UnsupportedEvent,
+    UnsupportedStatement,
+)
+from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile
+
+_BETWEEN: Final = GTIDS | PLACES
+"""Events that end a transaction before them: each begins one, or stands between two."""
+
+_ENDS: Final = frozenset({EventType.XID, EventType.XA_PREPARE, EventType.TRANSACTION_PAYLOAD})
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    """An event of the log: its place, and its bytes as the server sent them. `log_server`:
+    the id of the server that wrote the log, from the last format description."""
+
+    at: Coordinates
+    code: int
+    timestamp: int
+    server_id: int
+    packet: bytes
+    checksum: bool
+    log_server: int = -1
+
+    @property
+    def size(self) -> int:
+        return len(self.packet)
+
+    @property
+    def after(self) -> Coordinates:
+        return Coordinates(self.at.file, self.at.offset + self.size)
+
+    @property
+    def crc32(self) -> int:
+        """Its own checksum, or one computed here if the log has none."""
+        if self.checksum:
+            return int.from_bytes(self.packet[-4:], "little")
+        return zlib.crc32(self.packet)
+
+    @property
+    def parsed(self) -> Event:
+        """The event for the functions that read bodies; UnsupportedEvent if its type is not on the
+        allow-list."""
+        return read_event(self.packet, self.at, checksum=self.checksum)
+
+
+def walk(dump: BinlogDump, start: Coordinates) -> Iterator[LoggedEvent]:
+    """Yield every event that is in the log itself, from where the dump begins (`start`, or
+    before it) to the log's present end."""
+    at = dump.begins or start
+    checksum, log_server = True, -1
+    for packet in events(dump):
+        timestamp, code, server_id, size, log_pos, flags = HEADER.unpack_from(packet)
+        if size != len(packet):
+            raise damaged(f"an event says that it has {size} bytes, not {len(packet)}", at)
+        if code == EventType.FORMAT_DESCRIPTION:
+            checksum, log_server = packet[-5] == 1, server_id
+        artificial = is_artificial(code, log_pos, flags)
+        if not artificial:
+            event = LoggedEvent(at, code, timestamp, server_id, packet, checksum, log_server)
+            yield event
+            at = event.after
+        if code == EventType.ROTATE:
+            file = _rotated(packet, at)
+            if not artificial or file != at.file:
+                at = Coordinates(file, FIRST_OFFSET)
+
+
+def end_of_transaction(dump: BinlogDump, begin: Coordinates, head: Coordinates) -> Coordinates:
+    """Return the end of the transaction that the event at `begin` belongs to, at most the log's
+    end `head`."""
+    for event in walk(dump, begin):
+        if event.at < begin:
+            continue
+        if event.code in _BETWEEN and begin < event.at:
+            return event.at
+        if _ends(event) or not event.after < head:
+            return event.after
+    return head
+
+
+def _rotated(packet: bytes, at: Coordinates) -> LogFile:
+    """Return the file that a ROTATE names. A dump begins with a ROTATE, before a format description
+    says whether events have checksums, so the bytes have to decide."""
+    has_checksum = zlib.crc32(packet[:-4]) == int.from_bytes(packet[-4:], "little")
+    return read_rotate(packet[HEADER.size : -4 if has_checksum else None], at).file
+
+
+def step_over(
+    dump: BinlogDump, start: Coordinates, end: Coordinates, count: int
+) -> tuple[Coordinates, Stretch | None]:
+    """Return the place after `count` transactions from `start` on, and these transactions; fewer if
+    `end` or the log's end comes first. A transaction without one of the usual ends reaches to the
+    next event that begins a transaction or stands between two."""
+    at, rows, files, sources = start, list[list[int]](), list[LogFile](), list[str]()
+    row: list[int] | None = None
+    for event in walk(dump, start):
+        if event.at < start:
+            continue
+        if event.code in _BETWEEN:
+            row = None
+        if row is None and (len(rows) >= count or event.at >= end):
+            break
+        if event.code in GTIDS:
+            if files[-1:] != [event.at.file]:
+                files.append(event.at.file)
+            row = _begun(event, len(files) - 1, sources)
+            rows.append(row)
+        if row is not None:
+            row[columns.END_OFFSET] = event.after.offset
+            row[columns.LAST_OFFSET], row[columns.LAST_SIZE] = event.at.offset, event.size
+            row[columns.LAST_CRC], row[columns.LAST_TIMESTAMP] = event.crc32, event.timestamp
+            row[columns.LOG_BYTES] += event.size
+            if _ends(event):
+                row = None
+        at = event.after
+    return at, Stretch(np.array(rows, np.int64), files, sources) if rows else None
+
+
+def _begun(event: LoggedEvent, file: int, sources: list[str]) -> list[int]:
+    """Return the index row of the transaction that a GTID event begins."""
+    row = [0] * columns.TRANSACTION_COLUMNS
+    row[columns.FILE], row[columns.BEGIN_OFFSET] = file, event.at.offset
+    row[columns.SERVER] = event.server_id
+    identity = read_identity(event.parsed, sources, event.log_server)
+    for column, value in zip(IDENTITY, identity, strict=True):
+        row[column] = value
+    return row
+
+
+def _ends(event: LoggedEvent) -> bool:
+    if event.code == EventType.QUERY:
+        return read_query(event.parsed).text.upper() in ("COMMIT", "ROLLBACK")
+    return event.code in _ENDS
+
 
 ReportProgress = Callable[[int, int], None]
 """Called with the progress of a long search: bytes read, and bytes to read in total."""
@@ -54,83 +215,56 @@ class Stretch:
         return place_of(self.transactions[row], columns.END_OFFSET, self.files)
 
 
-class LogScan:
-    """Iterates over the stretches from `start` to `end`, both between two transactions: one for
-    each piece of the dump, never empty. `tell` is called after each piece; `total` is passed to it.
+def scan(
+    dumps: Dumps,
+    start: Coordinates,
+    end: Coordinates,
+    *,
+    whole: bool = True,
+    tell: ReportProgress | None = None,
+    total: int = 0,
+) -> Generator[Stretch]:
+    """Yield the stretches from `start` to `end`, both between two transactions: one for each piece
+    of the dump, never empty. `tell` is called for each piece; `total` is passed to it.
 
     The stretches have every transaction, also those that a capture refuses. Damage is raised;
     `StreamEndedEarly` if `whole` is set and the log ends before `end`. A caller that stops
-    early has to close the iterator (`contextlib.closing`), which closes the dump.
+    early has to close the generator (`contextlib.closing`), which closes the dump.
     """
-
-    def __init__(
-        self,
-        dumps: Dumps,
-        start: Coordinates,
-        end: Coordinates,
-        *,
-        whole: bool = True,
-        tell: ReportProgress | None = None,
-        total: int = 0,
-    ) -> None:
-        self._dumps = dumps
-        self._end = end
-        self._whole = whole
-        self._tell = tell
-        self._total = total
-        self._bytes = 0
-        self._refused = False
-        self.at = start
-        """The place up to which transactions were yielded."""
-
-    def __iter__(self) -> Generator[Stretch]:
-        steps, over = 1, self.at >= self._end
-        while not over:
-            self._refused = False
-            yield from self._read()
-            if not self._refused:
-                break
-            # A double number each time, so that a log full of refused events needs few dumps.
-            if (stretch := self._step_over(steps)) is not None:
-                yield stretch
-            steps = min(2 * steps, _MAX_STEPS)
-            over = self.at >= self._end
-        if self._whole and self.at < self._end:
-            raise StreamEndedEarly(
-                f"the server's log ended at {self.at}, before {self._end}",
-                hint="run again; if that fails, look at the server's error log",
-            )
-
-    def _read(self) -> Iterator[Stretch]:
-        with closing(self._dumps.dump(self.at)) as dump:
-            start, begins = self.at, dump.begins or self.at
-            buffer = _buffer(begins, self._end)
+    at, steps, bytes_read = start, 1, 0
+    while at < end:
+        with closing(dumps.dump(at)) as dump:
+            first, begins, refused = at, dump.begins or at, False
+            buffer = _buffer(begins, end)
             for received in dump:
-                self._count(received.end - received.begin)
+                bytes_read += received.end - received.begin
+                if tell is not None:
+                    tell(min(bytes_read, total), total)
                 buffer.put(received)
                 groups: list[TransactionGroup] = []
-                self._refused = _take(buffer, groups)
-                stretch = _stretch(groups, start if begins < start else None)
-                self.at = max(buffer.at, start)
+                refused = _take(buffer, groups)
+                at = max(buffer.at, first)
+                stretch = _stretch(groups, first if begins < first else None)
                 if stretch is not None:
                     yield stretch
                 if buffer.stopped or buffer.ended:
-                    return
-
-    def _count(self, size: int) -> None:
-        self._bytes += size
-        if self._tell is not None:
-            self._tell(min(self._bytes, self._total), self._total)
-
-    def _step_over(self, steps: int) -> Stretch | None:
-        with closing(self._dumps.dump(self.at)) as dump:
-            stepped = step_over(dump, self.at, self._end, steps)
-        if stepped.at <= self.at:
-            raise damaged("the log changed between two dumps of the same place", self.at)
-        self.at = stepped.at
-        if not stepped.rows:
-            return None
-        return Stretch(np.array(stepped.rows, np.int64), stepped.files, stepped.sources)
+                    break
+        if not refused:
+            break
+        with closing(dumps.dump(at)) as dump:
+            after, stretch = step_over(dump, at, end, steps)
+        if after <= at:
+            raise damaged("the log changed between two dumps of the same place", at)
+        at = after
+        if stretch is not None:
+            yield stretch
+        # A double number each time, so that a log full of refused events needs few dumps.
+        steps = min(2 * steps, _MAX_STEPS)
+    if whole and at < end:
+        raise StreamEndedEarly(
+            f"the server's log ended at {at}, before {end}",
+            hint="run again; if that fails, look at the server's error log",
+        )
 
 
 def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
@@ -186,3 +320,83 @@ def log_between(start: Coordinates, end: Coordinates, binlogs: Sequence[BinlogSi
         log.size for log in binlogs if start.file.number <= log.file.number < end.file.number
     )
     return max(between - start.offset + end.offset, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class FileHead:
+    """`created`: when the file was created, in whole seconds, by the server's clock unless the
+    session that created the file had set another time (`SET TIMESTAMP`). `gtid_set`: the GTIDs
+    executed before it, empty if the log has none. `others`: the commit time of its first
+    transaction if another server executed that first, by that server's clock."""
+
+    created: datetime
+    gtid_set: GtidSet
+    others: datetime | None = None
+
+
+def read_file_head(dumps: Dumps, file: LogFile) -> FileHead:
+    """Read a file's head from its first few hundred bytes; DamagedEvent if it has none."""
+    start = Coordinates(file, FIRST_OFFSET)
+    description: LoggedEvent | None = None
+    gtids = GtidSet()
+    committed_elsewhere = None
+    with closing(dumps.dump(start)) as dump:
+        for event in _until_refused(walk(dump, start)):
+            if event.at.file != file:
+                break
+            if event.code == EventType.FORMAT_DESCRIPTION:
+                description = event
+            elif event.code == EventType.PREVIOUS_GTIDS:
+                gtids = decode_gtid_set(event.parsed.body)
+            elif event.code == EventType.MARIADB_GTID_LIST:
+                gtids = read_gtid_list(event.parsed)
+            elif event.code in GTIDS:
+                if description is not None and event.server_id != description.server_id:
+                    *_, exact = read_identity(event.parsed, [], event.log_server)
+                    committed_elsewhere = to_datetime(exact or end_of_second(event.timestamp))
+                break
+    if description is None:
+        raise damaged("a log file begins without a format description", start)
+    return FileHead(to_datetime(description.timestamp * 1_000_000), gtids, committed_elsewhere)
+
+
+def _until_refused(events: Iterator[LoggedEvent]) -> Iterator[LoggedEvent]:
+    """Yield events up to a transaction that the server's `gtid_mode` forbids it to send."""
+    try:
+        yield from events
+    except TransactionsWithoutGtid:
+        return
+
+
+class FileHeads:
+    """The heads of a log's files, oldest first, each read once."""
+
+    def __init__(self, dumps: Dumps, binlogs: Sequence[BinlogSize]) -> None:
+        self._dumps = dumps
+        self._binlogs = binlogs
+        self._heads: dict[int, FileHead] = {}
+
+    def read(self, number: int) -> FileHead:
+        if number not in self._heads:
+            self._heads[number] = read_file_head(self._dumps, self._binlogs[number].file)
+        return self._heads[number]
+
+    def first(self, matches: Callable[[GtidSet], bool], count: int | None = None) -> int:
+        """Return the first of `count` files (default: all) whose set of GTIDs executed before it
+        matches; `count` if none does. The sets grow from file to file, so a bisection reads few
+        heads."""
+        files = range(len(self._binlogs) if count is None else count)
+        return bisect_left(files, True, key=lambda number: matches(self.read(number).gtid_set))
+
+
+def find_file_before(dumps: Dumps, binlogs: Sequence[BinlogSize], gtids: GtidSet) -> LogFile | None:
+    """Return a file before which only transactions of `gtids` were executed, so that the log from
+    there on has all others. None if others were executed even before the oldest file.
+
+    Of the possible files, return the newest that has some of the set, else the oldest: then
+    transactions without a GTID, which no set contains, are not skipped if they follow the set.
+    """
+    heads = FileHeads(dumps, binlogs)
+    late = heads.first(lambda executed: not gtids.contains(executed))
+    whole = heads.first(lambda executed: executed.contains(gtids), late)
+    return binlogs[max(whole - 1, 0)].file if late else None

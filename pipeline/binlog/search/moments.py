@@ -10,15 +10,20 @@ those before it back to the first in which most were committed before the moment
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 import numpy as np
 
-from lockstep.pipeline.binlog.search.file_heads import FileHeads
-from lockstep.pipeline.binlog.search.log_scan import Dumps, LogScan, ReportProgress, log_between
+from lockstep.pipeline.binlog.search.log_scan import (
+    Dumps,
+    FileHead,
+    FileHeads,
+    ReportProgress,
+    log_between,
+    scan,
+)
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.commit_times import SECOND, SKEW, latest_commit_times
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
@@ -69,23 +74,26 @@ def find_moment(
     the moment. `binlogs` are all files, oldest first. `MomentOutOfRange` for a moment before the
     oldest file, or later than `now`.
     """
-    heads = _Heads(dumps, binlogs, _divider(moment, now))
-    earlier = heads.earlier()
+    heads, divider = FileHeads(dumps, binlogs), _divider(moment, now)
+    earlier = _files_before(heads, len(binlogs), divider)
     oldest = heads.read(0).created
     if moment > now or (not earlier and moment < oldest):
         raise _out_of_range(moment, oldest, now)
     chosen = max(earlier - 1, 0)
-    look = _Look(dumps, head, _divider(moment, now), tell)
-    look.total = log_between(Coordinates(binlogs[chosen].file, FIRST_OFFSET), head, binlogs)
-    files = {chosen: look.through(binlogs[chosen].file)}
-    first = last = chosen
-    while files[last].balance >= 0 and last + 1 < len(binlogs):
+    total = log_between(Coordinates(binlogs[chosen].file, FIRST_OFFSET), head, binlogs)
+
+    def read(number: int) -> _Times:
+        return _read_times(dumps, binlogs[number].file, head, divider, tell, total)
+
+    files, last = [read(chosen)], chosen
+    while files[-1].balance >= 0 and last + 1 < len(binlogs):
         last += 1
-        files[last] = look.through(binlogs[last].file)
-    while files[first].balance <= 0 and first:
+        files.append(read(last))
+    first = chosen
+    while files[0].balance <= 0 and first:
         first -= 1
-        files[first] = look.through(binlogs[first].file)
-    return look.found([files[number] for number in range(first, last + 1)], head)
+        files.insert(0, read(first))
+    return _place_in(files, divider, head)
 
 
 def find_moment_in_file(
@@ -99,9 +107,9 @@ def find_moment_in_file(
 ) -> MomentPlace | None:
     """Return the place of a moment in one file up to `end`; None if the whole file comes before
     the moment."""
-    look = _Look(dumps, end, _divider(moment, now), tell)
-    look.total = end.offset - FIRST_OFFSET if end.file == file else 0
-    place = look.found([look.through(file)], end)
+    divider = _divider(moment, now)
+    total = end.offset - FIRST_OFFSET if end.file == file else 0
+    place = _place_in([_read_times(dumps, file, end, divider, tell, total)], divider, end)
     return None if place.at == end or place.at.file != file else place
 
 
@@ -113,7 +121,7 @@ def find_last_end(
     start = Coordinates(file, FIRST_OFFSET)
     total = end.offset - start.offset if end.file == file else 0
     place = start
-    for stretch in LogScan(dumps, start, _last_of(file, end), tell=tell, total=total):
+    for stretch in scan(dumps, start, _last_of(file, end), tell=tell, total=total):
         place = stretch.end(len(stretch.transactions) - 1)
     return place
 
@@ -141,83 +149,67 @@ class _Times:
         return Coordinates(self.file, int(self.begins[number]))
 
 
-class _Look:
-    """Reads whole files for a moment. `total`: number of bytes to read, for `tell`."""
-
-    def __init__(
-        self, dumps: Dumps, end: Coordinates, divider: Divider, tell: ReportProgress | None
-    ) -> None:
-        self._dumps = dumps
-        self._end = end
-        self._divider = divider
-        self._tell = tell
-        self.total = 0
-
-    def through(self, file: LogFile) -> _Times:
-        start, last = Coordinates(file, FIRST_OFFSET), _last_of(file, self._end)
-        look = LogScan(self._dumps, start, last, tell=self._tell, total=self.total)
-        times, begins = [_NONE], [_NONE]
-        with closing(iter(look)) as stretches:
-            for stretch in stretches:
-                times.append(latest_commit_times(stretch.transactions))
-                begins.append(stretch.transactions[:, columns.BEGIN_OFFSET].copy())
-        every = np.concatenate(times)
-        divider = self._divider.restart()
-        divider.put(every)
-        return _Times(file, every, np.concatenate(begins), divider.balance)
-
-    def found(self, files: Sequence[_Times], end: Coordinates) -> MomentPlace:
-        """Return the place of the moment in the files that were read, `end` if it is after them."""
-        divider = self._divider
-        at, first = None, None
-        for file in files:
-            late = np.flatnonzero(file.times >= divider.moment)
-            if first is None and len(late):
-                first = file.begin(int(late[0]))
-            before = divider.count
-            if divider.place == before and len(file.times):
-                at = file.begin(0)
-            divider.put(file.times)
-            if before < divider.place < divider.count:
-                at = file.begin(divider.place - before)
-        division = divider.division
-        if at is None or division.place == divider.count:
-            at = end
-        return MomentPlace(min(at, end), division.late, division.early, first)
+def _read_times(
+    dumps: Dumps,
+    file: LogFile,
+    end: Coordinates,
+    divider: Divider,
+    tell: ReportProgress | None,
+    total: int,
+) -> _Times:
+    """Read a file's transactions up to `end`."""
+    start, last = Coordinates(file, FIRST_OFFSET), _last_of(file, end)
+    times, begins = [_NONE], [_NONE]
+    for stretch in scan(dumps, start, last, tell=tell, total=total):
+        times.append(latest_commit_times(stretch.transactions))
+        begins.append(stretch.transactions[:, columns.BEGIN_OFFSET].copy())
+    every = np.concatenate(times)
+    of_file = divider.restart()
+    of_file.put(every)
+    return _Times(file, every, np.concatenate(begins), of_file.balance)
 
 
-class _Heads:
-    """The heads of files, compared with a moment."""
+def _place_in(files: Sequence[_Times], divider: Divider, end: Coordinates) -> MomentPlace:
+    """Return the place of the moment in the files that were read, `end` if it is after them."""
+    at, first = None, None
+    for file in files:
+        late = np.flatnonzero(file.times >= divider.moment)
+        if first is None and len(late):
+            first = file.begin(int(late[0]))
+        before = divider.count
+        if divider.place == before and len(file.times):
+            at = file.begin(0)
+        divider.put(file.times)
+        if before < divider.place < divider.count:
+            at = file.begin(divider.place - before)
+    division = divider.division
+    if at is None or division.place == divider.count:
+        at = end
+    return MomentPlace(min(at, end), division.late, division.early, first)
 
-    def __init__(self, dumps: Dumps, binlogs: Sequence[BinlogSize], divider: Divider) -> None:
-        self.read = FileHeads(dumps, binlogs).read
-        self._count = len(binlogs)
-        self._second = divider.moment // SECOND * SECOND
-        self._latest = divider.latest
 
-    def earlier(self) -> int:
-        """Return the number of files created before the moment: first by a sample of heads, then by
-        the heads between two of the sample."""
-        count = self._count
-        step = -(-count // _SAMPLES)
-        before = self._divided(range(0, count, step)) * step
-        if step == 1 or not before:
-            return before
-        begin = before - step
-        return begin + self._divided(range(begin, min(before, count)))
+def _files_before(heads: FileHeads, count: int, divider: Divider) -> int:
+    """Return how many of `count` files were created before the moment: first by a sample of heads,
+    then by the heads between two of the sample."""
 
-    def _divided(self, files: range) -> int:
-        divider = Divider(self._second, self._latest)
-        divider.put(np.array([self._time(number) for number in files], np.int64))
-        return divider.place
+    def divided(files: range) -> int:
+        in_seconds = Divider(divider.moment // SECOND * SECOND, divider.latest)
+        in_seconds.put(np.array([_created(heads.read(number)) for number in files], np.int64))
+        return in_seconds.place
 
-    def _time(self, number: int) -> int:
-        """Return when a file was created. If its first transaction is another server's and later
-        by that server's clock, return that time: transactions before it may be as late."""
-        head = self.read(number)
-        others = head.others
-        created = microseconds(head.created)
-        return created if others is None else max(created, microseconds(others) // SECOND * SECOND)
+    step = -(-count // _SAMPLES)
+    before = divided(range(0, count, step)) * step
+    if step == 1 or not before:
+        return before
+    begin = before - step
+    return begin + divided(range(begin, min(before, count)))
+
+
+def _created(head: FileHead) -> int:
+    """Return when a file was created. If its first transaction is another server's and later by
+    that server's clock, return that time: transactions before it may be as late."""
+    created, others = microseconds(head.created), head.others
+    return created if others is None else max(created, microseconds(others) // SECOND * SECOND)
 
 
 def _out_of_range(moment: datetime, earliest: datetime, latest: datetime) -> MomentOutOfRange:

@@ -23,9 +23,14 @@ import numpy as np
 import pyarrow as pa
 
 from lockstep.pipeline.binlog.arrays.array_access import Bytes
-from lockstep.pipeline.binlog.stream.event_reader import Reader
-from lockstep.pipeline.binlog.stream.framing import COMPRESSED_ROWS, HEADER, Event, EventType
-from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.binlog.stream.framing import (
+    COMPRESSED_ROWS,
+    HEADER,
+    Event,
+    EventType,
+    Reader,
+    damaged,
+)
 from lockstep.pipeline.values.errors import UnsupportedEvent
 
 _END, _SIZE, _COMPRESSION, _UNCOMPRESSED = range(4)

@@ -1,22 +1,23 @@
-"""The bodies of control events: GTIDs, QUERY, XA_PREPARE, ROTATE.
+"""The bodies of control events: format description, GTIDs and sets of them, QUERY, XA_PREPARE,
+ROTATE.
 
-Formats: `libs/mysql/binlog/event/control_events.h` and `statement_events.h` of MySQL's
-source. `rows` reads table maps and row events.
+Formats: MySQL manual, `FORMAT_DESCRIPTION_EVENT`; `libs/mysql/binlog/event/control_events.h` and
+`statement_events.h` of MySQL's source. `rows` reads table maps and row events.
 """
 
 from __future__ import annotations
 
 import re
+import struct
 import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, Literal
 from uuid import UUID
 
-from lockstep.pipeline.binlog.stream.event_reader import Reader
-from lockstep.pipeline.binlog.stream.framing import Event, EventType
-from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.binlog.stream.framing import HEADER, Event, EventType, Reader, damaged
 from lockstep.pipeline.model.batch import Xid
+from lockstep.pipeline.values.errors import UnsupportedEvent
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile
 
@@ -257,3 +258,139 @@ def to_datetime(microseconds: int) -> datetime:
     if microseconds > _LAST_MOMENT:
         raise damaged(f"a commit time is {microseconds} microseconds after the epoch, too late")
     return EPOCH + timedelta(microseconds=microseconds)
+
+
+@dataclass(frozen=True, slots=True)
+class LogWriter:
+    """The server that wrote a log file. `version` is a number such as 80015 or 101118; None if
+    the file names a version in another form."""
+
+    flavour: Literal["mysql", "mariadb"] = "mysql"
+    version: int | None = 90704
+
+    @property
+    def mariadb(self) -> bool:
+        return self.flavour == "mariadb"
+
+    def between(self, first: int, last: int) -> bool:
+        """Return whether a MySQL of a version from `first` to `last` may have written the log."""
+        return not self.mariadb and (self.version is None or first <= self.version <= last)
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A log file's format description: the server's version and flavour, whether its events
+    have a CRC32, and when the file was created (seconds since the epoch)."""
+
+    version: str
+    writer: LogWriter
+    checksum: bool
+    created: int
+
+    @property
+    def flavour(self) -> str:
+        return self.writer.flavour
+
+
+_VERSION: Final = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)")
+"""MariaDB puts 5.5.5 before its version, for clients that compare numbers."""
+
+
+def version_number(version: str) -> int | None:
+    """Return a server's version as a number: 80015 for 8.0.15-log; None for another form."""
+    match = _VERSION.match(version)
+    if match is None:
+        return None
+    major, minor, patch = map(int, match.groups())
+    return major * 10_000 + minor * 100 + patch
+
+
+_ROW_EVENTS_V1: Final = range(EventType.WRITE_ROWS_V1, EventType.DELETE_ROWS_V1 + 1)
+_POST_HEADERS: Final[dict[int, int]] = {
+    EventType.QUERY: 13,
+    EventType.TABLE_MAP: 8,
+    **dict.fromkeys(_ROW_EVENTS_V1, 8),
+    EventType.WRITE_ROWS: 10,
+    EventType.UPDATE_ROWS: 10,
+    EventType.DELETE_ROWS: 10,
+}
+"""Lengths of the fixed parts of the events whose fixed parts we read. A log that declares another
+length is in a format that this version does not know."""
+
+
+def read_description(event: Event) -> Description:
+    """Read a format description: format version 2 (always 4), server version 50, time 4,
+    header length 1 (always 19), one byte per event type, then the checksum algorithm."""
+    reader = Reader(event.raw[HEADER.size :], "the format description")
+    format_version = reader.integer(2)
+    version = reader.take(50).rstrip(b"\0").decode("latin-1")
+    reader.take(4)
+    header = reader.integer(1)
+    lengths = reader.rest()[:-1]
+    unexpected = [
+        EventType(kind).name
+        for kind, length in _POST_HEADERS.items()
+        if kind <= len(lengths) and lengths[kind - 1] not in (length, 0)
+    ]
+    if format_version != 4 or header != HEADER.size or unexpected:
+        what = f"format {format_version}, headers of {header} bytes"
+        what += f", another form of {unexpected[0]}" if unexpected else ""
+        raise UnsupportedEvent(
+            f"the log at {event.at} has a format that this version does not read ({what})",
+            hint="it was not recorded; MySQL 8.0 to 9, and MariaDB 10.5 to 11, write format 4",
+        )
+    flavour: Literal["mysql", "mariadb"] = "mariadb" if "mariadb" in version.lower() else "mysql"
+    writer = LogWriter(flavour, version_number(version))
+    return Description(version, writer, event.raw[-1] == 1, event.timestamp)
+
+
+def encode_gtid_set(gtids: GtidSet) -> bytes:
+    """Return the set's bytes for a dump command, in the form with tags only if it has tags."""
+    tagged = any(":" in source for source in gtids.intervals)
+    count = len(gtids.intervals)
+    middle = count.to_bytes(6, "little")
+    parts = [b"\x01" + middle + b"\x01" if tagged else struct.pack("<Q", count)]
+    for source, spans in gtids.intervals.items():
+        uuid, _, tag = source.partition(":")
+        parts.append(UUID(uuid).bytes)
+        if tagged:
+            parts.append(bytes([2 * len(tag)]) + tag.encode("ascii"))
+        parts.append(struct.pack("<Q", len(spans)))
+        parts += [struct.pack("<QQ", first, last + 1) for first, last in spans]
+    return b"".join(parts)
+
+
+def decode_gtid_set(data: bytes) -> GtidSet:
+    """Read a set from such bytes; DamagedEvent if they are not a GTID set."""
+    reader = Reader(data, "a PREVIOUS_GTIDS event")
+    head = reader.take(8)
+    tagged = head[7] == 1
+    count = int.from_bytes(head[1:7] if tagged else head, "little")
+    parts = []
+    for _ in range(count):
+        source = str(UUID(bytes=reader.take(16)))
+        if tagged:
+            tag = reader.take(reader.length_encoded() // 2).decode("ascii", "replace")
+            source = f"{source}:{tag}" if tag else source
+        for _ in range(reader.integer(8)):
+            first, end = reader.integer(8), reader.integer(8)
+            parts.append(f"{source}:{first}-{end - 1}")
+    try:
+        return GtidSet.parse(",".join(parts))
+    except ValueError as error:
+        raise damaged(f"a PREVIOUS_GTIDS event is not a GTID set: {error}") from error
+
+
+_COUNT: Final = (1 << 28) - 1
+
+
+def read_gtid_list(event: Event) -> GtidSet:
+    """Read MariaDB's GTID_LIST: count 4 (the low 28 bits), then domain 4, server 4 and number 8
+    of the last transaction of each (`Gtid_list_log_event` in MariaDB's `sql/log_event.h`)."""
+    reader = Reader(event.body, "a GTID_LIST event")
+    count = reader.integer(4) & _COUNT
+    parts = [f"{reader.integer(4)}-{reader.integer(4)}-{reader.integer(8)}" for _ in range(count)]
+    try:
+        return GtidSet.parse(",".join(parts))
+    except ValueError as error:
+        raise damaged(f"a GTID_LIST event is not a list of GTIDs: {error}", event.at) from error

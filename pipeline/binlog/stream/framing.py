@@ -1,4 +1,4 @@
-"""One event at a time: the allow-list of event types, and the common header.
+"""One event at a time: the allow-list of event types, the common header, and a reader over a body.
 
 Python reads only the rare events as an `Event`; the compiled loop (`stream`) frames all others
 by the same rules.
@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 
-from lockstep.pipeline.binlog.stream.outcomes import damaged
-from lockstep.pipeline.values.errors import UnsupportedEvent
+from lockstep.pipeline.values.errors import DamagedEvent, UnsupportedEvent
 from lockstep.pipeline.values.position import Coordinates, LogFile
 
 HEADER: Final = struct.Struct("<IBIIIH")
@@ -234,3 +233,74 @@ def _read_description_event(packet: bytes, at: Coordinates) -> Event:
 def _crc_matches(packet: bytes) -> bool:
     body = memoryview(packet)[:-CHECKSUM_BYTES]
     return zlib.crc32(body) == int.from_bytes(packet[-CHECKSUM_BYTES:], "little")
+
+
+def damaged(what: str, at: Coordinates | None = None) -> DamagedEvent:
+    """Return the error for a damaged event, at its place if that is known."""
+    if at is None:
+        return DamagedEvent(
+            what, hint="it was not recorded; look at that place with mysqlbinlog -vv"
+        )
+    return DamagedEvent(
+        f"{what}, at {at}",
+        hint="it was not recorded; run again, and if that fails, look at that place with "
+        f"mysqlbinlog --verify-binlog-checksum --start-position={at.offset} {at.file}",
+    )
+
+
+class Reader:
+    """Reads forward through `data`, an event's body; `what` names it in errors. A length beyond its
+    end raises `DamagedEvent`: no method returns fewer bytes than asked for."""
+
+    __slots__ = ("_data", "_what", "at")
+
+    def __init__(self, data: bytes, what: str) -> None:
+        self._data = data
+        self._what = what
+        self.at = 0
+
+    @property
+    def left(self) -> int:
+        return len(self._data) - self.at
+
+    def take(self, count: int) -> bytes:
+        end = self.at + count
+        if count < 0 or end > len(self._data):
+            raise damaged(f"{self._what} ends after {len(self._data)} bytes, {end} are needed")
+        piece = self._data[self.at : end]
+        self.at = end
+        return piece
+
+    def integer(self, count: int) -> int:
+        return int.from_bytes(self.take(count), "little")
+
+    def length_encoded(self) -> int:
+        """Read a length-encoded integer (MySQL protocol, "Protocol::LengthEncodedInteger")."""
+        first = self.integer(1)
+        if first < 0xFB:
+            return first
+        if first == 0xFC:
+            return self.integer(2)
+        if first == 0xFD:
+            return self.integer(3)
+        if first == 0xFE:
+            return self.integer(8)
+        raise damaged(f"{self._what} holds {first:#x} where a length should be")
+
+    def serialized(self) -> int:
+        """Read an unsigned integer of `mysql::serialization`: the lowest bits of the first byte
+        are a one for each byte that follows it, then a zero, then the value."""
+        first = self.integer(1)
+        following = 0
+        while following < 8 and first >> following & 1:
+            following += 1
+        if following == 8:
+            return self.integer(8)
+        value = first | int.from_bytes(self.take(following), "little") << 8
+        return value >> following + 1
+
+    def length_encoded_text(self) -> bytes:
+        return self.take(self.length_encoded())
+
+    def rest(self) -> bytes:
+        return self.take(self.left)

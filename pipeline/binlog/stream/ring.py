@@ -1,4 +1,5 @@
-"""The ring buffer of event bytes, and its two indexes: of events and of transactions.
+"""The ring buffer of event bytes, its two indexes (events and transactions), and what is handed out
+of them: groups of whole transactions, with the texts of their statements.
 
 Three sequences count the bytes that were ever put: `put ≥ get ≥ ack`. Bytes from `ack` to
 `get` belong to complete transactions and may be read, bytes from `get` to `put` to the
@@ -10,14 +11,14 @@ would, it is put at the ring's beginning, and the bytes before the ring's end st
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from lockstep.pipeline.binlog.stream.control import Query
-from lockstep.pipeline.binlog.stream.texts import Texts
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.table import TableName
 
@@ -57,7 +58,7 @@ domain and server, or an index into a group's `sources` and 0. COMMITTED_AT: whe
 committed it (`original_commit_timestamp`), in microseconds since the epoch, 0 if the log does not
 say; a session can set it. TIME: the commit time that counts in this log (`commit_times`), or 0.
 LAST_…: its last event. LOG_BYTES: its length in the log. SERVER: the id of the server that executed
-it first. TEXT_BYTES: the size of its statements' texts, more than `texts.MOST_BYTES` if some of
+it first. TEXT_BYTES: the size of its statements' texts, more than `MOST_TEXT_BYTES` if some of
 them were cut off."""
 
 TAKEN, INSPECTED = 1, 2
@@ -66,6 +67,12 @@ ring, or it hands each of them to Python."""
 
 ANONYMOUS, MYSQL, TAGGED, MARIADB = range(4)
 """Values of GTID_KIND."""
+
+MOST_TEXT_BYTES: Final = 64 << 10
+"""Most bytes of text that are kept of one transaction; each text counts as one byte more."""
+
+TEXT_OWNER, TEXT_AT, TEXT_SIZE = range(3)
+"""Columns of the index of texts: row in the index of transactions, offset, length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +91,48 @@ class Block:
             data = self.data.view()
             data.flags.writeable = False
             object.__setattr__(self, "data", data)
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Texts of a group's transactions: their bytes, one after another, and their index (n x 3),
+    ascending. The index has -1 for texts of transactions that were removed from the group.
+
+    Before the rows, MySQL logs the statement's text with `binlog_rows_query_log_events`, MariaDB
+    with `binlog_annotate_row_events`: the bytes as the client sent them, without its character
+    set. ROLLBACK and ROLLBACK TO remove texts together with the rows."""
+
+    data: npt.NDArray[np.uint8]
+    index: Integers
+
+    def of(self, keep: npt.NDArray[np.bool_], new_rows: Integers) -> Texts:
+        """Return the texts with their transactions' new rows; -1 for transactions not in `keep`."""
+        index, old = self.index.copy(), self.index[:, TEXT_OWNER]
+        index[:, TEXT_OWNER] = np.where(keep[old], new_rows[old], -1)
+        return replace(self, index=index)
+
+    def lists(self, transactions: int) -> pa.ListArray:
+        """Return the texts of each transaction, in order; NULL if the log has none. Bytes that
+        are not UTF-8 are shown as `\\xff`."""
+        kind = pa.list_(pa.string())
+        rows = np.flatnonzero(self.index[:, TEXT_OWNER] >= 0)
+        if not len(rows):
+            return pa.nulls(transactions, kind)
+        counts = np.bincount(self.index[rows, TEXT_OWNER], minlength=transactions)
+        ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        values = self._strings().take(pa.array(rows))
+        return pa.ListArray.from_arrays(pa.array(ends), values, mask=pa.array(counts == 0))
+
+    def _strings(self) -> pa.StringArray:
+        ends = self.index[:, TEXT_AT] + self.index[:, TEXT_SIZE]
+        offsets = np.concatenate([self.index[:1, TEXT_AT], ends]).astype(np.int32)
+        buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(self.data.tobytes())]
+        texts = pa.Array.from_buffers(pa.binary(), len(self.index), buffers)
+        try:
+            return texts.cast(pa.string())
+        except pa.ArrowInvalid:
+            escaped = [text.decode("utf-8", "backslashreplace") for text in texts.to_pylist()]
+            return pa.array(escaped, pa.string())
 
 
 @dataclass(frozen=True, slots=True)

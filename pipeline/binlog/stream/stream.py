@@ -8,12 +8,18 @@ has not met before (`maps`). `rows` decodes the rows.
 
 Formats: MySQL manual, "Binary Log Event Header"; `Rows_event` and `Gtid_event` in
 `libs/mysql/binlog/event` of MySQL's source; `Gtid_log_event` in `sql/log_event.h` of MariaDB's
-source.
+source. The texts of statements: `Rows_query_event` in `rows_event.h` of MySQL's source, the length
+modulo 256 in 1 byte and the text up to the event's end; `Annotate_rows_log_event` of MariaDB's, the
+text alone.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
+
+import numpy as np
+import numpy.typing as npt
 
 from lockstep.pipeline.binlog.arrays.array_access import (
     Bytes,
@@ -27,7 +33,7 @@ from lockstep.pipeline.binlog.arrays.array_access import (
     u32,
 )
 from lockstep.pipeline.binlog.arrays.compiled import kernel, part
-from lockstep.pipeline.binlog.stream import framing, outcomes
+from lockstep.pipeline.binlog.stream import framing
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.framing import (
     CHECKSUM_BYTES,
@@ -38,6 +44,7 @@ from lockstep.pipeline.binlog.stream.framing import (
     WHOLE,
     WIRE,
     EventType,
+    damaged,
 )
 from lockstep.pipeline.binlog.stream.registers import (
     ACK,
@@ -63,11 +70,35 @@ from lockstep.pipeline.binlog.stream.registers import (
     STOP_BYTES,
     STOP_OFFSET,
     STOP_TRANSACTIONS,
+    TEXT_PUT,
+    TEXTS,
     TRANSACTIONS,
+    Registers,
 )
-from lockstep.pipeline.binlog.stream.ring import Integers
+from lockstep.pipeline.binlog.stream.ring import MOST_TEXT_BYTES, Integers, Texts
 from lockstep.pipeline.binlog.stream.rules import BufferAction, EventRole, Phase
-from lockstep.pipeline.binlog.stream.text_buffer import keep_text
+from lockstep.pipeline.values.errors import DamagedEvent
+from lockstep.pipeline.values.position import Coordinates
+
+MORE, EVENT, FULL, STOPPED, PACKET, LARGE, NEW_MAP, EMITTED, HUGE = range(9)
+"""MORE: the input is used up, or ends within an event. EVENT: Python has to handle the event.
+FULL: the ring or an index is full. STOPPED: a limit is reached (the registers STOP_…). PACKET: a
+packet without an event. LARGE: the first of several packets that hold one event. NEW_MAP: a table
+map that is new to the loop. EMITTED: a transaction for which the register ALONE is set is complete.
+HUGE: a row event larger than the ring; the next free row of the index of events describes it, with
+its offset in the input in the column AT."""
+
+# Outcomes for a damaged event, by the kind of damage.
+NO_HEADER, WRONG_SIZE, WRONG_CHECKSUM, WRONG_OFFSET, WRONG_PACKET, NO_MAP, SHORT = range(10, 17)
+
+NONE = -1
+"""Inside the loop: nothing to report, go on."""
+
+TEXT_BUFFER_BYTES: Final = 4 << 20
+"""Room for the texts of all transactions that are not handed out yet."""
+
+_LONGEST: Final = 3
+"""Most continuation bytes of a character in UTF-8."""
 
 _PACKET_HEAD: Final = 5
 """Length 3, sequence number 1, and a status byte, which is 0 before an event."""
@@ -107,7 +138,7 @@ def scan(
     texts: Bytes,
     text_index: Integers,
 ) -> int:
-    """Process events of `wire` from `state[AT]` up to `stop`; return why it ended (`outcomes`).
+    """Process events of `wire` from `state[AT]` up to `stop`; return why it ended (`MORE` …).
 
     `ids` is a hash table of (table id, number of its map, statement). `map_places` has for each
     map its offset and length in `maps` and whether its rows are taken; `text_index` has for each
@@ -115,39 +146,39 @@ def scan(
     """
     while True:
         outcome = _find_event(wire, stop, mode, state)
-        if outcome != outcomes.NONE:
+        if outcome != NONE:
             return outcome
         event, size = state[EVENT_AT], state[EVENT_SIZE]
         code = u8(wire, event + 4)
         if code == EventType.FORMAT_DESCRIPTION or code == EventType.ROTATE:
-            return outcomes.EVENT
+            return EVENT
         if mode != NESTED and state[CHECKSUM] < 0:
-            return outcomes.EVENT
+            return EVENT
         outcome = _check_event(wire, event, size, code, mode, state)
-        if outcome != outcomes.NONE:
+        if outcome != NONE:
             return outcome
         end = event + size - (CHECKSUM_BYTES if mode != NESTED and state[CHECKSUM] == 1 else 0)
         role = _classify(wire, event, end, code)
         if role < 0 or (mode == NESTED and state[PHASE] == Phase.BETWEEN):
-            return outcomes.EVENT
+            return EVENT
         action, phase = rules[state[PHASE], role, 0], rules[state[PHASE], role, 1]
         if action == BufferAction.BEGIN:
             if state[TRANSACTIONS] + 1 >= len(transactions):
-                return outcomes.FULL
+                return FULL
             _begin_transaction(wire, event, end, code, state, transactions)
         elif action == BufferAction.KEEP:
             if role == EventRole.CHANGE:
                 outcome = _keep(wire, event, end, code, state, ring, events, ids, maps, map_places)
-                if outcome != outcomes.NONE:
+                if outcome != NONE:
                     return outcome
             elif role == EventRole.NOTE:
                 number = state[TRANSACTIONS]
                 row = transactions[number]
-                outcome = keep_text(wire, event, end, code, state, number, row, texts, text_index)
-                if outcome != outcomes.NONE:
+                outcome = _keep_text(wire, event, end, code, state, number, row, texts, text_index)
+                if outcome != NONE:
                     return outcome
         elif action != BufferAction.PASS and action != BufferAction.EMIT:
-            return outcomes.EVENT
+            return EVENT
         _advance(wire, event, size, code, mode, state, transactions)
         state[PHASE] = phase
         if action == BufferAction.EMIT:
@@ -155,9 +186,9 @@ def scan(
                 state[EVENT_CRC] = crc32(wire, event, size)
             _emit(state, transactions, u32(wire, event), size if mode != NESTED else 0)
             if state[ALONE]:
-                return outcomes.EMITTED
+                return EMITTED
             if mode != NESTED and _stops(state):
-                return outcomes.STOPPED
+                return STOPPED
 
 
 @part
@@ -166,55 +197,55 @@ def _find_event(wire: Bytes, stop: int, mode: int, state: Integers) -> int:
     at = state[AT]
     if mode == WIRE:
         if stop - at < _PACKET_HEAD:
-            return outcomes.MORE
+            return MORE
         length = u16(wire, at) | u8(wire, at + 2) << 16
         if u8(wire, at + 3) != state[SEQUENCE] & 0xFF:
-            return outcomes.WRONG_PACKET
+            return WRONG_PACKET
         if length == PACKET_LIMIT:
-            return outcomes.LARGE
+            return LARGE
         if stop - at < 4 + length:
-            return outcomes.MORE
+            return MORE
         state[NEXT] = at + 4 + length
         if length == 0 or u8(wire, at + 4) != 0:
-            return outcomes.PACKET
+            return PACKET
         state[EVENT_AT], size = at + _PACKET_HEAD, length - 1
         if size < HEADER_BYTES:
-            return outcomes.NO_HEADER
+            return NO_HEADER
         if u32(wire, at + _PACKET_HEAD + 9) != size:
-            return outcomes.WRONG_SIZE
+            return WRONG_SIZE
     else:
         if stop - at < HEADER_BYTES:
-            return outcomes.MORE
+            return MORE
         size = u32(wire, at + 9)
         if size < HEADER_BYTES:
-            return outcomes.WRONG_SIZE
+            return WRONG_SIZE
         if stop - at < size:
-            return outcomes.MORE
+            return MORE
         if mode == WHOLE and stop - at > size:
-            return outcomes.WRONG_SIZE
+            return WRONG_SIZE
         state[EVENT_AT], state[NEXT] = at, at + size
     state[EVENT_SIZE] = size
-    return outcomes.NONE
+    return NONE
 
 
 @part
 def _check_event(wire: Bytes, event: int, size: int, code: int, mode: int, state: Integers) -> int:
     """Check the event's checksum and the end offset in its header; return NONE if they fit."""
     if mode == NESTED:
-        return outcomes.NONE
+        return NONE
     if state[CHECKSUM] == 1:
         if size < HEADER_BYTES + CHECKSUM_BYTES:
-            return outcomes.NO_HEADER
+            return NO_HEADER
         crc = crc32(wire, event, size - CHECKSUM_BYTES)
         if crc != u32(wire, event + size - CHECKSUM_BYTES):
-            return outcomes.WRONG_CHECKSUM
+            return WRONG_CHECKSUM
         state[EVENT_CRC] = crc
     log_pos = u32(wire, event + 13)
     # MariaDB 11 writes 0 for events that went through a transaction's cache.
     wrong = log_pos != 0 and log_pos != (state[OFFSET] + size) & 0xFFFFFFFF
     if wrong and not _is_artificial(code, log_pos, u16(wire, event + 17)):
-        return outcomes.WRONG_OFFSET
-    return outcomes.NONE
+        return WRONG_OFFSET
+    return NONE
 
 
 @part
@@ -265,37 +296,37 @@ def _keep(
     """Register a table map for its statement, or put a row event that is taken into the ring."""
     body = event + HEADER_BYTES
     if end - body < 8:
-        return outcomes.SHORT
+        return SHORT
     table = u32(wire, body) | u16(wire, body + 4) << 32
     if code != EventType.TABLE_MAP and table == _DUMMY_TABLE:
         if u16(wire, body + 6) & STATEMENT_END:
             state[STATEMENT] += 1
-        return outcomes.NONE
+        return NONE
     entry = table & len(ids) - 1
     while ids[entry, 0] != table:
         if ids[entry, 0] < 0:
-            return outcomes.NEW_MAP if code == EventType.TABLE_MAP else outcomes.NO_MAP
+            return NEW_MAP if code == EventType.TABLE_MAP else NO_MAP
         entry = entry + 1 & len(ids) - 1
     number = ids[entry, 1]
     if code == EventType.TABLE_MAP:
         place = body + _MAP_HEAD
         if end - place != map_places[number, 1]:
-            return outcomes.NEW_MAP
+            return NEW_MAP
         if not same(wire, place, maps, map_places[number, 0], end - place):
-            return outcomes.NEW_MAP
+            return NEW_MAP
         ids[entry, 2] = state[STATEMENT]
-        return outcomes.NONE
+        return NONE
     if ids[entry, 2] != state[STATEMENT]:
-        return outcomes.NO_MAP
+        return NO_MAP
     if map_places[number, 2] == columns.INSPECTED:
-        return outcomes.EVENT
+        return EVENT
     if map_places[number, 2] == columns.TAKEN:
         outcome = _put(wire, event, end - event, number, state, ring, events)
-        if outcome != outcomes.NONE:
+        if outcome != NONE:
             return outcome
     if u16(wire, body + 6) & STATEMENT_END:
         state[STATEMENT] += 1
-    return outcomes.NONE
+    return NONE
 
 
 @part
@@ -324,11 +355,11 @@ def _put(
 ) -> int:
     """Copy an event into the ring and index it; return FULL if the ring or index has no room."""
     if state[EVENTS] == len(events):
-        return outcomes.FULL
+        return FULL
     if size > len(ring):
         events[state[EVENTS], columns.AT] = event
         _index_event(events[state[EVENTS]], wire, event, size, number, state)
-        return outcomes.HUGE
+        return HUGE
     place = state[PUT] & len(ring) - 1
     skipped = len(ring) - place if place + size > len(ring) else 0
     if skipped and state[PUT] == state[ACK]:
@@ -337,7 +368,7 @@ def _put(
         state[GET] = state[ACK] = state[PUT]
         skipped = place = 0
     if state[PUT] + skipped + size - state[ACK] > len(ring):
-        return outcomes.FULL
+        return FULL
     if skipped:
         place = 0
     copy(ring, place, wire, event, size)
@@ -346,7 +377,7 @@ def _put(
     _index_event(row, wire, event, size, number, state)
     state[PUT] += skipped + size
     state[EVENTS] += 1
-    return outcomes.NONE
+    return NONE
 
 
 @part
@@ -402,6 +433,53 @@ def _u56(wire: Bytes, at: int) -> int:
     return u32(wire, at) | u16(wire, at + 4) << 32 | u8(wire, at + 6) << 48
 
 
+@part
+def _keep_text(
+    wire: Bytes,
+    event: int,
+    end: int,
+    code: int,
+    state: Integers,
+    transaction: int,
+    row: Integers,
+    data: Bytes,
+    index: Integers,
+) -> int:
+    """Copy a statement's text, cut off at the transaction's limit; return FULL if the arrays have
+    no room. `row`: the transaction's index row."""
+    begin = event + HEADER_BYTES + (1 if code == EventType.ROWS_QUERY else 0)
+    size = max(end - begin, 0)
+    room = MOST_TEXT_BYTES - row[columns.TEXT_BYTES]
+    if room < 0:
+        return NONE
+    whole = size < room
+    if not whole:
+        size = _cut_text(wire, begin, max(room - 1, 0))
+    if whole or size > 0:
+        if state[TEXTS] == len(index) or state[TEXT_PUT] + size > len(data):
+            return FULL
+        copy(data, state[TEXT_PUT], wire, begin, size)
+        entry = index[state[TEXTS]]
+        entry[columns.TEXT_OWNER], entry[columns.TEXT_AT], entry[columns.TEXT_SIZE] = (
+            transaction,
+            state[TEXT_PUT],
+            size,
+        )
+        state[TEXTS] += 1
+        state[TEXT_PUT] += size
+    row[columns.TEXT_BYTES] = row[columns.TEXT_BYTES] + size + 1 if whole else MOST_TEXT_BYTES + 1
+    return NONE
+
+
+@part
+def _cut_text(wire: Bytes, begin: int, size: int) -> int:
+    """Return the largest length up to `size` that does not split a character."""
+    for back in range(min(_LONGEST, size) + 1):
+        if u8(wire, begin + size - back) & 0xC0 != 0x80:
+            return size - back
+    return size
+
+
 def open_transaction(state: Integers, row: Integers) -> None:
     """Initialise the index row of a transaction that begins at the log's current offset."""
     row[:] = 0
@@ -441,3 +519,65 @@ def is_at_stop(state: Integers) -> bool:
 _open_transaction: Final = part(open_transaction)
 _emit: Final = part(emit)
 _stops: Final = part(is_at_stop)
+
+
+_SENTENCES: Final = {
+    NO_HEADER: "an event is too short to have a header",
+    WRONG_SIZE: "an event's length is not the one in its header",
+    WRONG_CHECKSUM: "an event's checksum does not match its bytes",
+    WRONG_OFFSET: "an event does not end at the offset in its header",
+    WRONG_PACKET: "a packet of the server's stream is missing or duplicated",
+    NO_MAP: "a row event refers to a table map that its statement does not have",
+    SHORT: "a row event or table map ends within its fixed part",
+}
+
+
+def damage(code: int, at: Coordinates) -> DamagedEvent:
+    """Return the error for an outcome of the loop, at the place of the event concerned."""
+    return damaged(_SENTENCES[code], at)
+
+
+@dataclass(frozen=True, slots=True)
+class TextBuffer:
+    """The texts' bytes and their index (n x 3); the loop's registers say how much is in use."""
+
+    data: npt.NDArray[np.uint8]
+    index: Integers
+
+    @classmethod
+    def of(cls, size: int) -> TextBuffer:
+        """Return a buffer of `size` bytes, or as large as one transaction's texts may become."""
+        return cls(
+            np.empty(max(size, MOST_TEXT_BYTES), np.uint8), np.empty((MOST_TEXT_BYTES, 3), np.int64)
+        )
+
+    def count_before(self, registers: Registers, transaction: int) -> int:
+        """Return the number of texts of the transactions before this one."""
+        texts = registers.texts
+        return int(self.index[:texts, columns.TEXT_OWNER].searchsorted(transaction)) if texts else 0
+
+    def cut(self, registers: Registers, transaction: int, texts: int) -> None:
+        """Keep only the first `texts` texts of `transaction`, the newest."""
+        count = self.count_before(registers, transaction) + texts
+        registers.texts, registers.text_put = count, self._end(count)
+
+    def complete(self, registers: Registers, transactions: int) -> Texts:
+        """Return a copy of the texts of the first `transactions` transactions."""
+        texts = self.count_before(registers, transactions)
+        return Texts(self.data[: self._end(texts)].copy(), self.index[:texts].copy())
+
+    def drop(self, registers: Registers, transactions: int) -> None:
+        """Remove the texts of the first `transactions` transactions; the others move up."""
+        texts, end = self.count_before(registers, transactions), registers.texts
+        begin, put = self._end(texts), registers.text_put
+        if end:
+            self.data[: put - begin] = self.data[begin:put].copy()
+            self.index[: end - texts] = self.index[texts:end] - (transactions, begin, 0)
+            registers.texts, registers.text_put = end - texts, put - begin
+
+    def _end(self, texts: int) -> int:
+        return (
+            int(self.index[texts - 1, columns.TEXT_AT] + self.index[texts - 1, columns.TEXT_SIZE])
+            if texts
+            else 0
+        )

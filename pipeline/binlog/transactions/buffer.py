@@ -21,12 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lockstep.pipeline.binlog.rows.maps import TableMaps
-from lockstep.pipeline.binlog.stream import outcomes
 from lockstep.pipeline.binlog.stream import ring as columns
-from lockstep.pipeline.binlog.stream.description import Description
-from lockstep.pipeline.binlog.stream.dump_refusals import is_end, refused_by
+from lockstep.pipeline.binlog.stream import stream
+from lockstep.pipeline.binlog.stream.control import Description
 from lockstep.pipeline.binlog.stream.framing import WHOLE
-from lockstep.pipeline.binlog.stream.intake import InputBytes, Wire
+from lockstep.pipeline.binlog.stream.intake import InputBytes, Wire, is_end, refused_by
 from lockstep.pipeline.binlog.stream.ring import (
     BEGIN_OFFSET,
     TRANSACTION,
@@ -36,14 +35,12 @@ from lockstep.pipeline.binlog.stream.ring import (
     place_of,
 )
 from lockstep.pipeline.binlog.stream.rules import Phase
-from lockstep.pipeline.binlog.stream.stream import is_at_stop
-from lockstep.pipeline.binlog.stream.text_buffer import BUFFER_BYTES, TextBuffer
+from lockstep.pipeline.binlog.stream.stream import TEXT_BUFFER_BYTES, TextBuffer
 from lockstep.pipeline.binlog.transactions.identity import gtid_text, members
-from lockstep.pipeline.binlog.transactions.log_place import Limits, LogPlace
-from lockstep.pipeline.binlog.transactions.loop import Loop
+from lockstep.pipeline.binlog.transactions.loop import Limits, LogPlace, Loop
 from lockstep.pipeline.binlog.transactions.rare_events import RareEvents
 from lockstep.pipeline.binlog.transactions.ring_transactions import RingTransactions
-from lockstep.pipeline.binlog.transactions.xa import PreparedTransactions
+from lockstep.pipeline.binlog.transactions.spill import PreparedTransactions
 from lockstep.pipeline.model.batch import Prepared, Xid
 from lockstep.pipeline.ports.segments import Spool
 from lockstep.pipeline.ports.source import Received
@@ -95,14 +92,15 @@ class TransactionBuffer:
         group_bytes: int = GROUP_EVENT_BYTES,
         events: int = EVENTS,
         transactions: int = TRANSACTIONS,
-        text_bytes: int = BUFFER_BYTES,
+        text_bytes: int = TEXT_BUFFER_BYTES,
     ) -> None:
         ring = Ring.of(ring_bytes, events=events, transactions=transactions)
         self._skip_to = start if begins is not None and begins != start else None
         self._limits = limits or Limits()
         self._group_bytes = group_bytes
         self._out = False
-        self._reached = ReachedGroups(start)
+        self._reached: tuple[Coordinates, Anchor | None] = start, None
+        """The end of the last group that was handed out, and the event that ends there."""
         self._leave_out = LeaveOut(leave_out) if leave_out else None
         self.prepared = PreparedTransactions(source, spool, prepared)
         self.prepared.before_start = self._skip_to is not None
@@ -150,8 +148,12 @@ class TransactionBuffer:
         return self._place()[1]
 
     def _place(self) -> tuple[Coordinates, Anchor | None]:
+        event = self._log.last
+        if event is None or self._transactions.count or event.after < self._reached[0]:
+            return self._reached
+        # After a ROTATE the position is the next file's beginning, not the ROTATE's own end.
         between = self.phase is Phase.BETWEEN
-        return self._reached.place(self._log, waiting=self._transactions.count > 0, between=between)
+        return (self._log.at if between else event.after), self._log.anchor(event)
 
     @property
     def complete(self) -> Coordinates:
@@ -197,7 +199,10 @@ class TransactionBuffer:
                 if (group := self._hand_out()) is not None:
                     return group
                 continue
-            current = None if over else self._input()
+            if over:
+                return None
+            nested = self._rare.nested
+            current = self._wire.next() if nested is None else nested.input
             if current is None:
                 return None
             must_hand_out = self._read(current) and self._skip_to is None
@@ -231,7 +236,15 @@ class TransactionBuffer:
         """Return the complete transactions; None if all of them are left out."""
         group = self._transactions.group()
         self._ready = False
-        self._reached.note(group, self._log)
+        last = group.transactions[-1]
+        anchor = Anchor(
+            int(last[columns.LAST_OFFSET]),
+            int(last[columns.LAST_SIZE]),
+            int(last[columns.LAST_CRC]),
+            gtid_text(last, group.sources),
+            self._log.created,
+        )
+        self._reached = group.end(-1), anchor
         rest = group if self._leave_out is None else self._leave_out.rest(group)
         if rest is None:
             self._transactions.free()
@@ -241,48 +254,43 @@ class TransactionBuffer:
 
     # -- what the loop returns for ------------------------------------------------------
 
-    def _input(self) -> InputBytes | None:
-        """Return the input to read next; None if more bytes are needed."""
-        nested = self._rare.nested
-        return self._wire.next() if nested is None else nested.input
-
     def _read(self, current: InputBytes) -> bool:
         """Run the loop once; return whether it can only continue after a group is handed out."""
         code = self._loop.scan(current)
         match code:
-            case outcomes.MORE:
+            case stream.MORE:
                 self._more(current)
-            case outcomes.EVENT:
+            case stream.EVENT:
                 return not self._take()
-            case outcomes.FULL:
+            case stream.FULL:
                 if self._transactions.count:
                     return True
                 self._transactions.spill()
-            case outcomes.HUGE:
+            case stream.HUGE:
                 if self._transactions.count:
                     return True
                 self._transactions.spill_rows(self._loop.large_rows())
                 self._loop.pass_rows()
-            case outcomes.NEW_MAP:
+            case stream.NEW_MAP:
                 self._loop.bind_map()
-            case outcomes.EMITTED:
+            case stream.EMITTED:
                 self._ready = True
                 self._stop_between()
-            case outcomes.STOPPED:
+            case stream.STOPPED:
                 self.stopped = True
-            case outcomes.LARGE:
+            case stream.LARGE:
                 self._wire.large()
-            case outcomes.PACKET:
+            case stream.PACKET:
                 packet = self._loop.packet()
                 if not is_end(packet):
                     raise refused_by(packet)
                 self.ended = True
             case _:
-                raise outcomes.damage(code, self._log.at)
+                raise stream.damage(code, self._log.at)
         return False
 
     def _stop_between(self) -> None:
-        if self._rare.between and is_at_stop(self._loop.registers.array):
+        if self._rare.between and stream.is_at_stop(self._loop.registers.array):
             self.stopped = True
 
     def _more(self, current: InputBytes) -> None:
@@ -290,14 +298,14 @@ class TransactionBuffer:
         if nested is None:
             if current.mode == WHOLE:
                 if current.at < current.stop:
-                    raise outcomes.damage(outcomes.WRONG_SIZE, self._log.at)
+                    raise stream.damage(stream.WRONG_SIZE, self._log.at)
                 self._loop.registers.sequence += current.packets
             self._wire.read()
             return
         if nested.refill():
             return
         if nested.input.at < nested.input.stop:
-            raise outcomes.damage(outcomes.WRONG_SIZE, self._log.at)
+            raise stream.damage(stream.WRONG_SIZE, self._log.at)
         self._rare.finish()
         self._stop_between()
 
@@ -309,35 +317,6 @@ class TransactionBuffer:
             self._ready = True
         self._stop_between()
         return True
-
-
-class ReachedGroups:
-    """The end of the last group that was handed out, and the event that ends there."""
-
-    def __init__(self, start: Coordinates) -> None:
-        self._end = start
-        self._anchor: Anchor | None = None
-
-    def note(self, group: TransactionGroup, log: LogPlace) -> None:
-        last = group.transactions[-1]
-        offset, size, crc = (
-            int(last[c]) for c in (columns.LAST_OFFSET, columns.LAST_SIZE, columns.LAST_CRC)
-        )
-        self._end = group.end(-1)
-        gtid = gtid_text(last, group.sources)
-        self._anchor = Anchor(offset, size, crc, gtid, log.created)
-
-    def place(
-        self, log: LogPlace, *, waiting: bool, between: bool
-    ) -> tuple[Coordinates, Anchor | None]:
-        """Return the end of the last transaction handed out, or of the events between transactions
-        that follow it unless transactions are `waiting`, and the event that ends there.
-        `between`: the buffer stands between transactions."""
-        event = log.last
-        if event is None or waiting or event.after < self._end:
-            return self._end, self._anchor
-        # After a ROTATE the position is the next file's beginning, not the ROTATE's own end.
-        return (log.at if between else event.after), log.anchor(event)
 
 
 class LeaveOut:

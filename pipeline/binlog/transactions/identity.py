@@ -12,9 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockstep.pipeline.binlog.stream.control import read_mariadb_gtid, read_tagged_gtid
-from lockstep.pipeline.binlog.stream.event_reader import Reader
-from lockstep.pipeline.binlog.stream.framing import Event, EventType
-from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.binlog.stream.framing import Event, EventType, Reader, damaged
 from lockstep.pipeline.binlog.stream.ring import (
     ANONYMOUS,
     COMMITTED_AT,

@@ -16,15 +16,20 @@ from lockstep.pipeline.binlog.stream.control import (
     read_xid,
     savepoint_name,
 )
-from lockstep.pipeline.binlog.stream.framing import COMPRESSED_ROWS, PLACES, ROWS, Event, EventType
+from lockstep.pipeline.binlog.stream.framing import (
+    COMPRESSED_ROWS,
+    PLACES,
+    ROWS,
+    Event,
+    EventType,
+    damaged,
+)
 from lockstep.pipeline.binlog.stream.intake import Nested
-from lockstep.pipeline.binlog.stream.outcomes import damaged
 from lockstep.pipeline.binlog.stream.ring import Block
 from lockstep.pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, Phase
-from lockstep.pipeline.binlog.transactions.log_place import LogPlace
-from lockstep.pipeline.binlog.transactions.loop import Loop
+from lockstep.pipeline.binlog.transactions.loop import LogPlace, Loop
 from lockstep.pipeline.binlog.transactions.ring_transactions import RingTransactions
-from lockstep.pipeline.binlog.transactions.xa import PreparedTransactions
+from lockstep.pipeline.binlog.transactions.spill import PreparedTransactions
 from lockstep.pipeline.values.errors import DamagedEvent
 from lockstep.pipeline.values.gtid import GtidSet
 
@@ -98,7 +103,10 @@ class RareEvents:
             self._enter(event, Nested(iter((plain_rows(event),))))
             return
         if action is BufferAction.MOVE:
-            self._move(event)
+            if event.type is EventType.FORMAT_DESCRIPTION:
+                self._loop.maps.begin_file(self._log.describe(event).writer)
+            self._loop.advance(artificial=event.artificial)
+            self._log.move(event)
             return
         if action is BufferAction.BEGIN:
             self._transactions.begin(event)
@@ -170,12 +178,6 @@ class RareEvents:
             raise damaged("a compressed event contains another", event.at)
         self._loop.enter()
         self.nested, self._holder = nested, event
-
-    def _move(self, event: Event) -> None:
-        if event.type is EventType.FORMAT_DESCRIPTION:
-            self._loop.maps.begin_file(self._log.describe(event).writer)
-        self._loop.advance(artificial=event.artificial)
-        self._log.move(event)
 
     def _emit(self, event: Event, blocks: Iterator[Block] | None = None) -> None:
         self._transactions.add(event, 0 if self.nested is not None else event.size, blocks)

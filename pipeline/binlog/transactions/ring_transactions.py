@@ -12,12 +12,10 @@ from dataclasses import dataclass
 
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.control import Query
-from lockstep.pipeline.binlog.stream.framing import Event
-from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.binlog.stream.framing import Event, damaged
 from lockstep.pipeline.binlog.stream.ring import Block, MergeTableRows, TransactionGroup, packed
 from lockstep.pipeline.binlog.transactions.identity import IDENTITY, members, read_identity
-from lockstep.pipeline.binlog.transactions.log_place import LogPlace
-from lockstep.pipeline.binlog.transactions.loop import Loop
+from lockstep.pipeline.binlog.transactions.loop import LogPlace, Loop
 from lockstep.pipeline.binlog.transactions.spill import Spill
 from lockstep.pipeline.ports.segments import Spool
 from lockstep.pipeline.values.gtid import GtidSet
@@ -34,7 +32,10 @@ class RingTransactions:
         self._registers = loop.registers
         self._log = log
         self._spool = spool
-        self._statements = Statements()
+        self._statements: list[tuple[int, Query]] = []
+        self._elsewhere: list[tuple[int, MergeTableRows]] = []
+        """Statements that may change a structure or were logged in place of rows, and notes of rows
+        that may be stored in other tables, each with its transaction's row in the index."""
         self._prepared_rows: Iterator[Block] | None = None
         self._spill: Spill | None = None
         self._savepoints: dict[str, SavedPlace] = {}
@@ -60,7 +61,7 @@ class RingTransactions:
         """True if the newest complete transaction has to be a group of its own."""
         if self._prepared_rows is not None or (self.count and self._registers.alone):
             return True
-        return self._statements.has(self.count - 1)
+        return any(transaction == self.count - 1 for transaction, _ in self._statements)
 
     def add(self, last: Event, size: int, blocks: Iterator[Block] | None = None) -> None:
         """Complete the open transaction, whose last event has `size` bytes in the log. `blocks`:
@@ -90,11 +91,11 @@ class RingTransactions:
             self._loop.ring.transactions[:count].copy(),
             self._log.files,
             self.sources,
-            self._statements.complete(count),
+            tuple(kept for kept in self._statements if kept[0] < count),
             map(self._loop.maps.wanted, blocks),
             self._loop.texts.complete(self._registers, count),
             from_file,
-            self._statements.elsewhere(count),
+            tuple(rows for rows in self._elsewhere if rows[0] < count),
         )
 
     def free(self) -> None:
@@ -111,7 +112,8 @@ class RingTransactions:
             ring.transactions[0] = ring.transactions[count]
             ring.transactions[0, columns.FIRST_EVENT] = 0
         self._loop.texts.drop(registers, count)
-        self._statements.drop(count)
+        self._statements = [(at - count, q) for at, q in self._statements if at >= count]
+        self._elsewhere = [(at - count, rows) for at, rows in self._elsewhere if at >= count]
         registers.free_complete()
 
     # -- the open transaction: its identity and its statements -------------------------
@@ -129,15 +131,18 @@ class RingTransactions:
 
     def keep(self, query: Query) -> None:
         """Keep a statement that may change a structure, or was logged in place of rows."""
-        self._statements.keep(self.count, query)
+        self._statements.append((self.count, query))
 
     def note_elsewhere(self, table_id: int) -> None:
-        """Note that rows of this table may be stored in the other tables of its statement."""
+        """Note that rows of this table may be stored in the other tables of its statement. A
+        rollback does not remove the note: the tables of a MERGE table (MyISAM) have no transactions
+        and keep the rows."""
         maps = self._loop.maps
         table = maps.table_of(table_id)
         tables = frozenset(maps.tables_of(self._registers.statement) - {table})
-        if tables:
-            self._statements.note_elsewhere(self.count, MergeTableRows(table, tables))
+        note = self.count, MergeTableRows(table, tables)
+        if tables and note not in self._elsewhere:
+            self._elsewhere.append(note)
 
     # -- the open transaction: its rows, and rolling them back --------------------------
 
@@ -214,7 +219,10 @@ class RingTransactions:
     def _forget(self) -> None:
         self._spill = None
         self._savepoints.clear()
-        self._statements.cut(self.count)
+        # Those logged in place of rows stay: they may have changed tables without transactions.
+        self._statements = [
+            kept for kept in self._statements if kept[0] < self.count or kept[1].for_rows
+        ]
         self._registers.alone = 0
 
     # -- the open transaction: its file ------------------------------------------------
@@ -242,49 +250,6 @@ class RingTransactions:
         for block in spill.read():
             block.events[:, columns.TRANSACTION] = 0
             yield block
-
-
-class Statements:
-    """Statements that may change a structure, or that were logged in place of rows, each with its
-    transaction's row in the index; those of complete transactions come before those of the open
-    one. Also notes of rows that may be stored in other tables (`elsewhere`), in the same form."""
-
-    def __init__(self) -> None:
-        self._kept: list[tuple[int, Query]] = []
-        self._elsewhere: list[tuple[int, MergeTableRows]] = []
-
-    def keep(self, transaction: int, query: Query) -> None:
-        self._kept.append((transaction, query))
-
-    def note_elsewhere(self, transaction: int, rows: MergeTableRows) -> None:
-        """Note rows that may be stored in other tables. A rollback does not remove the note: the
-        tables of a MERGE table (MyISAM) have no transactions and keep the rows."""
-        if (transaction, rows) not in self._elsewhere:
-            self._elsewhere.append((transaction, rows))
-
-    def has(self, transaction: int) -> bool:
-        return any(at == transaction for at, _ in self._kept)
-
-    def complete(self, transactions: int) -> tuple[tuple[int, Query], ...]:
-        """Return the statements of the first `transactions` transactions."""
-        return tuple(kept for kept in self._kept if kept[0] < transactions)
-
-    def elsewhere(self, transactions: int) -> tuple[tuple[int, MergeTableRows], ...]:
-        """Return the notes of rows that may be stored in other tables, for the first `transactions`
-        transactions."""
-        return tuple(rows for rows in self._elsewhere if rows[0] < transactions)
-
-    def cut(self, transaction: int) -> None:
-        """Drop the statements of the newest transaction, which is rolled back or prepared, except
-        those logged in place of rows: they may have changed tables without transactions."""
-        self._kept = [(at, q) for at, q in self._kept if at < transaction or q.for_rows]
-
-    def drop(self, transactions: int) -> None:
-        """Remove the statements and notes of the first `transactions` transactions, and renumber
-        the transactions of the others."""
-        self._kept = [(at - transactions, q) for at, q in self._kept if at >= transactions]
-        later = [(at, rows) for at, rows in self._elsewhere if at >= transactions]
-        self._elsewhere = [(at - transactions, rows) for at, rows in later]
 
 
 @dataclass(frozen=True, slots=True)

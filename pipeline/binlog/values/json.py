@@ -37,7 +37,6 @@ from lockstep.pipeline.binlog.arrays.array_access import Bytes
 from lockstep.pipeline.binlog.arrays.cells import Cells, decimal_size
 from lockstep.pipeline.binlog.arrays.compiled import kernel, part
 from lockstep.pipeline.binlog.stream.ring import Integers
-from lockstep.pipeline.binlog.values.decimals import put_decimal
 from lockstep.pipeline.binlog.values.digits import (
     INFINITE,
     POINT_ZERO,
@@ -46,6 +45,7 @@ from lockstep.pipeline.binlog.values.digits import (
     put_double,
     put_unsigned,
 )
+from lockstep.pipeline.binlog.values.numbers import put_decimal
 from lockstep.pipeline.binlog.values.strings import spans
 from lockstep.pipeline.values.errors import DamagedEvent, TableError
 from lockstep.pipeline.values.table import Column

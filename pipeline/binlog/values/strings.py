@@ -1,5 +1,6 @@
 """Values of CHAR to LONGTEXT, BINARY to LONGBLOB, GEOMETRY and VECTOR: the log has them as a length
-and that many bytes.
+and that many bytes; and ENUM and SET: the log has numbers, the table's structure has the members'
+names.
 
 Text is stored in the column's character set. UTF-8 is copied and validated, single-byte sets are
 converted by a table in compiled code, and all other sets by `charsets`, value by value. BINARY(n)
@@ -8,11 +9,15 @@ is logged without its trailing zero bytes, which are added again.
 A geometry is stored as its SRID (4 bytes) and WKB; the output is EWKB, the format of PostGIS: if
 the SRID is not 0, the type has the flag 0x20000000 and the SRID follows it. A VECTOR is its floats,
 4 bytes each.
+
+An ENUM is a member's index from 1 in one or two bytes, 0 for the empty string that MySQL stores in
+place of an invalid value; a SET is a bit for each member in one to eight bytes. Both are
+little-endian.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Final
 
@@ -23,15 +28,18 @@ import pyarrow.compute as pc
 from lockstep.pipeline.binlog.arrays.array_access import Bytes, copy, i64, put8, put32, u8, u32
 from lockstep.pipeline.binlog.arrays.cells import Cells, Places, cell_length, room
 from lockstep.pipeline.binlog.arrays.compiled import kernel, part
-from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.binlog.stream.framing import damaged
 from lockstep.pipeline.binlog.stream.ring import Integers
-from lockstep.pipeline.binlog.text.ambiguous_text import (
+from lockstep.pipeline.binlog.values.charsets import (
     UNKNOWN,
     WITH_UNKNOWN,
     is_ambiguous,
     is_canonical,
+    is_canonical_number,
+    may_be_ambiguous,
+    single_byte,
+    text_decoder,
 )
-from lockstep.pipeline.binlog.text.charsets import single_byte, text_decoder
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
 
@@ -49,7 +57,7 @@ def texts(column: Column, cells: Cells) -> pa.Array:
     not valid in the column's character set. Set in `cells` the first image with an ambiguous value
     of a key, and the number of values with undefined characters."""
     charset = column.charset or "utf8mb4"
-    array = _read(column, cells, charset)
+    array = _text(column, cells, charset)
     if is_ambiguous(charset):
         if cells.keyed:
             cells.ambiguous = _first_ambiguous(column, cells, charset)
@@ -58,7 +66,7 @@ def texts(column: Column, cells: Cells) -> pa.Array:
     return array
 
 
-def _read(column: Column, cells: Cells, charset: str) -> pa.Array:
+def _text(column: Column, cells: Cells, charset: str) -> pa.Array:
     table = _table(charset)
     if table is not None:
         return _translated(column, cells, table)
@@ -237,7 +245,7 @@ def _decoded(column: Column, cells: Cells, charset: str) -> pa.Array:
 
 
 def _first_ambiguous(column: Column, cells: Cells, charset: str) -> int:
-    """Return the index of the first image whose value is not canonical (`text.ambiguous_text`),
+    """Return the index of the first image whose value is not canonical (`charsets`),
     because another value becomes the same text, or -1."""
     canonical = is_canonical(charset)
     values = enumerate(_values(column, cells))
@@ -308,3 +316,76 @@ def vectors(column: Column, cells: Cells) -> pa.Array:
     return pa.Array.from_buffers(
         pa.list_(pa.float32()), len(cells), [validity, offsets], children=[floats]
     )
+
+
+def enums(column: Column, cells: Cells) -> pa.Array:
+    """Return the member's name of each ENUM, '' for index 0."""
+    numbers = _numbers(cells)
+    names = pa.array(["", *column.members], pa.string())
+    if len(numbers) and int(numbers.max()) >= len(names):
+        raise _unknown(column)
+    if cells.keyed and may_be_ambiguous(column):
+        ambiguous = [n for n in range(len(names)) if not is_canonical_number(column, n)]
+        _note_ambiguous(cells, numbers, ambiguous)
+    return names.take(_indexes(cells, numbers))
+
+
+def sets(column: Column, cells: Cells) -> pa.Array:
+    """Return the names of each SET in the order of the definition, separated by commas."""
+    numbers = _numbers(cells)
+    distinct, number_of = np.unique(numbers, return_inverse=True)
+    texts = []
+    for number in (int(value) & (1 << 64) - 1 for value in distinct):
+        if number >> len(column.members):
+            raise _unknown(column)
+        texts.append(_listed(m for bit, m in enumerate(column.members) if number >> bit & 1))
+    if cells.keyed and may_be_ambiguous(column):
+        ambiguous = [
+            n for n, value in enumerate(distinct) if not is_canonical_number(column, int(value))
+        ]
+        _note_ambiguous(cells, number_of.astype(np.int64), ambiguous)
+    return pa.array(texts, pa.string()).take(_indexes(cells, number_of.astype(np.int64)))
+
+
+def _listed(members: Iterable[str]) -> str:
+    """Join names as `Field_set::val_str` of MySQL's source does: there is no comma as long as the
+    text is empty, so a leading member '' leaves no trace."""
+    text = ""
+    for member in members:
+        text = f"{text},{member}" if text else member
+    return text
+
+
+def _note_ambiguous(cells: Cells, numbers: Integers, ambiguous: Sequence[int]) -> None:
+    """Note the first cell with one of the numbers `ambiguous`, whose text is another number's."""
+    if ambiguous:
+        images = np.flatnonzero(np.isin(numbers, ambiguous) & (cells.at >= 0))
+        cells.ambiguous = int(images[0]) if len(images) else -1
+
+
+def _unknown(column: Column) -> TableError:
+    return TableError(
+        f"column {column.name!r} holds a member that its {column.type.upper()} does not have",
+        hint="report this log to us",
+    )
+
+
+def _indexes(cells: Cells, numbers: Integers) -> pa.Array:
+    return pa.Array.from_buffers(pa.int64(), len(cells), [cells.validity(), pa.py_buffer(numbers)])
+
+
+def _numbers(cells: Cells) -> Integers:
+    _, out = room(len(cells), 8)
+    numbers = out.view(np.int64)
+    _read_numbers(cells.data, cells.at, cells.layout.size, numbers)
+    return numbers
+
+
+@kernel
+def _read_numbers(data: Bytes, at: Places, size: int, out: Integers) -> None:
+    for i in range(len(at)):
+        value = 0
+        if at[i] >= 0:
+            for byte in range(size):
+                value |= u8(data, at[i] + byte) << 8 * byte
+        out[i] = value

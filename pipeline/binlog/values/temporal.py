@@ -29,7 +29,7 @@ from lockstep.pipeline.binlog.arrays.array_access import (
 )
 from lockstep.pipeline.binlog.arrays.cells import SOFTENED, Cells, Places, room
 from lockstep.pipeline.binlog.arrays.compiled import kernel, part
-from lockstep.pipeline.binlog.stream.outcomes import damaged
+from lockstep.pipeline.binlog.stream.framing import damaged
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
 

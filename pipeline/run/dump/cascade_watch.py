@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lockstep.pipeline.binlog.rows.parts import by_map
+from lockstep.pipeline.binlog.rows.maps import by_map
 from lockstep.pipeline.binlog.rows.rows import TableDecoder
 from lockstep.pipeline.binlog.rows.table_map import TableMap, read_layouts
 from lockstep.pipeline.binlog.stream import ring as columns

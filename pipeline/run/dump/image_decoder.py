@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockstep.pipeline.binlog.rows.parts import by_map, in_portions
+from lockstep.pipeline.binlog.rows.maps import by_map, in_portions
 from lockstep.pipeline.binlog.rows.rows import TableDecoder
 from lockstep.pipeline.binlog.rows.table_map import (
     OptionalField,
@@ -38,7 +38,7 @@ from lockstep.pipeline.binlog.rows.table_map import (
     read_structure,
 )
 from lockstep.pipeline.binlog.stream import ring as columns
-from lockstep.pipeline.binlog.stream.description import LogWriter
+from lockstep.pipeline.binlog.stream.control import LogWriter
 from lockstep.pipeline.binlog.stream.ring import Block
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.mirror.mapping import cast_value

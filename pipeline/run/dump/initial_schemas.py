@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeVar
 
-from lockstep.pipeline.binlog.search.walk import end_of_transaction
+from lockstep.pipeline.binlog.search.log_scan import end_of_transaction
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
-from lockstep.pipeline.binlog.transactions.log_place import Limits
+from lockstep.pipeline.binlog.transactions.loop import Limits
 from lockstep.pipeline.mirror.generations import next_generation
 from lockstep.pipeline.model.batch import Batch, Cursor
 from lockstep.pipeline.ports.ledger import Ledger, Structures

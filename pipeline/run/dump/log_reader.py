@@ -16,14 +16,14 @@ from time import monotonic
 from typing import Final, Protocol
 
 from lockstep.pipeline.binlog.search.log_scan import log_between
-from lockstep.pipeline.binlog.search.set_anchor import LastTransactions
+from lockstep.pipeline.binlog.search.places import LastTransactions
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.commit_times import NewestCommit
 from lockstep.pipeline.binlog.stream.ring import ANONYMOUS, TransactionGroup
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.identity import GtidCollector, union
-from lockstep.pipeline.binlog.transactions.log_place import Limits
-from lockstep.pipeline.binlog.transactions.xa import CommittedRows
+from lockstep.pipeline.binlog.transactions.loop import Limits
+from lockstep.pipeline.binlog.transactions.spill import CommittedRows
 from lockstep.pipeline.run.begin import RunStart
 from lockstep.pipeline.run.context import Workplace, captured_until_now
 from lockstep.pipeline.run.dump.basis import Basis

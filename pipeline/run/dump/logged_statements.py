@@ -9,11 +9,10 @@ from dataclasses import replace
 from typing import Final
 
 from lockstep.pipeline.binlog.stream.commit_times import SECOND, commit_times
-from lockstep.pipeline.binlog.stream.control import Query, to_datetime
-from lockstep.pipeline.binlog.stream.description import Description, version_number
+from lockstep.pipeline.binlog.stream.control import Description, Query, to_datetime, version_number
 from lockstep.pipeline.binlog.stream.ring import SERVER, TransactionGroup
-from lockstep.pipeline.binlog.text.charsets import text_decoder
 from lockstep.pipeline.binlog.transactions.identity import gtid_text
+from lockstep.pipeline.binlog.values.charsets import text_decoder
 from lockstep.pipeline.ports.ledger import Structures
 from lockstep.pipeline.ports.source import ServerFacts, SourceServer
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext, read_context

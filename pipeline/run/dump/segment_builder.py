@@ -15,11 +15,10 @@ from datetime import datetime
 import numpy as np
 import pyarrow as pa
 
-from lockstep.pipeline.binlog.rows.parts import by_table
+from lockstep.pipeline.binlog.rows.maps import by_table
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.commit_times import commit_times
-from lockstep.pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
-from lockstep.pipeline.binlog.stream.texts import MOST_BYTES
+from lockstep.pipeline.binlog.stream.ring import MOST_TEXT_BYTES, Block, Integers, TransactionGroup
 from lockstep.pipeline.binlog.transactions.identity import gtid_texts
 from lockstep.pipeline.mirror.layout import MARKS
 from lockstep.pipeline.mirror.marks import (
@@ -140,7 +139,7 @@ class SourceRows:
             rows=counted.rows,
             numbers=counted.numbers,
             statements=pa.nulls(len(texts), texts.type) if self._hides else texts,
-            cut=group.transactions[:, columns.TEXT_BYTES] > MOST_BYTES,
+            cut=group.transactions[:, columns.TEXT_BYTES] > MOST_TEXT_BYTES,
             batch=self._batch,
         )
         self._unwritten.add(rows)

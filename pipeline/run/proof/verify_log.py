@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lockstep.pipeline.binlog.rows.parts import by_table
+from lockstep.pipeline.binlog.rows.maps import by_table
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
 from lockstep.pipeline.binlog.transactions.identity import GtidCollector, gtid_set, union

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lockstep.pipeline.binlog.rows.images import AFTER, DELETE, INSERT
-from lockstep.pipeline.binlog.rows.parts import by_map, by_table
+from lockstep.pipeline.binlog.rows.maps import by_map, by_table
 from lockstep.pipeline.binlog.rows.rows import TableDecoder
 from lockstep.pipeline.binlog.search.log_scan import log_between
 from lockstep.pipeline.binlog.stream import ring as columns

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from lockstep.pipeline.binlog.search.file_heads import read_file_head
+from lockstep.pipeline.binlog.search.log_scan import read_file_head
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.ledger import Ledger, attempts_of, unproven

@@ -1,4 +1,5 @@
-"""Conditions for queries on information_schema: all tables, or some tables of a database.
+"""What an account sees of tables: the conditions for queries on information_schema, for all or some
+tables of a database; and the check that it may see and read whole tables.
 
 The conditions have the names as literals, because MySQL before 8.0 and MariaDB open every table
 that no literal name excludes.
@@ -8,13 +9,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
+import pymysql
 from pymysql.cursors import Cursor
 
+from lockstep.pipeline.values.errors import LockstepError, TableError
+from lockstep.pipeline.values.server_errors import Meaning, meaning_of
+from lockstep.pipeline.values.survey import grant_statement, place, read_grants, shown_whole
 from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName
+from lockstep.resources.mysql.connection import ConnectionSettings, connect, number_of
+from lockstep.resources.mysql.select import quoted_table
 
 AT_ONCE: Final = 200
 """Most tables that one query names."""
@@ -80,3 +88,50 @@ def ask(
         cursor.execute(question.format(where=where), values)
         for database, table, *rest in cursor.fetchall():
             yield TableName(database, table), tuple(rest)
+
+
+def hidden_in_part(cursor: Cursor, tables: Sequence[TableName]) -> Iterator[TableName]:
+    """Yield those of the tables of which the account sees only the columns that it was granted. It
+    sees all of the tables.
+
+    An account that has any privilege on a table as a whole sees all its columns and its definition;
+    one that has privileges on columns alone is refused the definition (MySQL manual, "SHOW CREATE
+    TABLE Statement", and measured on MySQL 5.7 to 9.7, MariaDB 10.11 and 11.4). The server is only
+    asked about tables that the grants leave in doubt.
+    """
+    lines: list[str] = []
+    with suppress(pymysql.MySQLError):  # under skip_grant_tables there are none to show
+        cursor.execute("show grants")
+        lines = [str(line) for row in cursor.fetchall() for line in row]
+    whole = shown_whole(read_grants(tuple(lines)), tables)
+    for table in tables:
+        if table not in whole and _is_refused(cursor, table):
+            yield table
+
+
+def _is_refused(cursor: Cursor, table: TableName) -> bool:
+    try:
+        cursor.execute(f"show create table {quoted_table(table)}")
+    except pymysql.MySQLError as error:
+        meaning = meaning_of(number_of(error))
+        if meaning is Meaning.LOST:
+            raise
+        return meaning is Meaning.PRIVILEGE
+    cursor.fetchall()
+    return False
+
+
+def may_not_be_read(settings: ConnectionSettings, table: TableName, lacks: str) -> TableError:
+    """Return the error for a table on which the account lacks a privilege; its hint is the GRANT to
+    type."""
+    return TableError(lacks, hint=grant_statement("SELECT", place(table), _account(settings)))
+
+
+def _account(settings: ConnectionSettings) -> str:
+    """Return CURRENT_USER(), whose host may be a pattern; the configured name if the server does
+    not answer."""
+    with suppress(LockstepError), connect(settings) as connection, connection.cursor() as cursor:
+        cursor.execute("select current_user()")
+        for (account,) in cursor.fetchall():
+            return str(account)
+    return f"{settings.user}@%"

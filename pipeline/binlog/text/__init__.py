@@ -1,1 +1,0 @@
-"""Character sets: bytes of the log as text, and text that several byte strings mean."""
