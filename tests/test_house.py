@@ -27,7 +27,7 @@ OFFENCES = {
         "import lockstep.pipeline.binlog.rows.maps",
     ),
     "demo-last": ("lockstep/offence.py", "import demo.shop"),
-    "commands-last": ("lockstep/running.py", "import lockstep.commands.status"),
+    "commands-last": ("lockstep/report.py", "import lockstep.commands.status"),
     "no-circle": ("assets/names.py", "import lockstep.assets.runs"),
     "two-paths": ("pipeline/resultset/walk.py", "import lockstep.pipeline.binlog.values"),
     "systems-apart": ("resources/mysql/offence.py", "import lockstep.resources.postgres"),

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from lockstep import exits
+from lockstep.commands.run import run_sources
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, author, reason, table_name
 from lockstep.pipeline.model.json_values import parts
@@ -31,7 +32,6 @@ from lockstep.pipeline.values.tables import TablePatterns
 from lockstep.report import counted, origin_values
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.holders import holder
-from lockstep.running import run_sources
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:

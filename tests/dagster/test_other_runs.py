@@ -13,12 +13,12 @@ import pytest
 
 from lockstep.assets import other_runs, sensors
 from lockstep.assets.names import SourceNames
+from lockstep.commands.run import run_source
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.run.context import Unwatched
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.connection import ConnectionSettings
 from lockstep.resources.mysql.server import MySqlServer
-from lockstep.running import run_source
 from tests.dagster.place import Stand, settings_for, stand_for
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
