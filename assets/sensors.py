@@ -21,7 +21,7 @@ from lockstep.assets.dead_runs import own_runs, report_dead, runs_under_way
 from lockstep.assets.declared import Declaration
 from lockstep.assets.forms import evaluated
 from lockstep.assets.names import SOURCE_TAG, job_name
-from lockstep.assets.notices import judged, tell, trouble_sentence
+from lockstep.assets.notices import look_at, tell, trouble_sentence
 from lockstep.assets.other_runs import OtherRuns, Reported
 from lockstep.assets.run_events import tell_of_dead
 from lockstep.assets.runs import OpenSite
@@ -86,7 +86,7 @@ def attention_sensor(
         troubles: list[str] = []
         with open_site() as adapters:
             for source in settings.sources:
-                verdict = judged(adapters, source)
+                _, verdict = look_at(adapters, source, datetime.now(UTC))
                 tell(settings, source.name, verdict, context.log.warning)
                 if verdict.state is State.BUSY and source.name in before:
                     now[source.name] = before[source.name]
