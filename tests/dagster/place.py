@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -23,6 +23,9 @@ from lockstep.pipeline.run.run import RunRecord, Site
 from lockstep.resources.config import Settings
 from lockstep.resources.config.load import parse_settings
 from tests.fix_ledger import LedgerOfTest
+from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
+from tests.mysql.reading import server
 from tests.twins.changelog import MemoryChangelog
 from tests.twins.claims import MemoryClaims
 from tests.twins.lake import MemoryLake
@@ -120,11 +123,13 @@ class Stand:
         found = {name: read_coverage(settings.state_folder, name) for name in names}
         return {name: coverage for name, coverage in found.items() if coverage is not None}
 
-    def run(self, source: str = "shop") -> dg.ExecuteInProcessResult:
-        """The source's job, once."""
-        job = self.definitions().resolve_job_def(job_name(source))
-        return job.execute_in_process(
-            instance=self.instance, run_config=QUIET, raise_on_error=False
+    def run(
+        self, job: str = "", tags: Mapping[str, str] | None = None
+    ) -> dg.ExecuteInProcessResult:
+        """A job of the source, once; "" stands for that of a run."""
+        found = self.definitions().resolve_job_def(job_name("shop", job))
+        return found.execute_in_process(
+            instance=self.instance, run_config=QUIET, raise_on_error=False, tags=tags
         )
 
     def click(
@@ -136,6 +141,13 @@ class Stand:
         return job.execute_in_process(
             instance=self.instance, run_config=QUIET, raise_on_error=False
         )
+
+    def metadata(self, key: dg.AssetKey) -> dict[str, dg.MetadataValue]:
+        """What the asset's newest materialization tells."""
+        event = self.instance.get_latest_materialization_event(key)
+        assert event is not None
+        assert event.asset_materialization is not None
+        return dict(event.asset_materialization.metadata)
 
     def _record(self, source: str) -> RunRecord:
         self.records.append(RunRecord(source))
@@ -154,6 +166,27 @@ def stand_for(
     )
     with opened as instance:
         yield Stand(MemorySite(settings, server), instance)
+
+
+@contextmanager
+def source_of(
+    mysql: MySqlStand,
+    database: str,
+    folder: Path,
+    *statements: str,
+    start: str = "",
+    extra: str = "",
+    home: Path | None = None,
+) -> Iterator[Stand]:
+    """One source: a database of a real server, read from where its log ends now, unless `start`
+    says otherwise; then come the statements."""
+    settings = settings_for(
+        folder, "shop", tables=f"{database}.*", start=start or str(head(mysql)), extra=extra
+    )
+    mysql.execute(*statements, database=database)
+    # The tests' server has no certificate that could be verified.
+    with stand_for(settings, server(mysql, tls="required"), home) as stand:
+        yield stand
 
 
 def entry(database: str, name: str) -> CatalogueEntry:

@@ -16,9 +16,7 @@ from lockstep.assets.names import SourceNames
 from lockstep.assets.pages import KEYS
 from lockstep.pipeline.proof.proven import Compared, Proof, Proven
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.mysql.connection import ConnectionSettings
-from lockstep.resources.mysql.server import MySqlServer
-from tests.dagster.place import Stand, settings_for, stand_for
+from tests.dagster.place import Stand, source_of
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 
@@ -28,22 +26,16 @@ NAMES = SourceNames("shop")
 @pytest.fixture
 def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
     """A source with one table, in which each operation came to rows, and the table was emptied."""
-    start = str(head(mysql))
-    mysql.execute(
+    statements = (
         "create table a (id int primary key, v int)",
         "insert into a values (0, 0)",
         "truncate table a",
         "insert into a values (1, 1), (2, 2), (3, 3)",
         "update a set v = 9 where id < 3",
         "delete from a where id = 3",
-        database=database,
     )
     days = '[dagster]\npartitions = "daily"\n'
-    settings = settings_for(tmp_path, "shop", tables=f"{database}.*", start=start, extra=days)
-    server = MySqlServer(
-        ConnectionSettings(mysql.host, mysql.port, mysql.account, mysql.password, tls="required")
-    )
-    with stand_for(settings, server) as made:
+    with source_of(mysql, database, tmp_path, *statements, extra=days) as made:
         yield made
 
 
