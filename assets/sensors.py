@@ -29,7 +29,7 @@ from lockstep.pipeline.check import pause_from_now
 from lockstep.pipeline.run.context import Unwatched
 from lockstep.pipeline.run.status.status import log_seen
 from lockstep.pipeline.status.facts import Headroom, Lag
-from lockstep.pipeline.status.verdict import State, Verdict, at_risk
+from lockstep.pipeline.status.verdict import State, Verdict, at_risk, clock
 from lockstep.pipeline.values.decisions import LeaseView
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.resources.config import Settings
@@ -251,8 +251,8 @@ def why_busy(source: str, lease: LeaseView | None) -> str | None:
         return None
     run = f", run {lease.dagster_run}" if lease.dagster_run else ""
     return (
-        f"{source} is being worked on by {lease.holder}{run}, since "
-        f"{lease.taken_at:%Y-%m-%d %H:%M:%S} UTC; the next tick tries again."
+        f"{source} is being worked on by {lease.holder}{run}, since {clock(lease.taken_at)}; "
+        "the next tick tries again."
     )
 
 

@@ -45,7 +45,7 @@ def _report(
     """Carry out the upkeep, or with `--dry-run` plan it."""
     policy = context.settings.upkeep(purge=arguments.purge)
     with context.watch(source) as progress:
-        work, lake = adapters.workplace(source, progress), adapters.upkeep()
+        work, lake = adapters.workplace(source, progress), adapters.lake().upkeep
         if arguments.dry_run:
             tables = tuple(plan_upkeep(work, lake, policy, only))
             if only is not None:
