@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from lockstep import exits
 from lockstep.assets.notices import look_at
-from lockstep.assets.report import seconds_of
+from lockstep.assets.run_page import seconds_of
 from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.model.json_values import parts
 from lockstep.pipeline.model.table_state import TableCondition, TableState

@@ -29,7 +29,7 @@ from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.table import TableName
 from lockstep.pipeline.values.tables import TablePatterns
-from lockstep.report import counted, origin_values
+from lockstep.printing import counted, origin_values
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.holders import holder
 

@@ -17,7 +17,7 @@ from lockstep.pipeline.model.json_values import parts
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.shown import NAMED
-from lockstep.report import (
+from lockstep.printing import (
     counted,
     difference_lines,
     partial_lines,
@@ -140,7 +140,7 @@ def _update_pages(
 ) -> None:
     """Write the list of tables that Dagster declares at its next load, and the run's page."""
     from lockstep.assets.catalogue import entries_of, update_catalogue
-    from lockstep.assets.report import keep_page_of_run
+    from lockstep.assets.run_page import keep_page_of_run
 
     if record.captured is None:
         return

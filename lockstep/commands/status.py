@@ -29,7 +29,7 @@ from lockstep.pipeline.values.errors import LockstepError, Recovery
 from lockstep.pipeline.values.mirror_names import MirrorNames
 from lockstep.pipeline.values.shown import listed
 from lockstep.pipeline.values.table import TableName
-from lockstep.report import counted, lines, partial_lines
+from lockstep.printing import counted, lines, partial_lines
 from lockstep.resources.adapters import Adapters
 
 _BATCHES: Final = 20

@@ -49,7 +49,7 @@ from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.places import Earliest, Latest
 from lockstep.pipeline.values.position import Coordinates, Position
 from lockstep.pipeline.values.table import TableName
-from lockstep.report import show_stopped, show_table
+from lockstep.printing import show_stopped, show_table
 from lockstep.streams import Streams
 
 OK = Finding("ok", "gtid_mode", "gtid_mode = ON", topic="the log")

@@ -123,7 +123,7 @@ def _template() -> Any:
         undefined=StrictUndefined,
     )
     environment.filters |= {"moment": clock, "quoted": quoted, "size": size, "spoken": spoken}
-    return environment.get_template("report.html.jinja")
+    return environment.get_template("run_page.html.jinja")
 
 
 # -- the plots: where each bar begins and how long it is, in percent -----------------------------
