@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ from lockstep.assets.catalogue import CatalogueEntry
 from lockstep.assets.coverage import Coverage, read_coverage
 from lockstep.assets.declared import LockstepTranslator
 from lockstep.assets.definitions import build
-from lockstep.assets.names import job_name
+from lockstep.assets.names import SourceNames, job_name
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.ports.source import SourceServer
@@ -133,11 +133,18 @@ class Stand:
         )
 
     def click(
-        self, entries: tuple[CatalogueEntry, ...], *keys: dg.AssetKey
+        self,
+        entries: tuple[CatalogueEntry, ...],
+        *keys: dg.AssetKey,
+        checks: Iterable[dg.AssetCheckKey] | None = None,
     ) -> dg.ExecuteInProcessResult:
-        """Materialize a selection of assets, as the page does."""
+        """Materialize a selection of assets with their checks, or with `checks`, as the page
+        does."""
         repository = self.definitions(entries).get_repository_def()
-        job = repository.get_implicit_global_asset_job_def().get_subset(asset_selection=set(keys))
+        job = repository.get_implicit_global_asset_job_def().get_subset(
+            asset_selection=set(keys),
+            asset_check_selection=None if checks is None else set(checks),
+        )
         return job.execute_in_process(
             instance=self.instance, run_config=QUIET, raise_on_error=False
         )
@@ -152,6 +159,15 @@ class Stand:
     def _record(self, source: str) -> RunRecord:
         self.records.append(RunRecord(source))
         return self.records[-1]
+
+
+def checks_of(result: dg.ExecuteInProcessResult) -> dict[str, dg.AssetCheckEvaluation]:
+    """A run's evaluations of the source's checks, by their names."""
+    return {
+        evaluation.check_name: evaluation
+        for evaluation in result.get_asset_check_evaluations()
+        if evaluation.asset_key == SourceNames("shop").acknowledged
+    }
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from lockstep.assets.names import SourceNames
 from lockstep.assets.pages import KEYS
 from lockstep.pipeline.proof.proven import Compared, Proof, Proven
 from lockstep.pipeline.values.table import TableName
-from tests.dagster.place import Stand, source_of
+from tests.dagster.place import Stand, checks_of, source_of
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 
@@ -43,11 +43,7 @@ def checks(stand: Stand) -> dict[str, dg.AssetCheckEvaluation]:
     """Of the source, as a run without anything new leaves them."""
     result = stand.run()
     assert result.success
-    return {
-        one.check_name: one
-        for one in result.get_asset_check_evaluations()
-        if one.asset_key == NAMES.acknowledged
-    }
+    return checks_of(result)
 
 
 def failing(stand: Stand) -> dict[str, str]:
@@ -111,11 +107,7 @@ def test_a_key_that_is_there_twice_is_found(stand: Stand, mysql: MySqlStand, dat
     key = dg.AssetCheckKey(NAMES.table(entry.table), KEYS)
 
     def clicked() -> tuple[bool, object]:
-        repository = stand.definitions((entry,)).get_repository_def()
-        job = repository.get_implicit_global_asset_job_def().get_subset(
-            asset_selection=set(), asset_check_selection={key}
-        )
-        (found,) = job.execute_in_process(instance=stand.instance).get_asset_check_evaluations()
+        (found,) = stand.click((entry,), checks=[key]).get_asset_check_evaluations()
         return found.passed, found.metadata["rows with the key of another"].value
 
     assert clicked() == (True, 0)

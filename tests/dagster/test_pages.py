@@ -195,18 +195,9 @@ def test_how_a_table_stands_is_told_when_it_changes(
     assert evaluations(stand, run(stand)) == {}
     entries = known(stand)
     assert {entry.name: entry.dropped for entry in entries} == {"a": False, "b": True, "odd": False}
-    for selection in (
-        {"asset_selection": {NAMES.table(TableName(database, name)) for name in ("a", "odd")}},
-        {
-            "asset_selection": set(),
-            "asset_check_selection": {
-                dg.AssetCheckKey(NAMES.table(TableName(database, name)), CHECK)
-                for name in ("a", "odd")
-            },
-        },
-    ):
-        job = stand.definitions(entries).get_repository_def().get_implicit_global_asset_job_def()
-        clicked = job.get_subset(**selection).execute_in_process(instance=stand.instance)
+    keys = [NAMES.table(TableName(database, name)) for name in ("a", "odd")]
+    alone = [dg.AssetCheckKey(key, CHECK) for key in keys]
+    for clicked in (stand.click(entries, *keys), stand.click(entries, checks=alone)):
         results = {
             name_of(evaluation.asset_key): evaluation.passed
             for evaluation in clicked.get_asset_check_evaluations()

@@ -17,7 +17,7 @@ from lockstep.pipeline.mirror.layout import path_part
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
-from tests.dagster.place import Stand, source_of
+from tests.dagster.place import Stand, checks_of, source_of
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.twins.mirrors import MemoryMirrors
@@ -181,9 +181,7 @@ def test_a_table_quarantined_does_not_hold_the_run(everything: Everything) -> No
     assert result.success
     merged = {key(database, name) for name in ("a", "wide", "dated", *AWKWARD)}
     assert materialized(result) == {*ALL_STEPS, *merged}
-    checks = {
-        evaluation.check_name: evaluation for evaluation in result.get_asset_check_evaluations()
-    }
+    checks = checks_of(result)
     quarantined = checks["no_table_stopped"]
     assert (quarantined.passed, quarantined.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert checks["no_gap"].passed
@@ -228,10 +226,7 @@ def test_a_gap_is_a_warning_from_then_on(stand: Stand, mysql: MySqlStand, databa
     for continuity in ("gap", None):
         result = stand.run()
         assert result.success
-        checks = {
-            evaluation.check_name: evaluation for evaluation in result.get_asset_check_evaluations()
-        }
-        gap = checks["no_gap"]
+        gap = checks_of(result)["no_gap"]
         assert (gap.passed, gap.severity) == (False, dg.AssetCheckSeverity.WARN)
         table = gap.metadata["gaps"]
         assert isinstance(table, dg.TableMetadataValue)
