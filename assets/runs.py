@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import dagster as dg
 
@@ -42,6 +42,7 @@ from lockstep.assets.pages import (
 from lockstep.assets.run_events import RunEvents, died_elsewhere, tell_of_dead
 from lockstep.assets.run_page import keep_page_of_run
 from lockstep.assets.table_news import (
+    Log,
     check_keys,
     ends_of,
     note_tables,
@@ -289,12 +290,6 @@ class MergeLog:
 
 
 # -- the sessions of a run's steps ---------------------------------------------------------------
-
-
-class Log(Protocol):
-    def info(self, msg: object) -> None: ...
-
-    def warning(self, msg: object) -> None: ...
 
 
 class LoggedProgress:

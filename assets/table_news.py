@@ -38,6 +38,8 @@ from lockstep.resources.lake.store.paths import LakePath
 class Log(Protocol):
     def info(self, msg: object) -> None: ...
 
+    def warning(self, msg: object) -> None: ...
+
 
 class Events(Protocol):
     """Receives events: the context of a run's step, or a sensor's collector."""
