@@ -509,7 +509,7 @@ def upkeep_job(settings: Settings, source: str, open_site: OpenUpkeep) -> dg.Job
         progress = LoggedProgress(context.log)
         with failing(), open_site() as adapters:
             work = adapters.workplace(source, progress)
-            lake, policy = adapters.upkeep(), settings.upkeep()
+            lake, policy = adapters.lake().upkeep, settings.upkeep()
             report = upkeep(work, lake, policy, holder("upkeep"))
         for line in _upkeep_lines(report):
             context.log.info(line)

@@ -8,16 +8,19 @@ an address fails, the next run tries again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
 from lockstep.assets.files import changing_object
 from lockstep.pipeline.check import pause_from_now
-from lockstep.pipeline.run.context import Unwatched
+from lockstep.pipeline.run.context import Unwatched, Workplace
 from lockstep.pipeline.run.run import Site
 from lockstep.pipeline.run.status.status import standing_of
+from lockstep.pipeline.status.facts import Standing
 from lockstep.pipeline.status.verdict import State, Verdict, verdict
 from lockstep.pipeline.values.errors import LockstepError, Recovery
+from lockstep.pipeline.values.retries import a_tenth
 from lockstep.resources.config import Settings
 from lockstep.resources.config.settings import SourceSettings
 
@@ -26,16 +29,18 @@ FILE: Final = "notified.json"
 Note = Callable[[str], None]
 
 
-def judged(site: Site, source: SourceSettings) -> Verdict:
-    """Return the verdict on a source now; `LockstepError` if the ledger cannot be reached."""
-    now, plan = datetime.now(UTC), source.plan()
+def look_at(site: Site, source: SourceSettings, now: datetime) -> tuple[Standing, Verdict]:
+    """Return the facts about a source and the verdict on it, also if its server does not answer or
+    its workplace cannot be set up; `LockstepError` if the ledger cannot be reached."""
+    ledger = site.ledger()
+    work: Workplace | LockstepError
     try:
-        work = site.workplace(source.name, Unwatched())
+        # Nobody waits long for a look: its retries pause a tenth as long as a run's.
+        work = replace(site.workplace(source.name, Unwatched()), pause=a_tenth)
     except LockstepError as error:
-        standing = standing_of(source.name, plan.patterns, site.ledger(), error, now)
-    else:
-        standing = standing_of(source.name, plan.patterns, work.ledger, work, now)
-    return verdict(standing, now, pause_from_now(source.schedule))
+        work = error
+    standing = standing_of(source.name, source.plan().patterns, ledger, work, now)
+    return standing, verdict(standing, now, pause_from_now(source.schedule))
 
 
 def trouble_sentence(source: str, trouble: Verdict) -> str:
@@ -50,7 +55,7 @@ def notify_people(settings: Settings, site: Site, sources: Iterable[str], note: 
         return
     for name in sources:
         try:
-            verdict = judged(site, settings.source(name))
+            _, verdict = look_at(site, settings.source(name), datetime.now(UTC))
         except LockstepError as error:
             if error.recovery is Recovery.RETRY:
                 continue  # the next run may succeed without a person

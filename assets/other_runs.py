@@ -32,7 +32,7 @@ from lockstep.assets.pages import (
     position_metadata,
     rows_metadata,
 )
-from lockstep.assets.report import page_path
+from lockstep.assets.run_page import page_path
 from lockstep.assets.table_news import (
     Log,
     check_keys,
@@ -54,8 +54,8 @@ from lockstep.pipeline.ports.ledger import attempts_of, contents_of
 from lockstep.pipeline.ports.mirrors import MirrorSize
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.reports import TableMerge
+from lockstep.pipeline.run.status.run_news import comments_of
 from lockstep.pipeline.run.status.status import log_seen
-from lockstep.pipeline.run.status.table_news import comments_of
 from lockstep.pipeline.values.decisions import AttemptOutcome, LeaseView
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.segment import RowCounts

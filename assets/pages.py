@@ -16,19 +16,20 @@ import dagster as dg
 from lockstep.assets.catalogue import CatalogueEntry
 from lockstep.assets.names import SourceNames
 from lockstep.pipeline.model.batch import Requests
-from lockstep.pipeline.model.table_state import Extent, StoppedTable, TableEvent
+from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.reports import AcknowledgeReport, CaptureReport, MergeReport, TableMerge
 from lockstep.pipeline.run.status.repeated_keys import KeyCount
+from lockstep.pipeline.run.status.span_report import StructureChange
 from lockstep.pipeline.schema.column_words import written_type
-from lockstep.pipeline.schema.history import SchemaStatement, SchemaVersion
+from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.types import sql_type
 from lockstep.pipeline.status.facts import Headroom, Lag
 from lockstep.pipeline.status.tables import TableStanding
 from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.position import Position
 from lockstep.pipeline.values.segment import RowCounts
-from lockstep.pipeline.values.shown import first_words, in_markdown
+from lockstep.pipeline.values.shown import in_markdown
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.lake.store.paths import LakePath
 
@@ -42,9 +43,6 @@ DATA_VERSION = "dagster/data_version"
 
 _LISTED = 50
 """Largest number of tables in a run's summary."""
-
-_WORDS = 40
-"""Largest number of words and symbols of a statement that are shown."""
 
 
 # -- tables of values --------------------------------------------------------------------------
@@ -415,10 +413,9 @@ def evaluation_of(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
     )
 
 
-def structure_observation(
-    names: SourceNames, event: TableEvent, statement: SchemaStatement | None
-) -> dg.AssetObservation:
+def structure_observation(names: SourceNames, change: StructureChange) -> dg.AssetObservation:
     """Return how a statement changed a table's structure, without the statement's literals."""
+    event = change.event
     metadata = {
         "change": event.kind.value,
         "position": str(event.place),
@@ -426,9 +423,8 @@ def structure_observation(
     }
     if event.reason and event.reason != event.kind.value:
         metadata["reason"] = event.reason
-    if statement is not None:
-        effects = [effect for effect in statement.effects if effect.startswith(f"{event.table}:")]
-        metadata["statement"] = first_words(statement.text, _WORDS)
-        metadata["effect"] = "\n".join(effects or statement.effects)
+    if change.statement is not None:
+        metadata["statement"] = change.statement
+        metadata["effect"] = "\n".join(change.effects)
     description = metadata.get("effect") or event.reason or event.kind.value
     return dg.AssetObservation(names.table(event.table), description=description, metadata=metadata)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.run import RunRecord
-from lockstep.pipeline.run.status.table_news import RunNews, run_news
+from lockstep.pipeline.run.status.run_news import RunNews, run_news
 from lockstep.pipeline.values.decisions import LeaseView
 from lockstep.pipeline.values.errors import LeaseLost, LockstepError, SourceBusy
 from lockstep.resources.config import Settings

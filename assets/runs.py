@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import dagster as dg
 
@@ -39,9 +39,10 @@ from lockstep.assets.pages import (
     merged_metadata,
     requests_metadata,
 )
-from lockstep.assets.report import keep_page_of_run
 from lockstep.assets.run_events import RunEvents, died_elsewhere, tell_of_dead
+from lockstep.assets.run_page import keep_page_of_run
 from lockstep.assets.table_news import (
+    Log,
     check_keys,
     ends_of,
     note_tables,
@@ -61,8 +62,8 @@ from lockstep.pipeline.run.run import (
     merge_step,
     require_no_stop,
 )
+from lockstep.pipeline.run.status.run_news import comments_of
 from lockstep.pipeline.run.status.status import log_seen
-from lockstep.pipeline.run.status.table_news import comments_of
 from lockstep.pipeline.values.decisions import Lease, LeaseView
 from lockstep.pipeline.values.errors import ConfigurationError, LockstepError
 from lockstep.pipeline.values.places import Place, parse_end
@@ -289,12 +290,6 @@ class MergeLog:
 
 
 # -- the sessions of a run's steps ---------------------------------------------------------------
-
-
-class Log(Protocol):
-    def info(self, msg: object) -> None: ...
-
-    def warning(self, msg: object) -> None: ...
 
 
 class LoggedProgress:

@@ -21,7 +21,7 @@ from lockstep.assets.dead_runs import own_runs, report_dead, runs_under_way
 from lockstep.assets.declared import Declaration
 from lockstep.assets.forms import evaluated
 from lockstep.assets.names import SOURCE_TAG, job_name
-from lockstep.assets.notices import judged, tell, trouble_sentence
+from lockstep.assets.notices import look_at, tell, trouble_sentence
 from lockstep.assets.other_runs import OtherRuns, Reported
 from lockstep.assets.run_events import tell_of_dead
 from lockstep.assets.runs import OpenSite
@@ -29,7 +29,7 @@ from lockstep.pipeline.check import pause_from_now
 from lockstep.pipeline.run.context import Unwatched
 from lockstep.pipeline.run.status.status import log_seen
 from lockstep.pipeline.status.facts import Headroom, Lag
-from lockstep.pipeline.status.verdict import State, Verdict, at_risk
+from lockstep.pipeline.status.verdict import State, Verdict, at_risk, clock
 from lockstep.pipeline.values.decisions import LeaseView
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.resources.config import Settings
@@ -86,7 +86,7 @@ def attention_sensor(
         troubles: list[str] = []
         with open_site() as adapters:
             for source in settings.sources:
-                verdict = judged(adapters, source)
+                _, verdict = look_at(adapters, source, datetime.now(UTC))
                 tell(settings, source.name, verdict, context.log.warning)
                 if verdict.state is State.BUSY and source.name in before:
                     now[source.name] = before[source.name]
@@ -251,8 +251,8 @@ def why_busy(source: str, lease: LeaseView | None) -> str | None:
         return None
     run = f", run {lease.dagster_run}" if lease.dagster_run else ""
     return (
-        f"{source} is being worked on by {lease.holder}{run}, since "
-        f"{lease.taken_at:%Y-%m-%d %H:%M:%S} UTC; the next tick tries again."
+        f"{source} is being worked on by {lease.holder}{run}, since {clock(lease.taken_at)}; "
+        "the next tick tries again."
     )
 
 

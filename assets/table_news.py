@@ -22,10 +22,11 @@ from lockstep.assets.pages import (
     structure_observation,
 )
 from lockstep.pipeline.model.batch import TableContent
-from lockstep.pipeline.model.table_state import TableEvent, TableEventKind
+from lockstep.pipeline.model.table_state import TableEvent
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.reports import TableMerge
 from lockstep.pipeline.run.status.repeated_keys import count_keys
+from lockstep.pipeline.run.status.span_report import structure_changes
 from lockstep.pipeline.status.tables import TableStanding, table_standings
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.position import Position
@@ -37,6 +38,8 @@ from lockstep.resources.lake.store.paths import LakePath
 class Log(Protocol):
     def info(self, msg: object) -> None: ...
 
+    def warning(self, msg: object) -> None: ...
+
 
 class Events(Protocol):
     """Receives events: the context of a run's step, or a sensor's collector."""
@@ -46,14 +49,6 @@ class Events(Protocol):
 
     def log_event(self, event: Any) -> None: ...
 
-
-_BY_STATEMENT = (
-    TableEventKind.CREATED,
-    TableEventKind.CHANGED,
-    TableEventKind.COPIED,
-    TableEventKind.DROPPED,
-)
-"""Kinds of events that a statement in the log caused."""
 
 _SMALL = 100_000
 """Largest number of rows of a mirror whose keys a run counts, which takes hundredths of a
@@ -192,9 +187,5 @@ def written_event(
 def structure_news(
     names: SourceNames, work: Workplace, events: Iterable[TableEvent]
 ) -> Iterator[dg.AssetObservation]:
-    source, ledger = work.source.name, work.ledger
-    for event in events:
-        version = ledger.schema_version(source, event.table, event.version)
-        number = version.statement if event.kind in _BY_STATEMENT else None
-        statement = None if number is None else ledger.statements(source, [number])[number]
-        yield structure_observation(names, event, statement)
+    for change in structure_changes(work.ledger, work.source.name, events):
+        yield structure_observation(names, change)

@@ -9,8 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lockstep.consuming import consume, drop_consumer, list_consumers, make_consumer
-    from lockstep.reading import read_at, read_changelog
+    from lockstep.reading import (
+        consume,
+        drop_consumer,
+        list_consumers,
+        make_consumer,
+        read_at,
+        read_changelog,
+    )
 
 __all__ = [
     "consume",
@@ -25,7 +31,6 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+    from lockstep import reading
 
-    module = "reading" if name.startswith("read") else "consuming"
-    return getattr(import_module(f"lockstep.{module}"), name)
+    return getattr(reading, name)

@@ -27,15 +27,14 @@ from typing import Final, NoReturn
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import parse
-from lockstep.log import JsonLog
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.values.errors import LockstepError, TableError
-from lockstep.streams import Streams, open_streams
+from lockstep.streams import JsonLog, Streams, open_streams
 
 Command = Callable[[argparse.Namespace, CommandContext], Outcome]
 
 _SHARED_MODULES: Final = {
-    **dict.fromkeys(("pause", "resume"), "orders"),
+    **dict.fromkeys(("pause", "resume", "start-at"), "orders"),
     **dict.fromkeys(("spark", "completion"), "setup"),
     "undo": "recover",
 }

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from lockstep import exits
 from lockstep.grammar import UsageError
-from lockstep.log import JsonLog, LiveProgress, ProgressLines, bars_on
 from lockstep.pipeline.values.shown import shown
-from lockstep.streams import Streams
+from lockstep.streams import JsonLog, LiveProgress, ProgressLines, Streams, bars_on
 
 if TYPE_CHECKING:
     from rich.console import Console

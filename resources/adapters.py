@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from lockstep.pipeline.ports.catalog import Catalog
     from lockstep.pipeline.ports.consumers import Consumers
     from lockstep.pipeline.ports.ledger import Ledger
-    from lockstep.pipeline.ports.mirrors import MirrorUpkeep
     from lockstep.pipeline.ports.source import SourceServer
     from lockstep.resources.lake.room import LakeRoom
     from lockstep.resources.postgres.ledger import PostgresLedger
@@ -138,10 +137,6 @@ class Adapters:
                     keep=self._settings.keep(),
                 )
             return self._lake
-
-    def upkeep(self) -> MirrorUpkeep:
-        """Return the adapter that maintains the files of mirrors."""
-        return self.lake().upkeep
 
     def registry(self) -> Registry | None:
         """Return the catalog in which mirrors are registered, or None if lockstep.toml

@@ -27,7 +27,7 @@ OFFENCES = {
         "import lockstep.pipeline.binlog.rows.maps",
     ),
     "demo-last": ("lockstep/offence.py", "import demo.shop"),
-    "commands-last": ("lockstep/running.py", "import lockstep.commands.status"),
+    "commands-last": ("lockstep/printing.py", "import lockstep.commands.status"),
     "no-circle": ("assets/names.py", "import lockstep.assets.runs"),
     "two-paths": ("pipeline/resultset/packets.py", "import lockstep.pipeline.binlog.values"),
     "systems-apart": ("resources/mysql/offence.py", "import lockstep.resources.postgres"),
@@ -38,7 +38,7 @@ OFFENCES = {
     "apprise-fence": ("assets/offence.py", "import apprise"),
     "openlineage-fence": ("assets/offence.py", "import openlineage.client"),
     "hive-fence": ("assets/offence.py", "import pymetastore"),
-    "run-without-dagster": ("assets/report.py", "import dagster"),
+    "run-without-dagster": ("assets/run_page.py", "import dagster"),
     "dagster-fence": ("resources/postgres/offence.py", "import dagster"),
 }
 

@@ -20,7 +20,7 @@ import pytest
 from lockstep.assets.catalogue import CatalogueEntry, update_catalogue
 from lockstep.assets.coverage import Coverage, write_coverage
 from lockstep.assets.home import dagster_home
-from lockstep.assets.report import keep_page, page_path
+from lockstep.assets.run_page import keep_page, page_path
 from lockstep.cli import write_report
 from lockstep.pipeline.values.errors import LockstepError, Recovery
 from lockstep.resources import file_lock

@@ -27,7 +27,7 @@ from lockstep.pipeline.values.errors import (
     OperatorNeeded,
 )
 from lockstep.pipeline.values.shown import listed, shown
-from lockstep.report import counted
+from lockstep.printing import counted
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 
 if TYPE_CHECKING:

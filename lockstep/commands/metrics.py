@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,18 +21,16 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from lockstep import exits
-from lockstep.assets.report import seconds_of
-from lockstep.commands.status import workplace_or_why
+from lockstep.assets.notices import look_at
+from lockstep.assets.run_page import seconds_of
 from lockstep.context import CommandContext, Outcome
-from lockstep.pipeline.check import pause_from_now
 from lockstep.pipeline.model.json_values import parts
-from lockstep.pipeline.model.table_state import TableCondition
+from lockstep.pipeline.model.table_state import TableCondition, TableState
+from lockstep.pipeline.ports.mirrors import Mirrors
 from lockstep.pipeline.proof.proven import open_differences, proven_since
-from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run
-from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.status.facts import Standing
-from lockstep.pipeline.status.verdict import State, Verdict, verdict
+from lockstep.pipeline.status.verdict import State, Verdict
 from lockstep.pipeline.values.errors import LockstepError, SpanRefused, StoppedBy
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import SourceSettings
@@ -57,24 +55,25 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 def _figures(adapters: Adapters, source: SourceSettings, *, files: bool) -> SourceFigures:
     now, ledger, name = datetime.now(UTC), adapters.ledger(), source.name
-    work = workplace_or_why(adapters, name)
-    standing = standing_of(name, source.plan().patterns, ledger, work, now)
-    judged = verdict(standing, now, pause_from_now(source.schedule))
-    states = ledger.table_states(name)
-    tables = Counter((state.condition, state.stopped_by) for state in states.values())
-    count = None if isinstance(work, LockstepError) or not files else _files(work)
+    standing, judged = look_at(adapters, source, now)
+    states = ledger.table_states(name).values()
+    tables = Counter((state.condition, state.stopped_by) for state in states)
+    count: int | None = None
+    if files:
+        with suppress(LockstepError):  # what cannot be counted now is no sample
+            count = _files(adapters.lake().mirrors, states)
     last: SpanReport | None = None
     with suppress(SpanRefused):
         last = report_of_run(ledger, name, None, now)
     return SourceFigures(standing, judged, last, tables, count)
 
 
-def _files(work: Workplace) -> int:
+def _files(mirrors: Mirrors, states: Iterable[TableState]) -> int:
     """Count the data files of all mirrors by their Delta logs, some milliseconds for each."""
     count = 0
-    for state in work.ledger.table_states(work.source.name).values():
-        version = work.mirrors.version(state.mirror)
-        size = None if version is None else work.mirrors.size(state.mirror, version)
+    for state in states:
+        version = mirrors.version(state.mirror)
+        size = None if version is None else mirrors.size(state.mirror, version)
         count += 0 if size is None else size.files
     return count
 

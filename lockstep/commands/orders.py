@@ -1,19 +1,20 @@
-"""`lockstep pause` and `lockstep resume`: orders of a person about one table, which the ledger
-records."""
+"""`lockstep pause`, `lockstep resume` and `lockstep start-at`: orders of a person about one table
+or about the next start. The ledger records them, and the next run carries them out."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, author, reason, table_name
+from lockstep.grammar import UsageError, author, place_argument, reason, table_name
 from lockstep.pipeline.model.json_values import parts
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.run.context import Unwatched
+from lockstep.pipeline.run.status.plan import Choice, choose_start
 from lockstep.pipeline.run.status.table_commands import (
     OrderRequest,
     RecordedOrder,
@@ -21,12 +22,20 @@ from lockstep.pipeline.run.status.table_commands import (
     plan_resume,
 )
 from lockstep.pipeline.schema.model_json import schema_to_json
+from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.errors import LockstepError
 from lockstep.resources.holders import holder
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Record one order. The exit code is 5 if it does not fit the table's state, 2 if the given
-    structure or names are invalid. An order that no run could carry out is not recorded."""
+    order = _choose_start if arguments.command == "start-at" else _order
+    return order(arguments, context)
+
+
+def _order(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
+    """Record an order about a table. The exit code is 5 if it does not fit the table's state, 2 if
+    the given structure or names are invalid. An order that no run could carry out is not
+    recorded."""
     kind, asked = OrderKind(arguments.command), _asked(arguments)
     with context.adapters() as adapters:
         source = context.source_of(adapters, arguments.source, asked.table)
@@ -95,3 +104,51 @@ def _values(ordered: RecordedOrder) -> dict[str, Any]:
         },
         **parts(ordered, "order.stopped.at as stopped", "next"),
     }
+
+
+# -- start-at --------------------------------------------------------------------------------
+
+
+def _choose_start(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
+    """Record where the next run starts, which is used once. A choice that no run could carry out is
+    refused, and is not recorded."""
+    place = place_argument(arguments.place, "PLACE", "start-at")
+    text = reason(arguments)
+    source = context.one_source(arguments.source).name
+    try:
+        with (
+            context.work_on(source) as (_, work),
+            work.ledger.lock(source, holder("start-at"), None) as lease,
+        ):
+            choice = choose_start(work, lease, place, text, author(arguments))
+    except LockstepError as error:
+        return Outcome.of_sources({source: context.refused(source, error)})
+    context.say(*_start_lines(source, choice))
+    next_start = choice.position and parts(  # None if the server could not be asked
+        choice, "position as start, follows, continuity, gap_tables, abandoned as abandons"
+    )
+    values = {"override": choice.override, "next": next_start, "trouble": choice.trouble}
+    return Outcome.of_sources({source: (exits.DONE, values)})
+
+
+def _start_lines(source: str, choice: Choice) -> Iterator[str]:
+    override = choice.override
+    yield f"{source}: recorded: start at {override.place} ({override.author}: {override.reason})"
+    if choice.trouble is not None:
+        yield (
+            f"  the server could not be asked ({choice.trouble.message}); the next run checks that "
+            "the place exists"
+        )
+    elif choice.position is not None:
+        yield f"  the next run starts at {choice.position}; `lockstep plan` shows it"
+    for batch in choice.abandoned:
+        yield f"  batch {batch}, which was never acknowledged, is abandoned"
+    if choice.continuity is Continuity.GAP:
+        yield (
+            f"  a gap: the log from {choice.follows} to {choice.position} is not read; rows of "
+            f"{', '.join(choice.gap_tables)} may be wrong until `lockstep verify` finds them "
+            "equal, or they are read again"
+        )
+    elif choice.continuity is Continuity.CONTIGUOUS:
+        yield "  nothing is left out, nothing is read twice"
+    yield "  if this is the wrong place, choose again: the latest choice counts until a run uses it"

@@ -29,7 +29,7 @@ from lockstep.pipeline.supply.plan import (
 from lockstep.pipeline.values.errors import LockstepError, LogStops
 from lockstep.pipeline.values.places import Place
 from lockstep.pipeline.values.table import TableName
-from lockstep.report import counted, origin_values, show_stopped, show_table
+from lockstep.printing import counted, origin_values, show_stopped, show_table
 from lockstep.resources.adapters import Adapters
 
 _GTIDS: Final = 120

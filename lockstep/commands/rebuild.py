@@ -15,7 +15,7 @@ from lockstep.pipeline.model.json_values import parts
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.rebuild.origin import RebuildOrigin, origin_at
 from lockstep.pipeline.run.rebuild.rebuild import RebuildReport, rebuild_as_of
-from lockstep.report import counted, origin_values
+from lockstep.printing import counted, origin_values
 from lockstep.resources.lake.store.paths import LakePath, is_url
 
 

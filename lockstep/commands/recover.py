@@ -29,7 +29,7 @@ from lockstep.pipeline.run.recovery.recover import (
 )
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.errors import ConfigurationError
-from lockstep.report import counted
+from lockstep.printing import counted
 from lockstep.resources.holders import holder
 from lockstep.resources.postgres.embedded import move_away
 

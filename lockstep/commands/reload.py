@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from lockstep import exits
+from lockstep.commands.run import run_sources
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, author, reason, table_name
 from lockstep.pipeline.model.json_values import parts
@@ -27,10 +28,9 @@ from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.table import TableName, TablePatterns
-from lockstep.report import counted, origin_values
+from lockstep.printing import counted, origin_values
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.holders import holder
-from lockstep.running import run_sources
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:

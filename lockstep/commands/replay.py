@@ -18,7 +18,7 @@ from lockstep.pipeline.run.replay.replay import ReplayReport, plan_replay, repla
 from lockstep.pipeline.run.replay.segment_comparison import SegmentResult, SegmentStanding
 from lockstep.pipeline.run.replay.waiting import wait_for_lock
 from lockstep.pipeline.values.table import TableName
-from lockstep.report import counted, row_lines
+from lockstep.printing import counted, row_lines
 from lockstep.resources.holders import holder
 
 _SIDES: Final = {"the log says": "told", "the lake has": "shown"}

@@ -17,14 +17,14 @@ from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.json_values import parts
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run, report_of_span
-from lockstep.report import counted
+from lockstep.printing import counted
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.streams import writing
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Only the ledger is asked, and only the page is written."""
-    from lockstep.assets.report import keep_page, page, page_path
+    from lockstep.assets.run_page import keep_page, page, page_path
 
     span = _span(arguments)
     sources = context.sources(arguments.source)

@@ -3,12 +3,42 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
+from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import place_option
+from lockstep.pipeline.model.json_values import parts
 from lockstep.pipeline.values.errors import LockstepError
-from lockstep.running import run_sources
+from lockstep.pipeline.values.segment import RowCounts
+from lockstep.pipeline.values.shown import NAMED
+from lockstep.printing import (
+    counted,
+    difference_lines,
+    partial_lines,
+    show_stopped,
+    show_table,
+)
+from lockstep.resources.holders import holder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from lockstep.assets.run_events import RunEvents
+    from lockstep.pipeline.run.context import Progress
+    from lockstep.pipeline.run.reports import MergeReport, TableMerge, VerifyReport
+    from lockstep.pipeline.run.run import RunRecord, Site
+    from lockstep.pipeline.source_plan import RereadRows
+    from lockstep.pipeline.values.decisions import Lease, LeaseView
+    from lockstep.pipeline.values.places import Place
+    from lockstep.pipeline.values.table import TableName
+    from lockstep.resources.adapters import Adapters
+    from lockstep.resources.config import Settings
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -31,3 +61,230 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             names = [source.name for source in sources]
             notify_people(context.settings, adapters, names, context.note)
     return Outcome.of_sources(outcomes)
+
+
+def run_sources(
+    sources: Sequence[str],
+    adapters: Adapters,
+    until: Place | None,
+    context: CommandContext,
+    part: RereadRows | None = None,
+) -> dict[str, tuple[int, dict[str, Any]]]:
+    """Run the sources one after another, with one ledger connection and one JVM. `part`: rows of
+    one table that are read again; then there is one source."""
+    adapters.warm(sources)  # in the background, while this thread imports the engine
+    outcomes = {}
+    for source in sources:
+        with context.watch(source) as progress:
+            record = run_source(context.settings, source, adapters, progress, until, part)
+        context.raise_if_signalled()
+        code, values = outcomes[source] = _report(record, context)
+        figures = {name: values.get(name) for name in ("acknowledged", "transactions", "seconds")}
+        context.log.write("info", "run ended", source=source, exit_code=code, **figures)
+    return outcomes
+
+
+def run_source(
+    settings: Settings,
+    source: str,
+    site: Site,
+    progress: Progress,
+    until: Place | None = None,
+    part: RereadRows | None = None,
+) -> RunRecord:
+    """Carry out one run and write its page. The last OpenLineage event is sent only after the
+    source's lock is released, so that a slow backend cannot delay the next run."""
+    from lockstep.pipeline.run.run import RunRecord, RunSession, run
+    from lockstep.resources.full_disk import disk_full
+
+    record, run_id = RunRecord(source), str(uuid4())
+    events: RunEvents | None = None
+    if settings.file.lineage is not None:
+        from lockstep.assets.run_events import RunEvents
+
+        try:
+            events = RunEvents(settings, record, run_id, progress.note)
+        except LockstepError as error:
+            record.error = error
+            return record
+
+    def on_lease(_: Lease, previous: LeaseView | None) -> None:
+        if events is not None:
+            events.taken_over(previous)
+
+    session = RunSession(
+        adapters=site,
+        source=source,
+        holder=holder("run"),
+        run_id=run_id,
+        progress=progress,
+        pause=time.sleep,
+        on_lease=on_lease,
+        record=record,
+        until=until,
+        part=part,
+        refusal=lambda error: disk_full(error, [Path(tempfile.gettempdir())]),
+        on_captured=lambda: None if events is None else events.captured(),
+    )
+    try:
+        run(session)
+        _update_pages(settings, record, site, run_id, progress)
+    finally:
+        if events is not None:
+            events.end(partial(site.workplace, source, progress), found_dead=True)
+    return record
+
+
+def _update_pages(
+    settings: Settings, record: RunRecord, site: Site, run_id: str, progress: Progress
+) -> None:
+    """Write the list of tables that Dagster declares at its next load, and the run's page."""
+    from lockstep.assets.catalogue import entries_of, update_catalogue
+    from lockstep.assets.run_page import keep_page_of_run
+
+    if record.captured is None:
+        return
+    try:
+        work = site.workplace(record.source, progress)
+        entries = entries_of(work.ledger.table_states(record.source))
+        update_catalogue(settings.state_folder, record.source, entries, complete=False)
+        if record.acknowledged is not None and record.acknowledged.acknowledged:
+            keep_page_of_run(settings, work, run_id)
+    except LockstepError as error:
+        progress.note(f"The run's page was not written: {error.message}")
+
+
+# -- the report of a run -----------------------------------------------------------------------
+
+
+def _report(record: RunRecord, context: CommandContext) -> tuple[int, dict[str, Any]]:
+    """Print the run's report; return its exit code and its values in `--json`."""
+    values = _values(record, str(context.settings.lake_path()))
+    _show(context, record)
+    if record.error is not None:
+        code, refusal = context.refused(record.source, record.error)
+        return code, {**values, **refusal}
+    if record.registered is not None:
+        context.say(*(f"  catalog: {line}" for line in record.registered.lines()))
+        if record.registered.trouble is not None:
+            context.say(f"    hint: {record.registered.trouble.hint}")
+    done = record.acknowledged
+    quarantined = exits.QUARANTINED if done is not None and done.quarantined else exits.DONE
+    if done is None or done.sampled is None:
+        return quarantined, values
+    context.say(*_sample_lines(record.source, done.sampled))
+    compared = exits.DIFFERENCES if done.sampled.differs else exits.DONE
+    values["compared"] = {table.table: table for table in done.sampled.tables}
+    return exits.most_serious([quarantined, compared]), values
+
+
+_COUNTS: Final = (
+    "captured.transactions as transactions, captured.rows as rows, captured.log_bytes as bytes, "
+    "captured.passed as passed_statements"
+)
+_SECONDS: Final = (
+    "captured.start_seconds as start, captured.capture_seconds as capture, "
+    "merged.publish_seconds as publish, merged.merge_seconds as merge, "
+    "acknowledged.seconds as acknowledge"
+)
+
+
+def _values(record: RunRecord, lake: str) -> dict[str, Any]:
+    """Return the run's values in `--json`; those of steps that were not reached are null or
+    empty."""
+    captured, merged, done = record.captured, record.merged, record.acknowledged
+    loading, loaded = (captured.loading, captured.loaded) if captured else ((), ())
+    refreshed = captured.refreshed if captured else None
+    return {
+        **parts(record, "captured.batch as batch, captured.start as start, captured.end as end"),
+        **parts(record, "acknowledged.position as acknowledged"),
+        **{name: count or 0 for name, count in parts(record, _COUNTS).items()},
+        "requests": record.requests,
+        "seconds": parts(record, _SECONDS),
+        "tables": _table_values(merged, lake) if merged else {},
+        "stopped": done.quarantined if done else (),
+        "partial": done.partial if done else (),
+        "reading": {str(progress.table): progress for progress in loading},
+        "loaded": {str(progress.table): progress.rows for progress in loaded},
+        "refreshed": {} if refreshed is None else {str(refreshed.table): refreshed},
+        "softened": captured.softened if captured else {},
+        "held": done.held if done else {},
+        "catalog": record.registered,
+    }
+
+
+def _table_values(merged: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
+    tables: dict[str, dict[str, Any]] = {
+        str(last.table): {
+            **parts(counts, "inserted", "updated", "deleted"),
+            **parts(last, "delta_version", "reason"),
+            "path": f"{lake}/{last.mirror}",
+            "state": "following",
+        }
+        for last, counts in _by_table(merged)
+    }
+    for quarantine in merged.failed:
+        tables.setdefault(str(quarantine.table), {})["state"] = "stopped"
+    return tables
+
+
+def _by_table(merged: MergeReport) -> list[tuple[TableMerge, RowCounts]]:
+    """Return each table's last merge of the run, and the rows of all its merges."""
+    tables: dict[TableName, tuple[TableMerge, RowCounts]] = {}
+    for merge in merged.merged:
+        counts = tables[merge.table][1] if merge.table in tables else RowCounts()
+        tables[merge.table] = merge, counts + merge.counts
+    return list(tables.values())
+
+
+def _show(context: CommandContext, record: RunRecord) -> None:
+    captured, merged, done = record.captured, record.merged, record.acknowledged
+    if captured is None or merged is None or done is None:
+        return
+    seconds = captured.start_seconds + captured.capture_seconds + merged.publish_seconds
+    seconds += merged.merge_seconds + done.seconds
+    if captured.batch is None and not merged.merged:
+        nothing = captured.reason if captured.end_is_behind else f"nothing new at {captured.end}"
+        context.say(f"{record.source}: {nothing}")
+    else:
+        read = [merge.read for merge in merged.merged if merge.read]
+        tables_read = counted(len(read), "table")
+        rows_read = f" and {counted(sum(read), 'row')} read from {tables_read}" if read else ""
+        context.say(
+            f"{record.source}: {captured.start} → {done.position or captured.end}: "
+            f"{counted(captured.transactions, 'transaction')}, {counted(captured.rows, 'row')}"
+            f"{rows_read}, {seconds:.1f} s"
+        )
+    if record.requests is not None:
+        context.say(f"  requests to the store: {record.requests}")
+    loaded = {progress.table for progress in captured.loaded}
+    rows = [
+        (last.table, counts.inserted, counts.updated, counts.deleted, last.delta_version)
+        for last, counts in _by_table(merged)
+        if last.table not in loaded or counts.total
+    ]
+    show_table(context, ("table", "inserted", "updated", "deleted", "version"), rows)
+    for batch, tables in done.held.items():
+        context.say(f"batch {batch} is not acknowledged: waits for {', '.join(map(str, tables))}")
+    if len(captured.loaded) > NAMED:
+        number = sum(load.rows for load in captured.loaded)
+        context.say(
+            f"all {number:,} rows of {len(captured.loaded)} tables were read from the source"
+        )
+    else:
+        context.say(*(f"{load.sentence()} were read from the source" for load in captured.loaded))
+    for load in captured.loading:
+        context.say(f"{load.sentence()}: the next run continues reading")
+    show_stopped(context, done.quarantined)
+    context.say(*partial_lines(done.partial))
+
+
+def _sample_lines(source: str, report: VerifyReport) -> Iterator[str]:
+    rows = sum(difference.compared or 0 for difference in report.tables)
+    differing = [difference for difference in report.tables if not difference.equal]
+    tables = counted(len(differing), "table DIFFERS", "tables DIFFER")
+    result = f"{tables} from MySQL" if differing else "all equal to MySQL"
+    yield f"{source}: {counted(rows, 'row')} compared at {report.position}: {result}"
+    for difference in differing:
+        yield from difference_lines(difference)
+        yield f"  `lockstep verify {difference.table}` finds all of them"

@@ -42,7 +42,7 @@ from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.places import Place
 from lockstep.pipeline.values.shown import first_words, listed
 from lockstep.pipeline.values.table import TableName
-from lockstep.report import counted, show_table
+from lockstep.printing import counted, show_table
 from lockstep.resources.adapters import Adapters
 
 VERIFY = "verify"

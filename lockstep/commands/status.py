@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from lockstep import exits
+from lockstep.assets.notices import look_at
 from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.check import pause_from_now
 from lockstep.pipeline.check.retention import spoken
@@ -18,8 +19,6 @@ from lockstep.pipeline.model.table_state import OrderKind, TableCondition, Table
 from lockstep.pipeline.proof.proven import TableProof, open_differences, proven_since
 from lockstep.pipeline.run.catalog.gather import CatalogStanding
 from lockstep.pipeline.run.catalog.gather import stand as registered
-from lockstep.pipeline.run.context import Unwatched, Workplace
-from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.run.table_plans import only_server_supplies
 from lockstep.pipeline.source_plan import settings_in_words
 from lockstep.pipeline.status.facts import Headroom, Standing, why_not_by_gtid
@@ -28,10 +27,9 @@ from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.decisions import RecordedDecision
 from lockstep.pipeline.values.errors import LockstepError, Recovery
 from lockstep.pipeline.values.mirror_names import MirrorNames
-from lockstep.pipeline.values.retries import a_tenth
 from lockstep.pipeline.values.shown import listed
 from lockstep.pipeline.values.table import TableName
-from lockstep.report import counted, lines, partial_lines
+from lockstep.printing import counted, lines, partial_lines
 from lockstep.resources.adapters import Adapters
 
 _BATCHES: Final = 20
@@ -46,13 +44,11 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         for source in context.sources(arguments.source):
             now, ledger = datetime.now(UTC), adapters.ledger()
             plan = source.plan()
-            work = workplace_or_why(adapters, source.name)
-            standing = standing_of(source.name, plan.patterns, ledger, work, now)
+            standing, judged = look_at(adapters, source, now)
             states, orders = ledger.table_states(source.name), ledger.open_orders(source.name)
             tables = inactive(states, orders)
-            pause = pause_from_now(source.schedule)
             decisions = ledger.decisions(source.name)
-            judged, code = verdict(standing, now, pause), exit_code(standing, now, pause)
+            code = exit_code(standing, now, pause_from_now(source.schedule))
             catalog = catalog_standing(adapters, source.mirrors())
             consumers = adapters.consumers().consumers(source.name)
             settings = settings_in_words(filter(plan.patterns.matches, states), plan.tables)
@@ -81,16 +77,6 @@ def catalog_standing(adapters: Adapters, mirrors: MirrorNames) -> CatalogStandin
     except LockstepError:
         return None
     return None if registry is None else registered(adapters.ledger(), mirrors, registry)
-
-
-def workplace_or_why(adapters: Adapters, source: str) -> Workplace | LockstepError:
-    """Return the source's workplace, or the error that prevents it, such as a missing secret."""
-    try:
-        work = adapters.workplace(source, Unwatched())
-    except LockstepError as error:
-        return error
-    # A command that only looks should answer soon: its retries pause a tenth as long as a run's.
-    return replace(work, pause=a_tenth)
 
 
 def exit_code(standing: Standing, now: datetime, pause: timedelta | None) -> int:

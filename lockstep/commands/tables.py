@@ -13,7 +13,7 @@ from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.run.dump.table_extents import partial_tables
 from lockstep.pipeline.values.table import TablePatterns
-from lockstep.report import show_table
+from lockstep.printing import show_table
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:

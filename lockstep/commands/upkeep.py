@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from lockstep import exits
-from lockstep.assets.report import size
+from lockstep.assets.run_page import size
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import table_name
 from lockstep.pipeline.model.json_values import parts
@@ -17,7 +17,7 @@ from lockstep.pipeline.run.upkeep.upkeep import UpkeepReport, plan_former, thin_
 from lockstep.pipeline.upkeep.changes import ChangesPlan
 from lockstep.pipeline.upkeep.decide import FileTotal, StepKind
 from lockstep.pipeline.values.table import TableName
-from lockstep.report import counted
+from lockstep.printing import counted
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.holders import holder
 
@@ -45,7 +45,7 @@ def _report(
     """Carry out the upkeep, or with `--dry-run` plan it."""
     policy = context.settings.upkeep(purge=arguments.purge)
     with context.watch(source) as progress:
-        work, lake = adapters.workplace(source, progress), adapters.upkeep()
+        work, lake = adapters.workplace(source, progress), adapters.lake().upkeep
         if arguments.dry_run:
             tables = tuple(plan_upkeep(work, lake, policy, only))
             if only is not None:

@@ -22,7 +22,7 @@ from lockstep.pipeline.run.proof.verify_sample import verify_sample
 from lockstep.pipeline.run.reports import TableDifference, VerifyReport
 from lockstep.pipeline.values.errors import SourceBusy
 from lockstep.pipeline.values.table import TableName
-from lockstep.report import counted, difference_lines, show_stopped, show_table
+from lockstep.printing import counted, difference_lines, show_stopped, show_table
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import SourceSettings
 from lockstep.resources.holders import holder

@@ -12,7 +12,7 @@ from lockstep.grammar import UsageError, place_option
 from lockstep.pipeline.model.json_values import parts
 from lockstep.pipeline.run.status.version_sets import ShownVersions, newest_sets, version_set_at
 from lockstep.pipeline.values.gtid import GtidSet
-from lockstep.report import lines, show_table
+from lockstep.printing import lines, show_table
 from lockstep.resources.lake.store.paths import LakePath
 
 LISTED: Final = 20

@@ -98,7 +98,9 @@ def verdict(standing: Standing, now: datetime, pause: timedelta | None) -> Verdi
     for judge in (_busy, _lake_refused, _next_refused, _failed, _unreachable, _never_ran, _chosen):
         if (found := judge(standing, now)) is not None:
             return found
-    return _at_risk(standing, pause) or _with_lake(standing, pause)
+    room = standing.headroom
+    risk = None if room is None else at_risk(standing.source, room, pause)
+    return risk or _with_lake(standing, pause)
 
 
 def _busy(standing: Standing, now: datetime) -> Verdict | None:
@@ -196,10 +198,6 @@ def _chosen(standing: Standing, _: datetime) -> Verdict | None:
         f"`lockstep plan --source {standing.source}` shows it, `lockstep run` does it",
         Recovery.RETRY,
     )
-
-
-def _at_risk(standing: Standing, pause: timedelta | None) -> Verdict | None:
-    return None if standing.headroom is None else at_risk(standing.source, standing.headroom, pause)
 
 
 def at_risk(source: str, room: Headroom, pause: timedelta | None) -> Verdict | None:

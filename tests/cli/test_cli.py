@@ -278,6 +278,25 @@ def test_a_missing_secret_is_told_before_anything_is_made(
     assert sorted(path.name for path in folder.iterdir()) == ["lockstep.toml"]
 
 
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("yesterday", "is not a place in time; expected 2026-11-01T06:00:00Z"),
+        ("earliest", "where the log begins: nothing ends there"),
+    ],
+)
+def test_an_end_that_is_none_names_the_form(
+    folder: Path, capfd: pytest.CaptureFixture[str], text: str, form: str
+) -> None:
+    """2, one sentence with the form, the hint where the forms are; nothing is made."""
+    assert main(["run", "--until", text]) == 2
+    told = capfd.readouterr().err
+    assert told.startswith("--until: ")
+    assert form in told
+    assert told.endswith("hint: `lockstep run --help`\n")
+    assert [path.name for path in folder.iterdir()] == ["lockstep.toml"]
+
+
 def test_lockstep_config_names_the_file(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

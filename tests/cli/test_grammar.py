@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.grammar import UsageError, make_parser, parse
+from lockstep.grammar import UsageError, make_parser, parse, table_name
+from lockstep.pipeline.values.table import TableName
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HEAVY = {"dagster", "numba", "pyarrow", "pydantic", "psycopg2", "pymysql", "pyspark", "rich"}
@@ -60,6 +61,14 @@ def test_global_options_stand_on_either_side(line: str) -> None:
     """Before the command or after it."""
     parsed = parse(line.split())
     assert (parsed.command, parsed.config, parsed.json) == ("run", "f", True)
+
+
+def test_a_tables_name_is_divided_at_its_first_dot() -> None:
+    """What follows belongs to the table."""
+    assert table_name("shop.a.b") == TableName("shop", "a.b")
+    for text in ("shop", "shop.", ".a"):
+        with pytest.raises(UsageError):
+            table_name(text)
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.log import JsonLog, ProgressLines
 from lockstep.pipeline.run.context import captured_until_now, tables_done
 from lockstep.pipeline.values.table import TableName
+from lockstep.streams import JsonLog, ProgressLines
 
 
 @given(st.lists(st.text(), min_size=1, max_size=5))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ from lockstep.assets.catalogue import CatalogueEntry
 from lockstep.assets.coverage import Coverage, read_coverage
 from lockstep.assets.declared import LockstepTranslator
 from lockstep.assets.definitions import build
-from lockstep.assets.names import job_name
+from lockstep.assets.names import SourceNames, job_name
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.ports.source import SourceServer
@@ -23,6 +23,9 @@ from lockstep.pipeline.run.run import RunRecord, Site
 from lockstep.resources.config import Settings
 from lockstep.resources.config.load import parse_settings
 from tests.fix_ledger import LedgerOfTest
+from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
+from tests.mysql.reading import server
 from tests.twins.changelog import MemoryChangelog
 from tests.twins.claims import MemoryClaims
 from tests.twins.lake import MemoryLake
@@ -120,26 +123,51 @@ class Stand:
         found = {name: read_coverage(settings.state_folder, name) for name in names}
         return {name: coverage for name, coverage in found.items() if coverage is not None}
 
-    def run(self, source: str = "shop") -> dg.ExecuteInProcessResult:
-        """The source's job, once."""
-        job = self.definitions().resolve_job_def(job_name(source))
+    def run(
+        self, job: str = "", tags: Mapping[str, str] | None = None
+    ) -> dg.ExecuteInProcessResult:
+        """A job of the source, once; "" stands for that of a run."""
+        found = self.definitions().resolve_job_def(job_name("shop", job))
+        return found.execute_in_process(
+            instance=self.instance, run_config=QUIET, raise_on_error=False, tags=tags
+        )
+
+    def click(
+        self,
+        entries: tuple[CatalogueEntry, ...],
+        *keys: dg.AssetKey,
+        checks: Iterable[dg.AssetCheckKey] | None = None,
+    ) -> dg.ExecuteInProcessResult:
+        """Materialize a selection of assets with their checks, or with `checks`, as the page
+        does."""
+        repository = self.definitions(entries).get_repository_def()
+        job = repository.get_implicit_global_asset_job_def().get_subset(
+            asset_selection=set(keys),
+            asset_check_selection=None if checks is None else set(checks),
+        )
         return job.execute_in_process(
             instance=self.instance, run_config=QUIET, raise_on_error=False
         )
 
-    def click(
-        self, entries: tuple[CatalogueEntry, ...], *keys: dg.AssetKey
-    ) -> dg.ExecuteInProcessResult:
-        """Materialize a selection of assets, as the page does."""
-        repository = self.definitions(entries).get_repository_def()
-        job = repository.get_implicit_global_asset_job_def().get_subset(asset_selection=set(keys))
-        return job.execute_in_process(
-            instance=self.instance, run_config=QUIET, raise_on_error=False
-        )
+    def metadata(self, key: dg.AssetKey) -> dict[str, dg.MetadataValue]:
+        """What the asset's newest materialization tells."""
+        event = self.instance.get_latest_materialization_event(key)
+        assert event is not None
+        assert event.asset_materialization is not None
+        return dict(event.asset_materialization.metadata)
 
     def _record(self, source: str) -> RunRecord:
         self.records.append(RunRecord(source))
         return self.records[-1]
+
+
+def checks_of(result: dg.ExecuteInProcessResult) -> dict[str, dg.AssetCheckEvaluation]:
+    """A run's evaluations of the source's checks, by their names."""
+    return {
+        evaluation.check_name: evaluation
+        for evaluation in result.get_asset_check_evaluations()
+        if evaluation.asset_key == SourceNames("shop").acknowledged
+    }
 
 
 @contextmanager
@@ -154,6 +182,27 @@ def stand_for(
     )
     with opened as instance:
         yield Stand(MemorySite(settings, server), instance)
+
+
+@contextmanager
+def source_of(
+    mysql: MySqlStand,
+    database: str,
+    folder: Path,
+    *statements: str,
+    start: str = "",
+    extra: str = "",
+    home: Path | None = None,
+) -> Iterator[Stand]:
+    """One source: a database of a real server, read from where its log ends now, unless `start`
+    says otherwise; then come the statements."""
+    settings = settings_for(
+        folder, "shop", tables=f"{database}.*", start=start or str(head(mysql)), extra=extra
+    )
+    mysql.execute(*statements, database=database)
+    # The tests' server has no certificate that could be verified.
+    with stand_for(settings, server(mysql, tls="required"), home) as stand:
+        yield stand
 
 
 def entry(database: str, name: str) -> CatalogueEntry:

@@ -16,9 +16,7 @@ from lockstep.assets.names import SourceNames
 from lockstep.assets.pages import KEYS
 from lockstep.pipeline.proof.proven import Compared, Proof, Proven
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.mysql.connection import ConnectionSettings
-from lockstep.resources.mysql.server import MySqlServer
-from tests.dagster.place import Stand, settings_for, stand_for
+from tests.dagster.place import Stand, checks_of, source_of
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 
@@ -28,22 +26,16 @@ NAMES = SourceNames("shop")
 @pytest.fixture
 def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
     """A source with one table, in which each operation came to rows, and the table was emptied."""
-    start = str(head(mysql))
-    mysql.execute(
+    statements = (
         "create table a (id int primary key, v int)",
         "insert into a values (0, 0)",
         "truncate table a",
         "insert into a values (1, 1), (2, 2), (3, 3)",
         "update a set v = 9 where id < 3",
         "delete from a where id = 3",
-        database=database,
     )
     days = '[dagster]\npartitions = "daily"\n'
-    settings = settings_for(tmp_path, "shop", tables=f"{database}.*", start=start, extra=days)
-    server = MySqlServer(
-        ConnectionSettings(mysql.host, mysql.port, mysql.account, mysql.password, tls="required")
-    )
-    with stand_for(settings, server) as made:
+    with source_of(mysql, database, tmp_path, *statements, extra=days) as made:
         yield made
 
 
@@ -51,11 +43,7 @@ def checks(stand: Stand) -> dict[str, dg.AssetCheckEvaluation]:
     """Of the source, as a run without anything new leaves them."""
     result = stand.run()
     assert result.success
-    return {
-        one.check_name: one
-        for one in result.get_asset_check_evaluations()
-        if one.asset_key == NAMES.acknowledged
-    }
+    return checks_of(result)
 
 
 def failing(stand: Stand) -> dict[str, str]:
@@ -119,11 +107,7 @@ def test_a_key_that_is_there_twice_is_found(stand: Stand, mysql: MySqlStand, dat
     key = dg.AssetCheckKey(NAMES.table(entry.table), KEYS)
 
     def clicked() -> tuple[bool, object]:
-        repository = stand.definitions((entry,)).get_repository_def()
-        job = repository.get_implicit_global_asset_job_def().get_subset(
-            asset_selection=set(), asset_check_selection={key}
-        )
-        (found,) = job.execute_in_process(instance=stand.instance).get_asset_check_evaluations()
+        (found,) = stand.click((entry,), checks=[key]).get_asset_check_evaluations()
         return found.passed, found.metadata["rows with the key of another"].value
 
     assert clicked() == (True, 0)

@@ -14,26 +14,13 @@ from dagster._core.workspace.load_target import WorkspaceFileTarget
 
 from lockstep.assets import definitions
 from lockstep.assets.catalogue import update_catalogue
+from lockstep.assets.home import dagster_home
 from lockstep.assets.names import SOURCE_TAG, SourceNames
 from lockstep.pipeline.values.table import TableName
 from tests.dagster.place import MemorySite, entry, settings_for
 
 NAMES = SourceNames("shop")
 REPOSITORY = Path(__file__).resolve().parents[2]
-AWKWARD = (
-    "order items",
-    "täble",
-    "t$1",
-    "a/b",
-    "a__b",
-    "b-c",
-    "b_c",
-    "T",
-    "t",
-    "captured",
-    "'",
-    '"',
-)
 
 
 def loaded(settings_folder: Path, monkeypatch: pytest.MonkeyPatch) -> dg.RepositoryDefinition:
@@ -80,7 +67,8 @@ def test_everything_loads_with_every_server_down(
 
 
 def test_the_job_is_the_three_steps_in_order(tmp_path: Path) -> None:
-    """captured → merged → acknowledged, tagged with the source, its check behind them."""
+    """captured → merged → acknowledged, tagged with the source; a mirror beside them tells its
+    changelog."""
     settings = settings_for(tmp_path, "shop")
     built = definitions.build(settings, {"shop": [entry("shop", "t")]}, MemorySite(settings).open)
     job = built.resolve_job_def("lockstep_shop")
@@ -90,28 +78,8 @@ def test_the_job_is_the_three_steps_in_order(tmp_path: Path) -> None:
     assert graph.get(merged).parent_keys == {captured}
     assert graph.get(acknowledged).parent_keys == {merged}
     assert job.tags[SOURCE_TAG] == "shop"
-
-
-def test_awkward_names_load_beside_each_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every table is an asset of its own, whatever it is called."""
-    write_file(tmp_path)
-    entries = [entry("shop", name) for name in AWKWARD] + [entry("my shop", "t")]
-    update_catalogue(tmp_path / ".lockstep", "shop", entries, complete=True)
-    repository = loaded(tmp_path, monkeypatch)
-    wanted = {NAMES.table(one.table) for one in entries}
-    assert len(wanted) == len(entries)
-    assert wanted <= repository.assets_defs_by_key.keys()
-
-
-def test_a_mirror_tells_its_changelog(tmp_path: Path) -> None:
-    """Its paths are part of its metadata; a dropped table says so."""
-    settings = settings_for(tmp_path, "shop")
-    built = definitions.build(settings, {"shop": [entry("shop", "t")]}, MemorySite(settings).open)
-    node = built.get_repository_def().asset_graph.get(NAMES.table(TableName("shop", "t")))
-    assert node.metadata["changelog"] == "shop/_changes/t"
-    assert node.group_name == "shop"
+    mirror = graph.get(NAMES.table(TableName("shop", "t")))
+    assert (mirror.metadata["changelog"], mirror.group_name) == ("shop/_changes/t", "shop")
 
 
 def test_the_definitions_merge_into_others(tmp_path: Path) -> None:
@@ -141,18 +109,18 @@ def test_the_definitions_merge_into_others(tmp_path: Path) -> None:
     assert merged.resolve_job_def("lockstep_shop").executor_def is dg.in_process_executor
 
 
-def test_a_broken_file_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("extra", "sentence"), [("colour = 1\n", "unknown key 'colour'"), (None, "lockstep init")]
+)
+def test_a_file_that_is_broken_or_missing_is_one_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extra: str | None, sentence: str
+) -> None:
     """The page shows our sentence and the cure."""
-    write_file(tmp_path, "colour = 1\n")
-    with pytest.raises(dg.DagsterInvalidDefinitionError, match="unknown key 'colour'") as caught:
+    if extra is not None:
+        write_file(tmp_path, extra)
+    with pytest.raises(dg.DagsterInvalidDefinitionError, match=sentence) as caught:
         loaded(tmp_path, monkeypatch)
     assert "hint: " in str(caught.value)
-
-
-def test_a_missing_file_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says how a file is made."""
-    with pytest.raises(dg.DagsterInvalidDefinitionError, match="lockstep init"):
-        loaded(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("file", ["workspace.yaml", "demo/workspace.yaml"])
@@ -171,3 +139,18 @@ def test_what_a_workspace_names_loads(file: str, monkeypatch: pytest.MonkeyPatch
     repository = repository_def_from_target_def(found.target_definition)
     assert repository is not None
     assert {NAMES.captured, NAMES.acknowledged} <= repository.assets_defs_by_key.keys()
+
+
+def test_the_home_is_beside_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless DAGSTER_HOME says otherwise; telemetry is off; a file that is there stays."""
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    home = dagster_home(tmp_path / ".lockstep")
+    assert home == tmp_path / ".lockstep" / "dagster"
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        assert instance.telemetry_enabled is False
+    (home / "dagster.yaml").write_text("")
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    assert dagster_home(tmp_path / "elsewhere") == home
+    assert (home / "dagster.yaml").read_text() == ""

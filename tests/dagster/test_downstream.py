@@ -10,24 +10,15 @@ import pytest
 
 from demo.revenue import downstream
 from lockstep.assets.names import SourceNames
-from lockstep.resources.mysql.connection import ConnectionSettings
-from lockstep.resources.mysql.server import MySqlServer
-from tests.dagster.place import Stand, settings_for, stand_for
+from tests.dagster.place import Stand, source_of
 from tests.fix_mysql import MySqlStand
-from tests.mysql.logged import head
 
 NAMES = SourceNames("shop")
 
 
 @pytest.fixture
 def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
-    start = str(head(mysql))
-    mysql.execute("create table a (id int primary key)", database=database)
-    settings = settings_for(tmp_path, "shop", tables=f"{database}.*", start=start)
-    server = MySqlServer(
-        ConnectionSettings(mysql.host, mysql.port, mysql.account, mysql.password, tls="required")
-    )
-    with stand_for(settings, server) as made:
+    with source_of(mysql, database, tmp_path, "create table a (id int primary key)") as made:
         yield made
 
 

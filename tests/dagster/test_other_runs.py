@@ -6,22 +6,18 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import dagster as dg
 import pytest
 
 from lockstep.assets import other_runs, sensors
 from lockstep.assets.names import SourceNames
-from lockstep.pipeline.ports.source import SourceServer
+from lockstep.commands.run import run_source
 from lockstep.pipeline.run.context import Unwatched
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.mysql.connection import ConnectionSettings
-from lockstep.resources.mysql.server import MySqlServer
-from lockstep.running import run_source
-from tests.dagster.place import Stand, settings_for, stand_for
+from tests.dagster.place import Stand, source_of
 from tests.fix_mysql import MySqlStand
-from tests.mysql.logged import head
 
 NAMES = SourceNames("shop")
 
@@ -29,18 +25,9 @@ NAMES = SourceNames("shop")
 @pytest.fixture
 def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
     """A source with five tables, and changes of all."""
-    start = str(head(mysql))
-    for table in "abcde":
-        mysql.execute(
-            f"create table {table} (id int primary key)",
-            f"insert into {table} values (1), (2)",
-            database=database,
-        )
-    settings = settings_for(tmp_path, "shop", tables=f"{database}.*", start=start)
-    server = MySqlServer(
-        ConnectionSettings(mysql.host, mysql.port, mysql.account, mysql.password, tls="required")
-    )
-    with stand_for(settings, cast("SourceServer", server)) as made:
+    tables = [f"create table {table} (id int primary key)" for table in "abcde"]
+    rows = [f"insert into {table} values (1), (2)" for table in "abcde"]
+    with source_of(mysql, database, tmp_path, *tables, *rows) as made:
         yield made
 
 
@@ -93,11 +80,8 @@ def test_a_run_of_the_command_line_is_told_once(
     assert all(one.passed for one in told if isinstance(one, dg.AssetCheckEvaluation))
     assert NAMES.log in keys(told, dg.AssetObservation)
     a = NAMES.table(TableName(database, "a"))
-    event = stand.instance.get_latest_materialization_event(a)
-    assert event is not None
-    assert event.asset_materialization is not None
-    shown = {name: one.value for name, one in event.asset_materialization.metadata.items()}
-    assert (shown["rows inserted"], shown["Delta version"]) == (2, 0)
+    shown = stand.metadata(a)
+    assert (shown["rows inserted"].value, shown["Delta version"].value) == (2, 0)
     assert ticks.tick() == []
 
     for value in (3, 4):
@@ -133,10 +117,7 @@ def test_what_dagster_shows_of_a_mirror_stays_if_it_is_newer(
     told = ticks.tick()
     assert keys(told, dg.AssetObservation)[a] == 1
     assert a not in keys(told, dg.AssetMaterialization)
-    event = stand.instance.get_latest_materialization_event(a)
-    assert event is not None
-    assert event.asset_materialization is not None
-    assert event.asset_materialization.metadata["Delta version"].value == 2
+    assert stand.metadata(a)["Delta version"].value == 2
 
 
 def test_another_ledger_is_told_from_its_beginning(stand: Stand, database: str) -> None:

@@ -21,11 +21,10 @@ from lockstep.assets.pages import CHECK
 from lockstep.assets.table_news import news_of
 from lockstep.pipeline.status.tables import TableHealth, TableStanding
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.mysql.connection import ConnectionSettings
-from lockstep.resources.mysql.server import MySqlServer
 from lockstep.resources.mysql.shaped import ShapedServer
-from tests.dagster.place import Stand, settings_for, stand_for
+from tests.dagster.place import Stand, settings_for, source_of, stand_for
 from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import settings as connection
 
 NAMES = SourceNames("shop")
 
@@ -39,11 +38,7 @@ def source(mysql: MySqlStand, database: str, folder: Path) -> Iterator[Stand]:
             f"insert into {table} values (1, 1)",
             database=database,
         )
-    settings = settings_for(folder, "shop", tables=f"{database}.*", start="snapshot")
-    server = MySqlServer(
-        ConnectionSettings(mysql.host, mysql.port, mysql.account, mysql.password, tls="required")
-    )
-    with stand_for(settings, server) as made:
+    with source_of(mysql, database, folder, start="snapshot") as made:
         yield made
 
 
@@ -92,13 +87,6 @@ def name_of(key: dg.AssetKey) -> str:
     return ".".join(key.path[-2:])
 
 
-def told(stand: Stand, key: dg.AssetKey) -> dict[str, dg.MetadataValue]:
-    event = stand.instance.get_latest_materialization_event(key)
-    assert event is not None
-    assert event.asset_materialization is not None
-    return dict(event.asset_materialization.metadata)
-
-
 def test_a_quiet_mirror_is_fresh(stand: Stand, mysql: MySqlStand, database: str) -> None:
     """However often others change; and a click on it does nothing and leaves it fresh."""
     run(stand)
@@ -117,11 +105,11 @@ def test_rows_that_were_read_are_told(ran: Ran) -> None:
     """A table that was read from the source reports its rows, what it is, and its columns; the
     run's page has it, too."""
     stand, database = ran.stand, ran.database
-    found = told(stand, NAMES.table(TableName(database, "a")))
+    found = stand.metadata(NAMES.table(TableName(database, "a")))
     rows = [found[f"rows {what}"].value for what in ("inserted", "read from the source")]
     assert (rows, found["dagster/row_count"].value) == ([0, 1], 1)
     assert found["dagster/table_name"].value == f"{database}.a"
-    report = told(stand, NAMES.acknowledged)["report"]
+    report = stand.metadata(NAMES.acknowledged)["report"]
     assert isinstance(report, dg.PathMetadataValue)
     assert f"{database}.a" in Path(str(report.path)).read_text(encoding="utf-8")
     columns = found["dagster/column_schema"]
@@ -160,15 +148,12 @@ def test_what_is_not_shown_as_it_is_is_told(
     )
     (tmp_path / "key").write_text("a key that nobody guesses, of some length")
     settings = settings_for(tmp_path, "shop", tables=f"{database}.*", start="snapshot", extra=SHAPE)
-    connection = ConnectionSettings(
-        mysql.host, mysql.port, mysql.account, mysql.password, tls="required"
-    )
     key = settings.privacy_key()
     assert key is not None
     shaping = settings.source("shop").plan().shaping(key)
-    with stand_for(settings, ShapedServer(connection, shaping=shaping)) as stand:
+    with stand_for(settings, ShapedServer(connection(mysql), shaping=shaping)) as stand:
         run(stand)
-        found = told(stand, NAMES.table(TableName(database, "people")))
+        found = stand.metadata(NAMES.table(TableName(database, "people")))
     assert found["columns not shown as they are"].value == (
         "email hashed, phone masked last:4, ssn left out"
     )
@@ -210,18 +195,9 @@ def test_how_a_table_stands_is_told_when_it_changes(
     assert evaluations(stand, run(stand)) == {}
     entries = known(stand)
     assert {entry.name: entry.dropped for entry in entries} == {"a": False, "b": True, "odd": False}
-    for selection in (
-        {"asset_selection": {NAMES.table(TableName(database, name)) for name in ("a", "odd")}},
-        {
-            "asset_selection": set(),
-            "asset_check_selection": {
-                dg.AssetCheckKey(NAMES.table(TableName(database, name)), CHECK)
-                for name in ("a", "odd")
-            },
-        },
-    ):
-        job = stand.definitions(entries).get_repository_def().get_implicit_global_asset_job_def()
-        clicked = job.get_subset(**selection).execute_in_process(instance=stand.instance)
+    keys = [NAMES.table(TableName(database, name)) for name in ("a", "odd")]
+    alone = [dg.AssetCheckKey(key, CHECK) for key in keys]
+    for clicked in (stand.click(entries, *keys), stand.click(entries, checks=alone)):
         results = {
             name_of(evaluation.asset_key): evaluation.passed
             for evaluation in clicked.get_asset_check_evaluations()

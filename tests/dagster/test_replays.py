@@ -16,14 +16,11 @@ import pytest
 from lockstep.assets.coverage import FILE, coverage_from, read_coverage, write_coverage
 from lockstep.assets.dead_runs import GRACE, RunUnderWay, runs_under_way, why_dead
 from lockstep.assets.home import dagster_home
-from lockstep.assets.names import SOURCE_TAG, WAITS_TAG, SourceNames, job_name
+from lockstep.assets.names import SOURCE_TAG, WAITS_TAG, SourceNames
 from lockstep.pipeline.ports.ledger import content_of
 from lockstep.pipeline.replay.partitions import Partitions
-from lockstep.resources.mysql.connection import ConnectionSettings
-from lockstep.resources.mysql.server import MySqlServer
-from tests.dagster.place import QUIET, Stand, settings_for, stand_for
+from tests.dagster.place import Stand, source_of
 from tests.fix_mysql import MySqlStand
-from tests.mysql.logged import head
 from tests.twins.segments import print_of
 
 NAMES = SourceNames("shop")
@@ -37,12 +34,8 @@ def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
     """A source with one table, whose past is replayed each night. Runs at a time record theirs in
     files, as they do elsewhere: SQLite's tables in memory lock each other out."""
     mysql.execute("create table a (id int primary key, v int)", database=database)
-    start = str(head(mysql))
-    settings = settings_for(tmp_path, "shop", tables=f"{database}.*", start=start, extra=NIGHTLY)
-    server = MySqlServer(
-        ConnectionSettings(mysql.host, mysql.port, mysql.account, mysql.password, tls="required")
-    )
-    with stand_for(settings, server, dagster_home(settings.state_folder)) as made:
+    home = dagster_home(tmp_path / ".lockstep")
+    with source_of(mysql, database, tmp_path, extra=NIGHTLY, home=home) as made:
         yield made
 
 
@@ -58,13 +51,7 @@ def hours(first: datetime, count: int) -> list[str]:
 
 def replayed(stand: Stand, first: str, last: str) -> dg.ExecuteInProcessResult:
     """A range of partitions as one run, as a backfill launches it."""
-    job = stand.definitions().resolve_job_def(job_name("shop", "replay"))
-    return job.execute_in_process(
-        instance=stand.instance,
-        run_config=QUIET,
-        raise_on_error=False,
-        tags=dict(zip(RANGE, (first, last), strict=True)),
-    )
+    return stand.run("replay", dict(zip(RANGE, (first, last), strict=True)))
 
 
 def test_the_past_is_covered_and_replayed(stand: Stand, mysql: MySqlStand, database: str) -> None:

@@ -15,7 +15,7 @@ from lockstep.assets.run_events import outcome
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.run.reports import AcknowledgeReport, MergeReport, TableMerge
 from lockstep.pipeline.run.run import RunRecord
-from lockstep.pipeline.run.status.table_news import MOST_COLUMNS, MOST_TABLES, RunNews, TableNews
+from lockstep.pipeline.run.status.run_news import MOST_COLUMNS, MOST_TABLES, RunNews, TableNews
 from lockstep.pipeline.schema.model import ColumnSchema, TableSchema
 from lockstep.pipeline.values.errors import (
     ConfigurationError,

@@ -12,14 +12,12 @@ import dagster as dg
 import pytest
 
 from lockstep.assets.catalogue import CatalogueEntry, read_catalogue
-from lockstep.assets.names import SOURCE_TAG, SourceNames, lease_tag
+from lockstep.assets.names import SOURCE_TAG, UNTIL_TAG, SourceNames, lease_tag
 from lockstep.pipeline.mirror.layout import path_part
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.mysql.connection import ConnectionSettings
-from lockstep.resources.mysql.server import MySqlServer
-from tests.dagster.place import Stand, settings_for, stand_for
+from tests.dagster.place import Stand, checks_of, source_of
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.twins.mirrors import MemoryMirrors
@@ -46,15 +44,9 @@ QUOTED = ["`{}`".format(name.replace("`", "``")) for name in AWKWARD]
 @contextmanager
 def source(mysql: MySqlStand, database: str, folder: Path) -> Iterator[Stand]:
     """A source with three empty tables, made before the start, that nobody captured yet."""
-    for table in TABLES:
-        mysql.execute(f"create table `{table}` (id int primary key, v int)", database=database)
-    start = str(head(mysql))
-    settings = settings_for(folder, "shop", tables=f"{database}.*", start=start)
-    # The tests' server has no certificate that could be verified.
-    server = MySqlServer(
-        ConnectionSettings(mysql.host, mysql.port, mysql.account, mysql.password, tls="required")
-    )
-    with stand_for(settings, server) as made:
+    tables = [f"create table `{table}` (id int primary key, v int)" for table in TABLES]
+    mysql.execute(*tables, database=database)
+    with source_of(mysql, database, folder) as made:
         yield made
 
 
@@ -164,10 +156,8 @@ def test_a_run_is_under_one_lease_and_marked_with_it(everything: Everything) -> 
 def test_a_tables_metadata_tells_the_run(everything: Everything) -> None:
     """Rows by operation, Delta version, position, bytes, columns."""
     stand, database = everything.stand, everything.database
-    event = stand.instance.get_latest_materialization_event(key(database, "a"))
-    assert event is not None
-    assert event.asset_materialization is not None
-    told = {name: value.value for name, value in event.asset_materialization.metadata.items()}
+    metadata = stand.metadata(key(database, "a"))
+    told = {name: value.value for name, value in metadata.items()}
     cursor = stand.adapters.books.cursors("shop").acknowledged
     assert cursor is not None
     assert (told["rows inserted"], told["rows updated"], told["rows deleted"]) == (2, 0, 1)
@@ -175,15 +165,12 @@ def test_a_tables_metadata_tells_the_run(everything: Everything) -> None:
     assert told["position"] == str(cursor.position)
     assert isinstance(told["bytes"], int)
     assert told["bytes"] > 0
-    captured = stand.instance.get_latest_materialization_event(NAMES.captured)
-    assert captured is not None
-    assert captured.asset_materialization is not None
-    read = captured.asset_materialization.metadata
+    read = stand.metadata(NAMES.captured)
     largest, whole = (read[what].value for what in ("largest transaction bytes", "log bytes"))
     assert isinstance(largest, int)
     assert isinstance(whole, int)
     assert whole / 2 <= largest < whole, "of one wide row, and others"
-    columns = event.asset_materialization.metadata["dagster/column_schema"]
+    columns = metadata["dagster/column_schema"]
     assert isinstance(columns, dg.TableSchemaMetadataValue)
     assert [column.name for column in columns.schema.columns] == ["id", "v"]
 
@@ -194,9 +181,7 @@ def test_a_table_quarantined_does_not_hold_the_run(everything: Everything) -> No
     assert result.success
     merged = {key(database, name) for name in ("a", "wide", "dated", *AWKWARD)}
     assert materialized(result) == {*ALL_STEPS, *merged}
-    checks = {
-        evaluation.check_name: evaluation for evaluation in result.get_asset_check_evaluations()
-    }
+    checks = checks_of(result)
     quarantined = checks["no_table_stopped"]
     assert (quarantined.passed, quarantined.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert checks["no_gap"].passed
@@ -241,21 +226,37 @@ def test_a_gap_is_a_warning_from_then_on(stand: Stand, mysql: MySqlStand, databa
     for continuity in ("gap", None):
         result = stand.run()
         assert result.success
-        checks = {
-            evaluation.check_name: evaluation for evaluation in result.get_asset_check_evaluations()
-        }
-        gap = checks["no_gap"]
+        gap = checks_of(result)["no_gap"]
         assert (gap.passed, gap.severity) == (False, dg.AssetCheckSeverity.WARN)
         table = gap.metadata["gaps"]
         assert isinstance(table, dg.TableMetadataValue)
         (record,) = table.records
         assert f"{database}.a" in str(record.data["tables"]).split(", ")
         assert "row 2 is of no use" in str(record.data["reason"])
-        event = stand.instance.get_latest_materialization_event(NAMES.captured)
-        assert event is not None
-        assert event.asset_materialization is not None
-        told = event.asset_materialization.metadata.get("continuity")
+        told = stand.metadata(NAMES.captured).get("continuity")
         assert (told.value if told else None) == continuity
+
+
+def test_a_run_ends_at_its_tag(stand: Stand, mysql: MySqlStand, database: str) -> None:
+    """As a person types it on the launchpad; a run without one ends at the head. A tag that is no
+    place fails with the form: the sentence and the cure are on the page; nothing is retried,
+    nothing is recorded."""
+    result = stand.run(tags={UNTIL_TAG: "tomorrow"})
+    assert not result.success
+    [failed] = [event for event in result.all_events if event.is_step_failure]
+    told = failed.step_failure_data.user_failure_data
+    assert told is not None
+    for part in (UNTIL_TAG, "expected 2026-11-01T06:00:00Z", "hint: "):
+        assert part in (told.description or "")
+    assert stand.adapters.books.lease("shop") is None
+    mysql.execute("insert into a values (1, 1)", database=database)
+    until = str(head(mysql))
+    mysql.execute("insert into a values (2, 2)", database=database)
+    assert stand.run(tags={UNTIL_TAG: until}).success
+    mirror = stand.adapters.lake.tables[f"shop/{database}/a"]
+    assert mirror[-1].rows.to_pylist() == [{"id": 1, "v": 1}]
+    assert stand.run().success
+    assert mirror[-1].rows.to_pylist() == [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
 
 
 def test_a_click_does_not_acknowledge_what_was_not_merged(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import dagster as dg
 import pytest
@@ -14,14 +13,10 @@ from lockstep.assets.declared import names_as_loaded
 from lockstep.assets.definitions import build, definitions_of
 from lockstep.assets.names import SourceNames
 from lockstep.location import LockstepTranslator, MirroredTable
-from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.mysql.connection import ConnectionSettings
-from lockstep.resources.mysql.server import MySqlServer
-from tests.dagster.place import MemorySite, Stand, entry, settings_for, stand_for
+from tests.dagster.place import MemorySite, Stand, entry, settings_for, source_of
 from tests.dagster.test_runs import entries, materialized
 from tests.fix_mysql import MySqlStand
-from tests.mysql.logged import head
 
 NAMES = SourceNames("shop")
 STEPS = set(NAMES.steps)
@@ -43,24 +38,18 @@ class OneForAll(LockstepTranslator):
 @pytest.fixture
 def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
     """A source with two tables and changes of one."""
-    start = str(head(mysql))
-    mysql.execute(
+    statements = (
         "create table a (id int primary key)",
         "create table b (id int primary key)",
         "insert into a values (1)",
-        database=database,
     )
     folder = tmp_path / "shop"
     folder.mkdir()
-    settings = settings_for(folder, "shop", tables=f"{database}.*", start=start)
-    settings.path.write_text(
-        '[[sources]]\nname = "shop"\nhost = "127.0.0.1"\nuser = "u"\npassword = "env:X"\n'
-        f'tables = ["{database}.*"]\n'
-    )
-    server = MySqlServer(
-        ConnectionSettings(mysql.host, mysql.port, mysql.account, mysql.password, tls="required")
-    )
-    with stand_for(settings, cast("SourceServer", server)) as made:
+    with source_of(mysql, database, folder, *statements) as made:
+        made.adapters.settings.path.write_text(
+            '[[sources]]\nname = "shop"\nhost = "127.0.0.1"\nuser = "u"\npassword = "env:X"\n'
+            f'tables = ["{database}.*"]\n'
+        )
         yield made
 
 

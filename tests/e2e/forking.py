@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import lockstep
-from lockstep.assets import report
+from lockstep.assets import run_page
 from lockstep.pipeline.values.errors import JavaMissing
 from lockstep.resources.lake.spark.java import require_java
 from tests.e2e import lent_java
@@ -41,7 +41,7 @@ def import_everything() -> None:
             importlib.import_module(module.name)
     importlib.import_module("lockstep.resources.mysql.rehearsal").rehearse()
     importlib.import_module("lockstep.grammar").make_parser()
-    report._template()
+    run_page._template()
     with suppress(JavaMissing):
         require_java(os.environ)  # which asks a Java for its version, once a process
 

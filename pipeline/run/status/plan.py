@@ -104,7 +104,13 @@ def make_plan(work: Workplace) -> RunPlan:
     take: tuple[str, ...] = ()
     shapes: dict[TableName, PlannedShape] = {}
     try:
-        proposal = _looked(work, abandoned)
+        override = work.ledger.open_override(work.source.name)
+        abandoned.extend(batches_to_abandon(work, override))
+        cursor = _cursor_after(work, abandoned)
+        if cursor is None:
+            work.mirrors.require_ready()
+        require_ready(work)
+        proposal = foresee_start(work, cursor, override)
         shapes = _shapes(work)
         tables = with_prices(work, plan_returns(work, foreseen_orders(work)))
         start = _start(work, proposal)
@@ -185,16 +191,6 @@ def next_start(work: Workplace) -> PlannedStart:
     if isinstance(proposal.decision, Refusal):
         raise proposal.decision.error
     return _start(work, proposal)
-
-
-def _looked(work: Workplace, abandoned: list[Abandonment]) -> StartProposal:
-    override = work.ledger.open_override(work.source.name)
-    abandoned.extend(batches_to_abandon(work, override))
-    cursor = _cursor_after(work, abandoned)
-    if cursor is None:
-        work.mirrors.require_ready()
-    require_ready(work)
-    return foresee_start(work, cursor, override)
 
 
 def _cursor_after(work: Workplace, abandoned: Sequence[Abandonment]) -> Cursor | None:

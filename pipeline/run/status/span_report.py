@@ -3,7 +3,7 @@ ledger."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -42,6 +42,7 @@ _BY_STATEMENT: Final = (
     TableEventKind.COPIED,
     TableEventKind.DROPPED,
 )
+"""Kinds of events that a statement in the log caused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,16 +191,17 @@ def _report(
         before=before,
         rows=tuple(rows),
         writes=tuple(write for write in writes if write.intended_at >= batches[0].created_at),
-        changes=tuple(_changes(ledger, source, events)),
+        changes=tuple(structure_changes(ledger, source, events)),
         shown=version_set_of(ledger, source, done[-1]) if done else None,
         stopped=stopped_tables(ledger.table_states(source)),
         proofs=tuple(proof for proof in ledger.proofs(source) if proof.table in tables),
     )
 
 
-def _changes(
+def structure_changes(
     ledger: Structures, source: str, events: Iterable[TableEvent]
-) -> Iterable[StructureChange]:
+) -> Iterator[StructureChange]:
+    """Yield what the events of tables changed, with the statements that caused them."""
     for event in events:
         number = None
         if event.kind in _BY_STATEMENT:

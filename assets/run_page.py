@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +22,7 @@ from lockstep.assets.files import replace_file
 from lockstep.pipeline.model.batch import Batch, CapturedRows
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run
+from lockstep.pipeline.status.verdict import clock
 from lockstep.pipeline.values.errors import SpanRefused
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.intent import SettledWrite
@@ -72,7 +73,7 @@ def figures(report: SpanReport) -> dict[str, str]:
     pairs = {
         "from": str(first.start),
         "to": str(end),
-        "committed": " to ".join(moment(time) for time in committed if time is not None),
+        "committed": " to ".join(clock(time) for time in committed if time is not None),
         "GTIDs up to there": "" if end.gtid_set == GtidSet() else end.gtid_set.shortened(),
         "transactions": f"{sum(batch.transactions for batch in report.batches):,}",
         "log read": size(sum(batch.log_bytes for batch in report.batches)),
@@ -81,10 +82,6 @@ def figures(report: SpanReport) -> dict[str, str]:
         "stands": _stands(report.batches),
     }
     return {name: text for name, text in pairs.items() if text}
-
-
-def moment(value: datetime) -> str:
-    return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def size(count: int) -> str:
@@ -111,7 +108,7 @@ def _stands(batches: tuple[Batch, ...]) -> str:
     time when the last was acknowledged."""
     slowest = min(batches, key=lambda batch: (batch.acknowledged_at is not None, batch.id))
     last = batches[-1].acknowledged_at
-    return f"acknowledged {moment(last)}" if slowest.acknowledged_at and last else slowest.state
+    return f"acknowledged {clock(last)}" if slowest.acknowledged_at and last else slowest.state
 
 
 @cache
@@ -125,8 +122,8 @@ def _template() -> Any:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {"moment": moment, "quoted": quoted, "size": size, "spoken": spoken}
-    return environment.get_template("report.html.jinja")
+    environment.filters |= {"moment": clock, "quoted": quoted, "size": size, "spoken": spoken}
+    return environment.get_template("run_page.html.jinja")
 
 
 # -- the plots: where each bar begins and how long it is, in percent -----------------------------

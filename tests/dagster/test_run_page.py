@@ -10,7 +10,7 @@ from pathlib import Path
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
-from lockstep.assets.report import page, page_path, rows_over_time, waterfall
+from lockstep.assets.run_page import page, page_path, rows_over_time, waterfall
 from lockstep.pipeline.model.batch import Batch, BatchState, CapturedRows
 from lockstep.pipeline.model.table_state import StoppedTable, TableEvent, TableEventKind
 from lockstep.pipeline.run.status.span_report import SpanReport, StructureChange

@@ -1,0 +1,320 @@
+"""What commands print for people: findings, tables that are not followed, consumers, rows that
+differ. What they answer to programs is in tests/cases/answers."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+from uuid import UUID
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from lockstep.commands.check import finding_lines, level_counts
+from lockstep.commands.read import table_snippets
+from lockstep.commands.replay import replay_lines, replay_values
+from lockstep.commands.status import consumer_pairs, inactive, inactive_lines, inactive_values
+from lockstep.context import CommandContext
+from lockstep.pipeline.check import Finding
+from lockstep.pipeline.model.batch import Batch, BatchState
+from lockstep.pipeline.model.json_values import to_json
+from lockstep.pipeline.model.table_state import (
+    OrderKind,
+    Stopped,
+    StoppedTable,
+    TableCondition,
+    TableOrder,
+    TableState,
+)
+from lockstep.pipeline.replay.rows import ReplayDifference
+from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.run.replay.heal import MirrorCorrection
+from lockstep.pipeline.run.replay.replay import BatchReplayed, ReplayReport
+from lockstep.pipeline.run.replay.segment_comparison import (
+    Details,
+    SegmentResult,
+    SegmentStanding,
+    differences,
+)
+from lockstep.pipeline.run.stop_errors import stopped_tables
+from lockstep.pipeline.values.consumers import Consumer
+from lockstep.pipeline.values.errors import Need, StoppedBy
+from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.places import Earliest, Latest
+from lockstep.pipeline.values.position import Coordinates, Position
+from lockstep.pipeline.values.table import TableName
+from lockstep.printing import show_stopped, show_table
+from lockstep.streams import Streams
+
+OK = Finding("ok", "gtid_mode", "gtid_mode = ON", topic="the log")
+SAME = Finding("ok", "session a", "no session differs now", topic="sessions")
+WARNED = Finding("warning", "xa", "lacks XA_RECOVER_ADMIN", "GRANT …;", topic="the account")
+REFUSED = Finding("refusal", "shop.t", "MEMORY: gone", "exclude it", topic="the tables")
+
+
+def test_what_matters_comes_first() -> None:
+    """Refusals, warnings, a line for each topic that is fine, the count."""
+    assert list(finding_lines([OK, WARNED, SAME, REFUSED, SAME])) == [
+        "  refusal  shop.t: MEMORY: gone",
+        "           hint: exclude it",
+        "  warning  xa: lacks XA_RECOVER_ADMIN",
+        "           hint: GRANT …;",
+        "  ok       the log: gtid_mode = ON",
+        "  ok       sessions: no session differs now",
+        "  1 refusal, 1 warning, 3 ok",
+    ]
+
+
+def test_tables_with_the_same_trouble_share_a_line() -> None:
+    """Five are named, and five of their cures; `--json` has all."""
+    found = [
+        Finding("warning", f"shop.t{n}", "unread", f"GRANT {n};", topic="the account")
+        for n in range(8)
+    ]
+    shown = list(finding_lines(found))
+    assert shown[0] == "  warning  shop.t0, shop.t1, shop.t2, shop.t3, shop.t4 and 3 more: unread"
+    assert shown[1:6] == [f"           hint: GRANT {n};" for n in range(5)]
+    assert shown[6:] == [
+        "                 and 3 more hints; --json has all of them",
+        "  8 warnings",
+    ]
+
+
+def test_long_lines_of_what_is_fine_are_folded() -> None:
+    """Nothing is wider than a terminal, and names stay whole."""
+    many = [Finding("ok", "x", f"binlog_setting_{n} = ON", topic="the log") for n in range(20)]
+    shown = list(finding_lines(many))
+    assert max(map(len, shown)) <= 100
+    assert all(f"binlog_setting_{n} = ON" in " ".join(shown) for n in (0, 7, 19))
+
+
+def test_counting() -> None:
+    """Nothing is said of levels without a finding."""
+    assert level_counts([OK]) == "1 ok"
+    assert level_counts([REFUSED, REFUSED, OK]) == "2 refusals, 1 ok"
+
+
+# -- tables that are not followed ------------------------------------------------------------
+
+
+MOMENT = datetime(2026, 11, 1, 6, tzinfo=UTC)
+STOPPED = Stopped(3, Coordinates.parse("binlog.000002:400"))
+
+
+def state(name: str, condition: TableCondition, reason: str | None = None) -> TableState:
+    table = TableName("shop", name)
+    found = TableState(table, condition, 1, f"shop/shop/{name}", f"shop/_changes/shop/{name}")
+    if condition is TableCondition.FOLLOWING:
+        return found
+    hint = "do this" if reason else None
+    by = None if reason is None else StoppedBy.PERSON if "paused" in reason else StoppedBy.SYSTEM
+    return replace(
+        found,
+        reason=reason,
+        hint=hint,
+        position=str(STOPPED.at) if reason else None,
+        stopped_by=by,
+        stopped=STOPPED,
+    )
+
+
+STATES = {
+    one.table: one
+    for one in (
+        state("a", TableCondition.FOLLOWING),
+        state("b", TableCondition.STOPPED, "bytes without meaning"),
+        state("c", TableCondition.STOPPED, "ann paused it: a load"),
+        state("d", TableCondition.DROPPED),
+        state("e", TableCondition.STOPPED, "its key changed"),
+    )
+}
+RESUMED = TableOrder(7, TableName("shop", "e"), OrderKind.RESUME, "bob", "mended", MOMENT, STOPPED)
+TABLES = inactive(STATES, [RESUMED])
+
+
+def test_each_is_told_as_what_it_is() -> None:
+    """Stopped by somebody, or dropped; an order takes the hint's place."""
+    assert list(inactive_lines(TABLES)) == [
+        "  shop.b was stopped by Lockstep at binlog.000002:400: bytes without meaning",
+        "    hint: do this",
+        "  shop.c was stopped by a person at binlog.000002:400: ann paused it: a load",
+        "    hint: do this",
+        "  shop.d was dropped at the source at binlog.000002:400",
+        "  shop.e was stopped by Lockstep at binlog.000002:400: its key changed",
+        "    resumed by bob, 2026-11-01 06:00:00 UTC: mended; the next run catches it up "
+        "through the log from binlog.000002:400",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("need", "way"),
+    [
+        (Need.ROWS, "reads it from the source"),
+        (Need.CONSENT, "reads it from the source"),
+        (Need.COLUMNS, "catches it up through the log from binlog.000002:400"),
+        (Need.MIRROR, "catches it up through the log from binlog.000002:400"),
+    ],
+)
+def test_an_order_tells_how_the_table_comes_back(need: Need, way: str) -> None:
+    """What lacks only columns goes on through the log; they are read beside it."""
+    table = replace(state("e", TableCondition.STOPPED, "it was altered"), need=need)
+    assert way in list(inactive_lines(inactive({table.table: table}, [RESUMED])))[-1]
+
+
+def test_a_dropped_table_is_not_quarantined() -> None:
+    """It has no changes that the lake could lack."""
+    assert [str(one.table) for one in stopped_tables(STATES)] == ["shop.b", "shop.c", "shop.e"]
+    assert {one.position for one in stopped_tables(STATES)} == {str(STOPPED.at)}
+
+
+def test_the_object_tells_the_order() -> None:
+    """Null where there is none; the structure itself is not repeated."""
+    told = {one["table"]: one for one in to_json(inactive_values(TABLES))}
+    assert (told["shop.d"]["state"], told["shop.d"]["order"]) == ("dropped", None)
+    assert told["shop.e"]["order"] == {
+        "kind": "resume",
+        "author": "bob",
+        "reason": "mended",
+        "ordered_at": "2026-11-01T06:00:00+00:00",
+        "with_structure": False,
+    }
+
+
+# -- consumers -------------------------------------------------------------------------------
+
+
+MADE = datetime(2026, 11, 1, 6, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("consumer", "sentence"),
+    [
+        (
+            Consumer("shop", "billing", None, 3, 20_000, 2, MADE),
+            "before the first batch, 3 batches behind (20,000 changes), 2 deliveries out",
+        ),
+        (
+            Consumer("shop", "billing", 7, 1, 1, 1, MADE),
+            "after batch 7, 1 batch behind (1 change), 1 delivery out",
+        ),
+        (Consumer("shop", "billing", 8, 0, 0, 0, MADE), "after batch 8, nothing behind"),
+    ],
+)
+def test_a_person_reads_a_sentence(consumer: Consumer, sentence: str) -> None:
+    """One line a consumer."""
+    assert consumer_pairs([consumer]) == {"consumer billing": sentence}
+
+
+# -- tables on a terminal --------------------------------------------------------------------
+
+
+names = st.from_regex(r"[a-z_]{1,64}\.[a-z_$0-9]{1,64}", fullmatch=True)
+
+
+def page(width: int = 200) -> tuple[CommandContext, io.StringIO]:
+    out = io.StringIO()
+    context = CommandContext(Path("x"), cast("Streams", None), wants_json=False)
+    vars(context)["page"] = Console(file=out, width=width, highlight=False, soft_wrap=True)
+    return context, out
+
+
+def test_tables_that_stopped_for_one_reason_are_told_together() -> None:
+    """With each cure that differs, and no more names than a person reads."""
+    context, out = page()
+    hint, five = (
+        "`lockstep resume shop.t{} --reason …`",
+        "shop.t0, shop.t1, shop.t2, shop.t3, shop.t4",
+    )
+    alike = [
+        StoppedTable(TableName("shop", f"t{n}"), "they went", hint.format(n), "a place")
+        for n in range(7)
+    ]
+    other = StoppedTable(TableName("shop", "x"), "it differs", "look", "a place")
+    show_stopped(context, [*alike[:3], other, *alike[3:]])
+    assert out.getvalue().splitlines() == [
+        f"{five} and 2 more are stopped by Lockstep at a place: they went",
+        *(f"  hint: {hint.format(n)}" for n in range(5)),
+        "  hint: 2 more: `lockstep status` shows all of them",
+        "shop.x is stopped by Lockstep at a place: it differs",
+        "  hint: look",
+    ]
+
+
+@given(
+    st.lists(st.tuples(names, st.integers(0, 10**9), names), min_size=1, max_size=4),
+    st.integers(20, 120),
+)
+def test_no_name_is_broken(rows: list[tuple[str, int, str]], width: int) -> None:
+    """Its line has its numbers, too."""
+    context, out = page(width)
+    told = [(name, f"{count:,}", f"{place} and more") for name, count, place in rows]
+    show_table(context, ("table", "rows at the source", "place"), told)
+    words = [line.split() for line in out.getvalue().splitlines()]
+    for name, count, place in rows:
+        assert any({name, f"{count:,}", place} <= set(line) for line in words)
+
+
+# -- rows that a comparison found different --------------------------------------------------
+
+
+WRONG = 1234
+ORDERS = TableName("shop", "orders")
+
+
+def place(offset: int) -> Position:
+    at = Coordinates.parse(f"binlog.000002:{offset}")
+    return Position(at, GtidSet(), str(UUID(int=1)))
+
+
+def report() -> ReplayReport:
+    """A file and a mirror in which `WRONG` rows differ, with as many of them as are kept."""
+    found = differences(
+        [pa.table({"id": range(WRONG)})],
+        [pa.table({"id": range(1, WRONG + 1)})],
+        most=Details().most,
+    )
+    rows = tuple(ReplayDifference("different", f"id={one['id']}") for one, _ in found.some)
+    state, moment = BatchState.ACKNOWLEDGED, datetime(2026, 11, 1, 6, tzinfo=UTC)
+    batch = Batch(2, "shop", state, place(4), 1, None, 0, 1, None, moment, end=place(400))
+    segment = SegmentResult(2, ORDERS, 1, SegmentStanding.DIFFERENT, wrong=found.rows, rows=rows)
+    return ReplayReport(
+        Span(Earliest(), Latest()),
+        (BatchReplayed(batch, None, (segment,)),),
+        (ORDERS,),
+        (MirrorCorrection(ORDERS, keys=WRONG, wrong=found.rows, rows=rows),),
+    )
+
+
+def test_the_text_shows_twenty_rows_of_each() -> None:
+    """And says how many more there are."""
+    lines = list(replay_lines(report(), planned=False))
+    assert sum("  different: id=" in line for line in lines) == 2 * 20
+    assert sum(line == "  1,214 more" for line in lines) == 2
+
+
+def test_json_has_five_hundred_of_each() -> None:
+    """And the number of all that differ."""
+    told = to_json(replay_values(report()))["tables"]["shop.orders"]
+    [segment] = told["changelog"]
+    assert (segment["wrong"], len(segment["rows"])) == (WRONG, 500)
+    assert (told["mirror"]["wrong"], len(told["mirror"]["rows"])) == (WRONG, 500)
+
+
+# -- code to paste ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/lake/shop/orders", '/it\'s a "lake"/a=20b'])
+def test_snippets_can_be_pasted(path: str) -> None:
+    """The Python ones compile; the SQL one doubles the quotes in the path."""
+    told = table_snippets(path)
+    for reader in ("Spark", "delta-rs"):
+        compile(told[reader], reader, "exec")
+    quoted = path.replace("'", "''")
+    assert f"delta_scan('{quoted}')" in told["DuckDB"]
+    assert Path(path).name in told["Spark"]
