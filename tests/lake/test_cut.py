@@ -4,6 +4,7 @@ gone that anybody can still commit."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -134,3 +135,22 @@ def test_nothing_is_gone_that_can_be_committed(tmp_path: Path, spark: SparkProce
     with pytest.raises(CommitConflict):
         mirrors.restore(MIRROR, newest - 1, "planned on a version of before", again)
     assert (late.exists(), content(mirrors, MIRROR, PEOPLE, newest + 1)) == (False, shown)
+
+
+def test_a_table_that_was_made_meanwhile_keeps_its_log(
+    tmp_path: Path, spark: SparkProcess, object_store: ObjectStore
+) -> None:
+    """An object store knows a log's files only by names that every table's log has."""
+    mirrors = lake_at(object_store.prefix(), tmp_path / "staging", spark).mirrors
+    for number in range(1, 5):
+        version = mirrors.write(a_write(mirrors, number, "append", ROWS[:1])).delta_version
+    calls = count()
+
+    def meanwhile() -> None:
+        if next(calls) == 1:  # the call before the log's earlier versions are deleted
+            mirrors.remove(MIRROR)
+            mirrors.write(a_write(mirrors, 1, "append", BARE, app_id="another"))
+
+    with pytest.raises(CommitConflict):
+        mirrors.cut(MIRROR, version, "{}", lambda _: None, meanwhile)
+    assert content(mirrors, MIRROR, PEOPLE, 0) == BARE

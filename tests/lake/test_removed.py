@@ -8,7 +8,10 @@ import pytest
 
 from lockstep.pipeline.ports.held import no_check
 from lockstep.pipeline.values.errors import LakeUnavailable, LeaseLost
-from lockstep.resources.lake.store.storage import remove_table
+from lockstep.resources.lake.delta.delta_log import commit_file
+from lockstep.resources.lake.store.paths import LakePath
+from lockstep.resources.lake.store.storage import files_below, remove_table
+from tests.fix_objects import ObjectStore
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, a_write, content
 
@@ -36,38 +39,41 @@ def test_a_mirror_is_removed_and_begins_anew(lake: Lake) -> None:
         assert [path.name for path in (lake.folder / "shop").iterdir()] == ["shop"]
 
 
-def made(folder: Path) -> Path:
-    """What a table's folder has in it."""
-    (folder / "_delta_log").mkdir(parents=True)
-    (folder / "_delta_log" / "0.json").touch()
-    (folder / "deletion vectors").mkdir()
-    (folder / "part.parquet").touch()
+def made(folder: LakePath, name: str = "part") -> LakePath:
+    """What a table's folder has in it: a commit, and the file of that name which it adds."""
+    if isinstance(folder, Path):
+        (folder / "_delta_log").mkdir(parents=True)
+        (folder / "deletion vectors").mkdir()
+    commit_file(folder, 0).write_bytes(name.encode())
+    (folder / f"{name}.parquet").write_bytes(b"rows")
     return folder
 
 
 def test_what_was_cut_off_goes_with_the_next(tmp_path: Path) -> None:
     """A log that is on its way out is nobody's any more; its files go whenever."""
-    folder = made(tmp_path / "people")
+    folder = tmp_path / "people"
+    made(folder)
     (folder / "_delta_log").rename(folder / "_delta_log.removed")
     remove_table(folder, no_check)
     remove_table(folder, no_check)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_table_that_was_made_meanwhile_stays(tmp_path: Path) -> None:
-    """Whoever wakes up late removes what it had opened, which is gone."""
-    folder = made(tmp_path / "people")
+@pytest.mark.parametrize("place", ["disk", "objects"])
+def test_a_table_that_was_made_meanwhile_stays(
+    place: str, tmp_path: Path, object_store: ObjectStore
+) -> None:
+    """Whoever wakes up late removes what was there before, which is gone."""
+    lake: LakePath = tmp_path if place == "disk" else object_store.prefix()
+    folder = made(lake / "people", "before")
 
     def meanwhile() -> None:
         remove_table(folder, no_check)
-        made(folder)
+        made(folder, "after")
 
     remove_table(folder, meanwhile)
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "_delta_log",
-        "deletion vectors",
-        "part.parquet",
-    ]
+    assert commit_file(folder, 0).read_bytes() == b"after"
+    assert files_below(folder).keys() == {"after.parquet"}
 
 
 def test_whoever_lost_the_source_removes_nothing(lake: Lake) -> None:
