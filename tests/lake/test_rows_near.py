@@ -11,7 +11,7 @@ import pytest
 from deltalake import write_deltalake
 
 from lockstep.pipeline.proof.sampling import ValueRange
-from lockstep.resources.lake.delta.scan import scan
+from lockstep.resources.lake.delta.versions import scan
 
 COLUMNS: dict[str, tuple[pa.DataType, list[Any], list[ValueRange]]] = {
     "numbers": (

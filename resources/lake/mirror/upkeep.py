@@ -31,8 +31,8 @@ from lockstep.pipeline.values.errors import CommitConflict
 from lockstep.pipeline.values.keeping import Retention
 from lockstep.resources.lake.delta.delta_log import newest_version, read_commit
 from lockstep.resources.lake.delta.pin import head_of, pinned_errors
-from lockstep.resources.lake.delta.sizes import deleted_rows, files_of
 from lockstep.resources.lake.delta.statement import quoted
+from lockstep.resources.lake.delta.versions import deleted_rows, files_of
 from lockstep.resources.lake.spark.java_errors import spark_errors
 from lockstep.resources.lake.spark.spark import USER_METADATA, Spark, one_session, stamped
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
