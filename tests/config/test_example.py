@@ -15,7 +15,7 @@ from lockstep.resources.config.lineage import LineageSection
 from lockstep.resources.config.load import parse_settings
 from lockstep.resources.config.model import CatalogSection, DagsterSection, NotifySection
 from lockstep.resources.config.values import Section
-from lockstep.resources.lake.spark.server import KEYS
+from lockstep.resources.lake.spark.remote import KEYS
 from tests.pages.policies import chosen_of
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "lockstep.toml"

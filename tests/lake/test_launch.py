@@ -13,9 +13,8 @@ import pytest
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.lake.spark.jars import S3, class_path, jars_folder
 from lockstep.resources.lake.spark.java import archive_path, require_java
-from lockstep.resources.lake.spark.launch import settle_environment, spark_home
 from lockstep.resources.lake.spark.log_store import log_store_jar
-from lockstep.resources.lake.spark.session import SparkProcess
+from lockstep.resources.lake.spark.session import SparkProcess, settle_environment, spark_home
 from tests.dagster.place import settings_for
 
 

@@ -15,8 +15,7 @@ import pytest
 
 from lockstep.pipeline.values.errors import ConfigurationError, JavaMissing
 from lockstep.resources.lake.spark.java import require_java
-from lockstep.resources.lake.spark.launch import spark_home
-from lockstep.resources.lake.spark.session import SparkProcess
+from lockstep.resources.lake.spark.session import SparkProcess, spark_home
 from tests.lake.strangers import require_closed
 
 ROOT = Path(__file__).parents[2]
@@ -114,7 +113,7 @@ sys.stdin.read()
 
 
 _SCRATCH = """
-from lockstep.resources.lake.spark.launch import make_scratch
+from lockstep.resources.lake.spark.session import make_scratch
 one, other = make_scratch(), make_scratch()
 assert one.folder.is_dir()
 for each in one, other:
