@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final, Protocol, TypeAlias
 from uuid import UUID
 
-from lockstep.pipeline.catalog.values import Registered, Registrations
+from lockstep.pipeline.catalog import Registered, Registrations
 from lockstep.pipeline.model.batch import (
     Batch,
     BatchContent,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from lockstep.pipeline.catalog.values import EntryName, Registered, Registrations
+from lockstep.pipeline.catalog import EntryName, Registered, Registrations
 from lockstep.pipeline.model.claim import BatchSpan
 from lockstep.pipeline.model.life.events import MirrorWritten
 from lockstep.pipeline.values.decisions import Lease
