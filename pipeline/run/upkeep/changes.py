@@ -15,7 +15,7 @@ records something; a run that publishes meanwhile commits before or after us.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -28,7 +28,6 @@ from lockstep.pipeline.mirror.source_tables import source_table_id, source_table
 from lockstep.pipeline.run.agreement.changelog_files import correct_changelogs
 from lockstep.pipeline.run.commit_records import forgotten_metadata
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.upkeep.gather import last_lease, under_lock
 from lockstep.pipeline.upkeep.changes import (
     ChangeFile,
     ChangesPlan,
@@ -40,6 +39,7 @@ from lockstep.pipeline.upkeep.changes import (
 from lockstep.pipeline.upkeep.decide import FileTotal, clock_doubt
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LockstepError, SourceBusy, TableError
+from lockstep.pipeline.values.retries import UPKEEP_TURN
 from lockstep.pipeline.values.segment import SegmentFile, SourceTable
 from lockstep.pipeline.values.table import TableName
 
@@ -48,6 +48,22 @@ Where = tuple[TableName | SourceTable, int]
 _SLICE: Final = 1000
 """Batches, or leases, whose rows are deleted in one transaction."""
 _LATER: Final = "a run has the source: the next upkeep does it"
+
+
+def last_lease(work: Workplace) -> datetime | None:
+    """Return when a run last held the source's lock; None if none ever did."""
+    lease = work.ledger.lease(work.source.name)
+    return None if lease is None else lease.beat_at or lease.taken_at
+
+
+def under_lock(work: Workplace, holder: str, act: Callable[[Lease], None]) -> bool:
+    """Take the source's lock, call `act`, and return True. Return False if a run holds the lock
+    and does not release it within a short time."""
+    for _ in UPKEEP_TURN.tries(work.pause):
+        with suppress(SourceBusy), work.ledger.lock(work.source.name, holder, None) as lease:
+            act(lease)
+            return True
+    return False
 
 
 def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -> ChangesPlan:
