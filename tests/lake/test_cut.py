@@ -3,28 +3,22 @@ gone that anybody can still commit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from lockstep.pipeline.mirror.strategy import NOTHING, Scale
+from lockstep.pipeline.mirror.strategy import NOTHING
 from lockstep.pipeline.model.foreign_commits import foreign
 from lockstep.pipeline.model.lake_commit import stamp
-from lockstep.pipeline.ports.mirror_writes import MirrorWrite, Replace
+from lockstep.pipeline.ports.mirror_writes import Replace
 from lockstep.pipeline.values.errors import CommitConflict, LeaseLost
-from lockstep.resources.lake.delta.pin import Head
-from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.spark.session import SparkProcess
 from lockstep.resources.lake.store.paths import LakePath
 from tests.fix_objects import ObjectStore
 from tests.lake.conftest import Lake, lake_at
 from tests.lake.made import PEOPLE, a_target, a_write, content, folded, own_part
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.lake.test_late_holder import Sleeper
 
 MIRROR = "shop/shop/people"
 WORD = b"canary"
@@ -85,16 +79,6 @@ def test_no_file_has_what_it_showed(
     assert content(mirrors, MIRROR, PEOPLE, again) == [{"id": 1, "name": "y"}, *BARE[3:]]
 
 
-class Sleeper(SparkMirrors):
-    """Falls asleep when it has planned a write."""
-
-    sleep: Callable[[], object]
-
-    def _apply(self, session: SparkSession, write: MirrorWrite, head: Head, chosen: Scale) -> None:
-        self.sleep()
-        super()._apply(session, write, head, chosen)
-
-
 def test_nothing_is_gone_that_can_be_committed(tmp_path: Path, spark: SparkProcess) -> None:
     """What was planned before the log was cut makes no commit, be it of rows or of a version of
     before; what is written meanwhile stays, whether it is committed already or not. Who lost the
@@ -121,8 +105,7 @@ def test_nothing_is_gone_that_can_be_committed(tmp_path: Path, spark: SparkProce
         gone = [{"_change_type": "delete", **BARE[3]}]
         assert mirrors.write(a_write(mirrors, 6, "merge", gone)).delta_version == cut_at + 2
 
-    sleeper = Sleeper(place, staging=tmp_path / "staging", spark=spark)
-    sleeper.sleep = lambda: mirrors.cut(MIRROR, version, "{}", meanwhile)
+    sleeper = Sleeper(place, spark, lambda: mirrors.cut(MIRROR, version, "{}", meanwhile))
     with pytest.raises(CommitConflict):
         sleeper.write(a_write(sleeper, 7, "append", [{"id": 50, "name": "z"}]))
     shown = [*BARE[4:], {"id": 40, "name": "y"}]
