@@ -9,19 +9,15 @@ commits of an upkeep that died are recorded first (`UpkeepTarget.unrecorded`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from time import perf_counter
 
-from lockstep.pipeline.mirror.layout import application_id, changelog_path
-from lockstep.pipeline.mirror.source_tables import source_table_path
-from lockstep.pipeline.model.foreign_commits import AllExpected
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.upkeep import MirrorUpkeep
-from lockstep.pipeline.run.agreement.lake_logs import judged_mirror
-from lockstep.pipeline.run.clear import clear
-from lockstep.pipeline.run.commit_records import upkept_metadata
+from lockstep.pipeline.run.agreement.changelog_files import all_changelogs
+from lockstep.pipeline.run.clear import UpkeepTarget, clear, upkeep_target
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.mirror_places import delete_former, former_places
 from lockstep.pipeline.run.upkeep.changes import (
@@ -49,22 +45,7 @@ from lockstep.pipeline.values.errors import (
     TableError,
 )
 from lockstep.pipeline.values.retries import UPKEEP_TURN
-from lockstep.pipeline.values.segment import SourceTable
 from lockstep.pipeline.values.table import TableName
-
-
-@dataclass(frozen=True, slots=True)
-class UpkeepTarget:
-    """A mirror that upkeep may write to. `version`: its newest version; `shows`: the version that
-    was made by the write whose rows the mirror shows; `said`: the metadata for upkeep's commits;
-    `unrecorded`: upkeep made `version`, and the ledger has not recorded it yet."""
-
-    table: TableName
-    mirror: str
-    version: int
-    shows: int
-    said: str
-    unrecorded: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +127,7 @@ def _planned(
     work: Workplace, lake: MirrorUpkeep, policy: UpkeepPolicy, facts: UpkeepFacts, state: TableState
 ) -> TableUpkeep:
     try:
-        target = target_of(work, lake, facts, state)
+        target = target_of(work, facts, state)
         if isinstance(target, str):
             return TableUpkeep(state.table, state.mirror, target)
         files = lake.files(state.mirror)
@@ -159,35 +140,15 @@ def _planned(
         return TableUpkeep(state.table, state.mirror, error.reason)
 
 
-def target_of(
-    work: Workplace, lake: MirrorUpkeep, facts: UpkeepFacts, state: TableState
-) -> UpkeepTarget | str:
+def target_of(work: Workplace, facts: UpkeepFacts, state: TableState) -> UpkeepTarget | str:
     """Return the mirror as upkeep may write to it now, or a sentence on why upkeep leaves it
     alone."""
-    mirror = state.mirror
     if not state.complete:
         return f"the table is {state.in_words}"
     if state.table in facts.busy:
         return "captured changes wait for their merge"
-    app_id = application_id(work.source.name, state, "mirror")
-    settled = work.ledger.newest_writes(work.source.name, [app_id])[app_id].settled
-    if settled is None or settled.delta_version < (state.adopted or 0):
-        return "nothing was written to it since it was adopted"
-    relation = judged_mirror(work, state, facts.looked.get(mirror))
-    if not isinstance(relation, AllExpected) or relation.newest is None:
-        return "its log has a commit that is not Lockstep's; the next run reports it"
-    newest, shows = relation.newest, settled.delta_version
-    head = lake.commit(mirror, newest)
-    repeated = head is not None and head.repeats == shows
-    commit = head if repeated else lake.commit(mirror, shows)
-    if commit is None or commit.user_metadata is None:
-        return (
-            f"its log no longer has the commit of version {shows}, whose metadata upkeep repeats: "
-            "upkeep is possible again after the next write"
-        )
-    said = upkept_metadata(settled, commit.user_metadata)
-    unrecorded = repeated and facts.upkept.get(mirror, -1) < newest
-    return UpkeepTarget(state.table, mirror, newest, shows, said, unrecorded)
+    looked, upkept = facts.looked.get(state.mirror), facts.upkept.get(state.mirror, -1)
+    return upkeep_target(work, state, looked, upkept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +223,7 @@ def _commits(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> UpkeepT
         target: UpkeepTarget | str = "a run has the source; the next upkeep does it"
         try:
             if _is_free(work):
-                target = newest or _current(work, lake, table)
+                target = newest or _current(work, table)
             if isinstance(target, UpkeepTarget):
                 version = lake.carry_out(target.mirror, step, target.said, target.version)
         except CommitConflict:
@@ -278,13 +239,13 @@ def _commits(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> UpkeepT
     return newest
 
 
-def _current(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> UpkeepTarget | str:
+def _current(work: Workplace, table: TableUpkeep) -> UpkeepTarget | str:
     """Return the mirror as it is now: the plan may be minutes old."""
     facts = UpkeepFacts.read(work)
     state = facts.states[table.table]
     if state.mirror != table.mirror:
         return "it got another mirror meanwhile"
-    return target_of(work, lake, facts, state)
+    return target_of(work, facts, state)
 
 
 def _is_free(work: Workplace) -> bool:
@@ -323,20 +284,11 @@ def _deletes(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> None:
 
 def thin_logs(work: Workplace, lake: MirrorUpkeep, *, delete: bool) -> FileTotal:
     """Delete checkpoints that newer ones replace. Return those that were deleted, or would be."""
-    now = work.clock()
-    piles = [lake.thin_log(folder, now, delete=delete) for folder in _folders(work)]
+    now, states = work.clock(), work.ledger.table_states(work.source.name).values()
+    folders = [state.mirror for state in states if state.mirror_version is not None]
+    folders += [changelog.folder for changelog in all_changelogs(work)]
+    piles = [lake.thin_log(folder, now, delete=delete) for folder in folders]
     return FileTotal(sum(pile.files for pile in piles), sum(pile.bytes for pile in piles))
-
-
-def _folders(work: Workplace) -> Iterator[str]:
-    source = work.source.name
-    for table, state in work.ledger.table_states(source).items():
-        if state.mirror_version is not None:
-            yield state.mirror
-        for generation in range(1, state.changelog_generation + 1):
-            yield changelog_path(source, table, generation)
-    for part in SourceTable:
-        yield source_table_path(source, part)
 
 
 # -- folders that mirrors had before -----------------------------------------------------------
