@@ -109,7 +109,7 @@ def open_lake(
     version of a mirror stays readable. `on_warning` takes a sentence for a person; any thread can
     call it. `ConfigurationError` for a `[spark]` table with a wrong `remote`.
     """
-    lake = lake_path.absolute() if isinstance(lake_path, Path) else lake_path
+    lake = lake_path.absolute()
     staged = Path(staging).absolute()
     server = server_of(spark_conf)
     spark: Spark

@@ -18,7 +18,7 @@ from lockstep.pipeline.model.lake_commit import stamp
 from lockstep.pipeline.ports.mirror_writes import SetProperties
 from lockstep.pipeline.upkeep.decide import FileTotal, StepKind, UpkeepPolicy, decide
 from lockstep.pipeline.values.errors import CommitConflict
-from lockstep.resources.lake.mirror.upkeep import SparkUpkeep, thin_log
+from lockstep.resources.lake.mirror.upkeep import SparkUpkeep
 from lockstep.resources.lake.spark.session import SparkProcess
 from tests.fix_objects import ObjectStore
 from tests.lake.conftest import lake_at
@@ -77,11 +77,12 @@ def test_deleted_rows_go_from_the_files(
 COMMITS, EVERY = 24, 3
 
 
-def test_old_checkpoints_go_and_versions_stay(tmp_path: Path) -> None:
+def test_old_checkpoints_go_and_versions_stay(tmp_path: Path, spark: SparkProcess) -> None:
     """Those of the last day stay, as do the first of each day and the two newest; where there is
     no table, there is nothing to do."""
     now = datetime.now(UTC)
-    assert thin_log(tmp_path / "none", now, delete=True) == FileTotal()
+    thin_log = SparkUpkeep(tmp_path, spark=spark, keep=timedelta(0)).thin_log
+    assert thin_log("none", now, delete=True) == FileTotal()
     table = tmp_path / "t"
     for number in range(COMMITS):
         write_deltalake(table, pa.table({"id": [number]}), mode="append")
@@ -93,10 +94,10 @@ def test_old_checkpoints_go_and_versions_stay(tmp_path: Path) -> None:
         made = (now - timedelta(days=3, hours=-checkpoints.index(path))).timestamp()
         os.utime(path, (made, made))
     seen = {number: _rows(table, number) for number in range(COMMITS)}
-    told = thin_log(table, now, delete=False)
+    told = thin_log("t", now, delete=False)
     assert sorted((table / "_delta_log").glob("*.checkpoint.parquet")) == checkpoints
-    assert thin_log(table, now, delete=True) == told
-    assert thin_log(table, now, delete=True) == FileTotal()
+    assert thin_log("t", now, delete=True) == told
+    assert thin_log("t", now, delete=True) == FileTotal()
     left = sorted((table / "_delta_log").glob("*.checkpoint.parquet"))
     assert left == [checkpoints[0], *checkpoints[-2:]]
     assert told.files == len(checkpoints) - len(left)
