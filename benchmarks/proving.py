@@ -18,7 +18,7 @@ from benchmarks.ground import DATABASE, Ground, ground
 from benchmarks.resident import highest_resident_size, processor_seconds
 from lockstep.pipeline.proof.hashes import RowHasher, RowSum
 from lockstep.pipeline.values.table import TableName, TableStructure
-from lockstep.resources.lake.delta.scan import scan
+from lockstep.resources.lake.delta.versions import scan
 from lockstep.resources.mysql.server import MySqlServer
 
 _COLUMNS = (

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from lockstep.context import CommandContext
-from lockstep.pipeline.catalog.plan import DATABASE, entry_name
+from lockstep.pipeline.catalog import DATABASE, entry_name
 from lockstep.pipeline.mirror.lineage import own_comments
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.schema.model import TableSchema

@@ -19,8 +19,7 @@ from pathlib import Path
 import pytest
 
 from lockstep.pipeline.values.retries import SPARK
-from lockstep.resources.lake.spark.remote import RemoteSpark
-from lockstep.resources.lake.spark.server import SparkServer
+from lockstep.resources.lake.spark.remote import RemoteSpark, SparkServer
 from tests.e2e.project import environment
 from tests.uncompiled import UNCOMPILED
 

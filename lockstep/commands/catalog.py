@@ -9,7 +9,7 @@ from typing import Any, Final
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.model.json_values import to_json
-from lockstep.pipeline.run.catalog.register import CatalogReport, CatalogStep, differences, register
+from lockstep.pipeline.run.catalog import CatalogReport, CatalogStep, differences, register
 from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.resources.holders import holder
 

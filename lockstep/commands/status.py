@@ -17,8 +17,8 @@ from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.json_values import parts, to_json
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableOrder, TableState
 from lockstep.pipeline.proof.proven import TableProof, open_differences, proven_since
-from lockstep.pipeline.run.catalog.gather import CatalogStanding
-from lockstep.pipeline.run.catalog.gather import stand as registered
+from lockstep.pipeline.run.catalog import CatalogStanding
+from lockstep.pipeline.run.catalog import stand as registered
 from lockstep.pipeline.run.table_plans import only_server_supplies
 from lockstep.pipeline.source_plan import settings_in_words
 from lockstep.pipeline.status.facts import Headroom, Standing, why_not_by_gtid

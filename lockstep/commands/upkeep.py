@@ -12,8 +12,14 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import table_name
 from lockstep.pipeline.model.json_values import parts
 from lockstep.pipeline.run.upkeep.changes import plan_changes
-from lockstep.pipeline.run.upkeep.gather import TableUpkeep, plan_upkeep
-from lockstep.pipeline.run.upkeep.upkeep import UpkeepReport, plan_former, thin_logs, upkeep
+from lockstep.pipeline.run.upkeep.upkeep import (
+    TableUpkeep,
+    UpkeepReport,
+    plan_former,
+    plan_upkeep,
+    thin_logs,
+    upkeep,
+)
 from lockstep.pipeline.upkeep.changes import ChangesPlan
 from lockstep.pipeline.upkeep.decide import FileTotal, StepKind
 from lockstep.pipeline.values.table import TableName

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockstep.pipeline.mirror.coalescing import coalesced, lacking_columns
+from lockstep.pipeline.mirror.coalescing import coalesced
 from lockstep.pipeline.mirror.layout import changelog_names, changelog_spelling
 from lockstep.pipeline.mirror.mapping import (
     KEPT,
@@ -275,11 +275,6 @@ class Fold:
     def kept(self) -> tuple[str, ...]:
         """The columns whose value in the mirror can stay."""
         return kept_columns((part.columns for part in self.parts), self.schema)
-
-    @property
-    def lacking(self) -> tuple[str, ...]:
-        """The columns whose value may have to be looked up."""
-        return lacking_columns(self.parts, self.schema)
 
     def table(self, images: Sequence[pa.Table]) -> tuple[pa.Table, tuple[str, ...]]:
         """Return the folded images, given for each part, and the columns that some row lacks."""

@@ -13,7 +13,7 @@ from enum import Enum
 from pathlib import PurePath
 from typing import Any, Final
 
-from lockstep.pipeline.catalog.values import EntryName
+from lockstep.pipeline.catalog import EntryName
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.table import TableName

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from lockstep.pipeline.catalog.values import CatalogEntry, Entry, EntryName
+from lockstep.pipeline.catalog import CatalogEntry, Entry, EntryName
 
 
 class Catalog(Protocol):

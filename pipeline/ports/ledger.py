@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final, Protocol
 from uuid import UUID
 
-from lockstep.pipeline.catalog.values import Registered, Registrations
+from lockstep.pipeline.catalog import Registered, Registrations
 from lockstep.pipeline.model.batch import (
     Batch,
     BatchContent,

@@ -205,8 +205,8 @@ class MirrorUpkeep(Protocol):
         `CommitConflict` if somebody else has committed since."""
 
     def thin_log(self, folder: str, now: datetime, *, delete: bool) -> FileTotal:
-        """Return the checkpoints of a table's log that later ones replace; with `delete`, delete
-        them."""
+        """Return the checkpoints of a table's log that later ones replace, none without a table;
+        with `delete`, delete them."""
 
     def vacuum(self, mirror: str) -> FileTotal:
         """Delete the files that no version needs which was current within the time `keep`, and

@@ -21,8 +21,8 @@ class SegmentWriter(Protocol):
 
     def write(self, changes: pa.Table) -> None:
         """Write row images, enough for a row group or all that there are. Images that leave
-        columns out have `layout.present_name` as their last column, and go to files whose names
-        end with `PARTIAL`."""
+        columns out have `layout.present_name` as their last column, and go to files with an ending
+        of their own (`segment.ENDINGS`)."""
 
     def cut(self) -> int:
         """End the current file, so that later rows go to new files, and return the number of
@@ -84,7 +84,7 @@ class SegmentStore(Protocol):
 
     def bring(self, origin: str, folder: str, files: Iterable[SegmentFile]) -> None:
         """Move files to `folder` durably, each atomically and over a file of its name. In `origin`
-        each has the name `revision.written_as`; one that is missing there was moved before."""
+        each has its `unrevised_name`; one that is missing there was moved before."""
 
     def clear(self, folder: str) -> None:
         """Delete the folder and everything below it; a missing folder is no error. Only for places

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -33,6 +33,7 @@ import pyarrow as pa
 from lockstep.pipeline.mirror.layout import application_id, scratch_path
 from lockstep.pipeline.mirror.source_tables import SCHEMAS, source_table_id, source_table_path
 from lockstep.pipeline.model.foreign_commits import AllExpected
+from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.run.agreement.changelog_files import changelogs_of
 from lockstep.pipeline.run.agreement.lake_logs import judged_mirror
 from lockstep.pipeline.run.commit_records import (
@@ -51,7 +52,6 @@ from lockstep.pipeline.shape.shaping import redacted as redacted_schema
 from lockstep.pipeline.upkeep.clearing import ClearedFile, ClearedLedgerRows, UnclearedValues
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LeaseLost, LockstepError, TableError
-from lockstep.pipeline.values.intent import SettledWrite
 from lockstep.pipeline.values.segment import SegmentFile, SourceTable, batch_of, with_revised_names
 from lockstep.pipeline.values.table import TableName
 
@@ -127,21 +127,10 @@ def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
     state = work.ledger.table_states(source)[note.table]
     if state.mirror_version is None or note.gone is not None:
         return
-    app_id = application_id(source, state, "mirror")
-    relation = judged_mirror(work, state, work.ledger.looked(source).get(state.mirror))
-    if not isinstance(relation, AllExpected) or relation.newest is None:
-        raise TableError(
-            "the log of its mirror has a commit that is not Lockstep's",
-            hint="the next run reports it",
-        )
-    write = work.ledger.newest_writes(source, [app_id])[app_id].settled
-    words = None if write is None else _words_of(work, state.mirror, write)
-    if write is None or words is None or write.delta_version < (state.adopted or 0):
-        raise TableError(
-            "the log of its mirror no longer says which write made the rows that it shows",
-            hint="it is cleared after the table's next write",
-        )
-    shows = write.delta_version
+    target = upkeep_target(work, state, work.ledger.looked(source).get(state.mirror))
+    if isinstance(target, str):
+        raise TableError(f"its mirror's log stays: {target}", hint="the next run tries again")
+    shows = target.shows
 
     def record(version: int) -> None:
         # The ledger records this commit as checked before the log is cut: without the earlier
@@ -149,21 +138,51 @@ def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
         work.ledger.note_looked(lease, {state.mirror: version})
         work.ledger.note_upkept(lease, state.mirror, shows=shows, delta_version=version)
 
-    words = upkept_metadata(write, words)
     require_held = partial(work.ledger.require_held, lease)
-    work.mirrors.cut(state.mirror, relation.newest, words, record, require_held)
+    work.mirrors.cut(state.mirror, target.version, target.said, record, require_held)
 
 
-def _words_of(work: Workplace, mirror: str, write: SettledWrite) -> str | None:
-    """Return the user metadata of a write, from its commit or from a later commit that repeats
-    it; None if neither is in the mirror's log."""
-    shows = write.delta_version
+@dataclass(frozen=True, slots=True)
+class UpkeepTarget:
+    """A mirror that may get a commit which changes no row. `version`: its newest version; `shows`:
+    the version that was made by the write whose rows the mirror shows; `said`: the metadata for
+    such a commit; `unrecorded`: upkeep made `version`, and the ledger has not recorded it yet."""
+
+    table: TableName
+    mirror: str
+    version: int
+    shows: int
+    said: str
+    unrecorded: bool
+
+
+def upkeep_target(
+    work: Workplace, state: TableState, looked: int | None, upkept: int = -1
+) -> UpkeepTarget | str:
+    """Return the mirror of a table, or a sentence on why it gets no commit that changes no row.
+    `looked`: the version up to which its log was checked; `upkept`: the newest version that upkeep
+    made, as the ledger has recorded it."""
+    mirror, app_id = state.mirror, application_id(work.source.name, state, "mirror")
+    newest = work.ledger.newest_writes(work.source.name, [app_id])[app_id]
+    write = newest.settled
+    if write is None or write.delta_version < (state.adopted or 0):
+        return "nothing was written to it since it was adopted"
+    relation = judged_mirror(work, state, looked, newest=newest)
+    if not isinstance(relation, AllExpected) or relation.newest is None:
+        return "its log has a commit that is not Lockstep's; the next run reports it"
+    version, shows = relation.newest, write.delta_version
     for commit in work.mirrors.history(mirror):
-        if shows in (commit.delta_version, commit.repeats):
-            return commit.user_metadata
+        if shows in (commit.delta_version, commit.repeats) and commit.user_metadata is not None:
+            said = upkept_metadata(write, commit.user_metadata)
+            repeated = commit.delta_version == version and commit.repeats == shows
+            unrecorded = repeated and upkept < version
+            return UpkeepTarget(state.table, mirror, version, shows, said, unrecorded)
         if commit.delta_version < shows:
             break
-    return None
+    return (
+        f"its log no longer has the commit of version {shows}, whose metadata would be repeated: "
+        "that is possible again after the next write"
+    )
 
 
 def _clear_former(work: Workplace, lease: Lease, note: UnclearedValues) -> None:

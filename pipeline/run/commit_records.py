@@ -8,7 +8,7 @@ are not captured any more, and which are partial.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from lockstep.pipeline.model.batch import Batch
@@ -52,9 +52,9 @@ def commit_metadata(
     """Return the metadata of a write that shows these batches (JSON, keys sorted).
 
     `files`: the segment files whose rows were written; None if they are not known.
-    `version`: the structure that the table's rows have after the write; the caller writes its
-    file (`keep_structures`). If the write is a commit to `_transactions`, the structures that
-    its metadata names are written here."""
+    `version`: the structure that the table's rows have after the write; the caller keeps it
+    (`Claims.keep_structures`). If the write is a commit to `_transactions`, the structures that
+    its metadata names are kept here."""
     ordered = list(batches)
     last = ordered[-1]
     words = _words(work, kind, table, (ordered[0].id, last.id), last)
@@ -230,13 +230,6 @@ def _new_structures(work: Workplace, batch: Batch) -> list[TableSchema]:
         and version.knowledge is Knowledge.KNOWN
         and version.schema is not None
     ]
-
-
-def keep_structures(work: Workplace, structures: Sequence[TableSchema]) -> None:
-    """Write structures durably to the source's folder, before a commit names them. A structure
-    that is already there is not written again."""
-    if structures:
-        work.claims.keep_structures(work.source.name, structures)
 
 
 def _name(table: TableName) -> list[str]:

@@ -83,11 +83,7 @@ class _Publishing:
         in it: a table that comes back is not published a second time."""
         table = state.table
         changelog = changelog_table(batch.source, state, generation)
-        errors: list[TableError] = []
-        try:
-            self._look(changelog)
-        except TableError as error:
-            errors.append(error)
+        errors = self._foreign_commits(changelog)
         files = [file for segment, _ in segments for file in segment.files]
         try:
             schema = all_columns(
@@ -109,11 +105,7 @@ class _Publishing:
         """Publish an addition to one of the source's own tables. No mirror is made from them, so if
         somebody else wrote there, a person is warned and nothing else follows."""
         changelog = source_table(batch.source, part.table)
-        errors: list[TableError] = []
-        try:
-            self._look(changelog)
-        except TableError as error:
-            errors.append(error)
+        errors = self._foreign_commits(changelog)
         lost = self._publish(changelog, batch, SCHEMAS[part.table], part.files, errors)
         for foreign in errors:
             self.work.progress.note(foreign.reason)
@@ -151,10 +143,7 @@ class _Publishing:
         checked = self.after.get(folder)
         self.after[folder] = max(commit.delta_version, -1 if checked is None else checked)
         if checked is not None and commit.delta_version > checked + 1:
-            try:
-                self._set_right(changelog, checked)
-            except TableError as error:
-                errors.append(error)
+            errors += self._set_right(changelog, checked)
         return lost
 
     def record_versions(self) -> None:
@@ -166,26 +155,26 @@ class _Publishing:
         if moved:
             self.work.ledger.note_looked(self.lease, moved)
 
-    def _look(self, changelog: ChangelogTable) -> None:
-        """Check the commits since the last check. Each is reported once: the table stays
-        quarantined until somebody resumes it."""
+    def _foreign_commits(self, changelog: ChangelogTable) -> list[TableError]:
+        """Check the commits since the last check, and return the error of those of somebody else.
+        Each is reported once: the table stays quarantined until somebody resumes it."""
         folder = changelog.folder
         looked = self.before.get(folder)
         if looked is None or folder in self.after:
-            return
+            return []
         if self.work.changelog.ends_at(folder, looked):
             self.after[folder] = looked
-        else:
-            self._set_right(changelog, looked)
+            return []
+        return self._set_right(changelog, looked)
 
-    def _set_right(self, changelog: ChangelogTable, looked: int) -> None:
-        """Raise `TableError` for commits of somebody else, unless they only moved rows to other
-        files and the recorded files are all present."""
+    def _set_right(self, changelog: ChangelogTable, looked: int) -> list[TableError]:
+        """Return the error of commits of somebody else, unless they only moved rows to other files
+        and the recorded files are all present."""
         finding = correct_changelog(self.work, self.lease, changelog, looked)
         if finding.version is not None:
             self.after[changelog.folder] = finding.version
-        if (error := error_of_agreement(finding)) is not None:
-            raise error
+        error = error_of_agreement(finding)
+        return [] if error is None else [error]
 
 
 def files_lost(batch: Batch, table: TableName, what: str) -> TableError:

@@ -16,7 +16,7 @@ from lockstep.pipeline.ports.held import RequireHeld, lease_lost_first
 from lockstep.pipeline.ports.ledger import Leases, Ledger
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.catalog.register import CatalogReport, register_after
+from lockstep.pipeline.run.catalog import CatalogReport, register_after
 from lockstep.pipeline.run.clear import clear
 from lockstep.pipeline.run.context import Progress, StepProgress, Workplace
 from lockstep.pipeline.run.merge import merge

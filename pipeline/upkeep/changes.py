@@ -21,6 +21,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from lockstep.pipeline.upkeep.clearing import holder_sentence
 from lockstep.pipeline.upkeep.decide import FileTotal
 from lockstep.pipeline.values.places import moment_text
 from lockstep.pipeline.values.position import Position
@@ -104,17 +105,7 @@ class Holder:
 
     @property
     def told(self) -> str:
-        return _HOLDS[self.kind].format(self.name)
-
-
-_HOLDS: Final = {
-    "consumer": "the consumer {0} has not acknowledged what comes after it; "
-    "`lockstep status` shows how far it is",
-    "batch": "batch {0} is not acknowledged yet; `lockstep run` continues it",
-    "table": "{0} still has to merge what comes after it; `lockstep status` says what keeps it",
-    "replay": "a replay is not settled; `lockstep run` continues it",
-    "recovery": "a new ledger would continue after one of the eight newest batches",
-}
+        return holder_sentence(self.kind, self.name)
 
 
 @dataclass(frozen=True, slots=True)

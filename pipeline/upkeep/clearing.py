@@ -102,19 +102,21 @@ class UnclearedValues:
         return f"{self.sentence}: {self.until}"
 
 
-_HOLDS = {
+GONE: Final = "gone"
+_HOLDS: Final = {
     "consumer": "the consumer {0} has not acknowledged them; `lockstep status` shows how far it is",
     "batch": "batch {0} is not acknowledged yet; `lockstep run` continues it",
-    "table": "{0} still has to merge what came after them; `lockstep status` says what keeps it",
+    "table": "{0} still has to merge later changes; `lockstep status` says what keeps it",
     "replay": "a replay is not settled; `lockstep run` continues it",
+    "recovery": "a new ledger would continue after one of the eight newest batches",
     "reload": "{0} was not read from the source since; `lockstep run` reads it if `tables` has it",
-    "gone": "the table is gone at the source, and its mirror shows them for good: delete the "
-    "folder {0} of the lake (`rm -r`, or the store's command); then `lockstep run` clears the rest",
+    GONE: "the table is gone at the source, and its mirror shows them for good: delete the folder "
+    "{0} of the lake (`rm -r`, or the store's command); then `lockstep run` clears the rest",
 }
-GONE: Final = "gone"
 
 
 def holder_sentence(kind: str, name: str) -> str:
+    """Return a sentence on something that needs old changes, or the values in them."""
     return _HOLDS[kind].format(name)
 
 

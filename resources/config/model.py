@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from lockstep.pipeline.catalog.plan import DATABASE
+from lockstep.pipeline.catalog import DATABASE
 from lockstep.pipeline.replay.partitions import Partitions
 from lockstep.pipeline.upkeep.decide import UpkeepPolicy
 from lockstep.pipeline.values.policies import KEEP

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from lockstep.pipeline.catalog.values import (
+from lockstep.pipeline.catalog import (
     CONTENT_MARK,
     SOURCE_MARK,
     CatalogEntry,

@@ -21,8 +21,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     StagedFiles,
 )
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
-from lockstep.resources.lake.spark.launch import JAVA
-from lockstep.resources.lake.spark.session import SparkProcess
+from lockstep.resources.lake.spark.session import JAVA, SparkProcess
 
 _COLUMNS = pa.schema(
     [

@@ -2,28 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from lockstep.pipeline.model.batch import Requests
+from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.policies import KEEP
 from lockstep.resources.lake.changelog.changelog import DeltaChangelog
 from lockstep.resources.lake.changelog.claims import FileClaims
 from lockstep.resources.lake.changelog.segments import ParquetSegments
 from lockstep.resources.lake.changelog.spool import FileSpool
-from lockstep.resources.lake.mirror.copies import FolderCopies
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.mirror.upkeep import SparkUpkeep
-from lockstep.resources.lake.spark.remote import RemoteSpark
-from lockstep.resources.lake.spark.server import server_of
+from lockstep.resources.lake.spark.remote import RemoteSpark, server_of
 from lockstep.resources.lake.spark.session import SparkProcess
 from lockstep.resources.lake.spark.spark import Spark
 from lockstep.resources.lake.spark_catalog import SparkCatalog
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
+from lockstep.resources.lake.store.staging import Staging
+from lockstep.resources.lake.store.storage import lake_errors, sync_folder
 from lockstep.resources.lake.trial import require_kept
+
+_ASIDE: Final = ".lockstep-rebuild"
+"""Folder next to the final place of tables, in which they are written."""
+
+
+class FolderCopies:
+    """`pipeline.ports.Copies` on folders of this machine: a Delta table is written next to its
+    final place, so that a rename brings it there. `staging`: the folder in which writes are
+    staged."""
+
+    def __init__(self, lake: LakePath, *, staging: Path, spark: Spark) -> None:
+        self._lake = lake
+        self._staging = staging
+        self._spark = spark
+
+    @contextmanager
+    def begun(self, name: str, into: str) -> Iterator[SparkMirrors]:
+        place = Path(into)
+        beside = place.parent / _ASIDE
+        with lake_errors(place):
+            _require_free(place)
+            place.parent.mkdir(parents=True, exist_ok=True)
+        staging = Staging(beside)
+        try:
+            with staging.folder() as folder:
+                yield SparkMirrors(
+                    Path(folder), files=self._lake, staging=self._staging, spark=self._spark
+                )
+                with lake_errors(place):
+                    _require_free(place)
+                    (Path(folder) / name).rename(place)
+                    sync_folder(place.parent)
+        finally:
+            staging.end()
+            with suppress(OSError):
+                beside.rmdir()
+
+
+def _require_free(place: Path) -> None:
+    if place.exists() and not (place.is_dir() and not any(place.iterdir())):
+        raise ConfigurationError(
+            f"{place} exists already", hint="name another place with `--into`, or remove it"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +109,7 @@ def open_lake(
     version of a mirror stays readable. `on_warning` takes a sentence for a person; any thread can
     call it. `ConfigurationError` for a `[spark]` table with a wrong `remote`.
     """
-    lake = lake_path.absolute() if isinstance(lake_path, Path) else lake_path
+    lake = lake_path.absolute()
     staged = Path(staging).absolute()
     server = server_of(spark_conf)
     spark: Spark

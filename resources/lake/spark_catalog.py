@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from lockstep.pipeline.catalog.values import CatalogEntry, Entry, EntryName
+from lockstep.pipeline.catalog import CatalogEntry, Entry, EntryName
 from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable
 from lockstep.resources.lake.delta.statement import quoted
 from lockstep.resources.lake.spark.spark import Spark, one_session

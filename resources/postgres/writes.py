@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from lockstep.pipeline.catalog.values import EntryName, Registered, Registrations
+from lockstep.pipeline.catalog import EntryName, Registered, Registrations
 from lockstep.pipeline.model.claim import BatchSpan
 from lockstep.pipeline.model.life import MirrorWritten
 from lockstep.pipeline.values.decisions import Lease

@@ -15,7 +15,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import SplitResult, quote, urlsplit
 
-from lockstep.pipeline.catalog.values import (
+from lockstep.pipeline.catalog import (
     CONTENT_MARK,
     SOURCE_MARK,
     CatalogEntry,

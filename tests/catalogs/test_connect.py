@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from lockstep.pipeline.catalog.values import CatalogEntry, EntryName
+from lockstep.pipeline.catalog import CatalogEntry, EntryName
 from lockstep.resources.lake.spark.remote import RemoteSpark
 from lockstep.resources.lake.spark_catalog import SparkCatalog
 from tests.catalogs.test_contract import (

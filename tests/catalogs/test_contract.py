@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from lockstep.pipeline.catalog.values import CatalogEntry, Entry, EntryColumn, EntryName, place
+from lockstep.pipeline.catalog import CatalogEntry, Entry, EntryColumn, EntryName, place
 from lockstep.pipeline.ports.catalog import Catalog
 from lockstep.pipeline.schema.types import sql_type
 from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable, ConfigurationError

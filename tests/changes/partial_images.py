@@ -11,7 +11,6 @@ from random import Random
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lockstep.pipeline.ports.mirror_writes import PartColumn, StagedFiles
@@ -102,9 +101,5 @@ def images_table(images: Sequence[tuple[str, Row, frozenset[str]]], first: int =
         "_change_type": pa.array([kind for kind, _, _ in images], pa.string()),
         "_sequence": pa.array(range(first, first + len(images)), pa.int64()),
     }
-    present = _packed(there) if images else []
+    present = pack_bits(there, np.asarray(there.all(axis=1))) if images else []
     return pa.table({**marks, **columns, PRESENT: pa.array(present, pa.binary())})
-
-
-def _packed(there: npt.NDArray[np.bool_]) -> pa.Array:
-    return pack_bits(there, np.asarray(there.all(axis=1)))

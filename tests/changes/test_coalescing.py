@@ -165,19 +165,6 @@ def test_images_without_the_key_are_refused() -> None:
     assert refused.value.reason == OTHER_KEY
 
 
-def test_a_row_that_is_not_there_is_refused() -> None:
-    """No value is made up."""
-    images = images_table(
-        [
-            ("update_preimage", row(1), has("id")),
-            ("update_postimage", row(1, a=2), has("id", "a")),
-        ]
-    )
-    with pytest.raises(TableError) as refused:
-        merged(SCHEMA.empty_table(), images)
-    assert refused.value.reason == LOST
-
-
 def test_a_column_that_came_between_has_its_fill() -> None:
     """Images of before it was added say nothing of it, and rows of before have the fill."""
     old = pa.table(images_table([("insert", row(1, 1, "x", 1), ALL)]))

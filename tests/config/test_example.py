@@ -9,7 +9,7 @@ from lockstep.pipeline.values.policies import LakePolicies, StartPolicies
 from lockstep.resources.config import model, sources
 from lockstep.resources.config.load import parse_settings
 from lockstep.resources.config.values import Section
-from lockstep.resources.lake.spark.server import KEYS
+from lockstep.resources.lake.spark.remote import KEYS
 from tests.pages.policies import chosen_of
 from tests.pages.settings import EXAMPLE, SECTIONS, explained
 

@@ -3,12 +3,10 @@ snippets that `lockstep read --changes` prints, as they are printed."""
 
 from __future__ import annotations
 
-import ast
 import json
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,6 +18,7 @@ from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.table import Column
 from lockstep.resources.lake.spark.session import SparkProcess
 from tests.consumers.shop import NOTES, ORDERS, Shop, inserts, opened_shop, with_columns
+from tests.typed_pages import pasted
 
 DAY = date(2026, 11, 1)
 BEFORE = {
@@ -133,16 +132,8 @@ def test_the_snippets_run_as_they_are_printed(
     assert list(told["columns"])[-1] == "other@1"
     snippets = told["snippets"]
     assert list(snippets) == ["Python", "Spark"]
-    _require_all(_pasted(snippets["Python"], {}))
-    _require_all(_pasted(snippets["Spark"], {"spark": spark.session()}).toArrow())
-
-
-def _pasted(code: str, names: dict[str, Any]) -> Any:
-    """What the snippet's last line is worth."""
-    *lines, last = ast.parse(code).body
-    assert isinstance(last, ast.Expr)
-    exec(compile(ast.Module(lines, []), "pasted", "exec"), names)
-    return eval(compile(ast.Expression(last.value), "pasted", "eval"), names)
+    _require_all(pasted(snippets["Python"], {}))
+    _require_all(pasted(snippets["Spark"], {"spark": spark.session()}).toArrow())
 
 
 def test_a_changelog_of_one_generation(notes: Shop) -> None:

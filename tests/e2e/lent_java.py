@@ -31,9 +31,9 @@ from py4j.java_gateway import java_import
 from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
 
-from lockstep.resources.lake.spark import launch, session
+from lockstep.resources.lake.spark import session
 from lockstep.resources.lake.spark.jars import S3, class_path, jars_folder
-from lockstep.resources.lake.spark.launch import make_scratch, settle_environment
+from lockstep.resources.lake.spark.session import make_scratch, settle_environment
 from lockstep.resources.lake.spark.settings import SparkSettings
 from tests.uncompiled import UNCOMPILED
 
@@ -86,7 +86,7 @@ def compile_nothing() -> None:
 
 def lend(folder: Path) -> None:
     """Have this process use the Java of `folder`."""
-    start, end = launch.JAVA.start, session._end
+    start, end = session.JAVA.start, session._end
 
     def start_lent(settings_in: Callable[[Path], SparkSettings]) -> tuple[Any, SparkSettings]:
         settings = settings_in(_scratch())
@@ -110,7 +110,7 @@ def lend(folder: Path) -> None:
             (folder / _BORROWED).unlink()
 
     vars(session)["_end"] = end_lent
-    vars(launch.JAVA)["start"] = start_lent
+    vars(session.JAVA)["start"] = start_lent
 
 
 @cache

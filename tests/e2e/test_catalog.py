@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lockstep.pipeline.catalog.values import EntryName, place
+from lockstep.pipeline.catalog import EntryName, place
 from lockstep.resources.hive.catalog import HiveCatalog
 from tests.e2e.project import Project, head
 from tests.e2e.warm import WarmProcess

@@ -4,7 +4,6 @@ repeated, and readers that know nothing of Lockstep."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import pytest
@@ -19,6 +18,7 @@ from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 from tests.fix_objects import ObjectStore
 from tests.lake.faults import Faults
+from tests.typed_pages import pasted
 
 pytestmark = pytest.mark.acceptance
 
@@ -100,7 +100,7 @@ def test_a_lake_of_objects(
         assert [tuple(row.values()) for row in rows] == there
     snippets = project.json("read", f"{database}.b")["snippets"]
     assert "LAKE_KEY" in snippets["Spark"]
-    assert pasted(snippets["delta-rs"]) == [1, 2]
+    assert sorted(pasted(snippets["delta-rs"], {})["id"].to_pylist()) == [1, 2]
 
 
 def require_counted(mysql: MySqlStand, database: str, project: Project, faults: Faults) -> None:
@@ -144,11 +144,3 @@ def test_requests_do_not_grow(
         counts.append(len(asked))
         assert len([one for one in asked if f"/shop/{database}/b/" in one]) <= 2
     assert counts[-1] < max(counts) < 400
-
-
-def pasted(snippet: str) -> list[int]:
-    """The column `id` of what a snippet gives."""
-    *lines, last = snippet.splitlines()
-    names = dict[str, Any]()
-    exec("\n".join(lines), names)
-    return sorted(eval(last, names)["id"].to_pylist())

@@ -29,7 +29,8 @@ Row = Mapping[str, Any]
 
 
 def changes(schema: pa.Schema, rows: Sequence[Row], *, first: int = 1) -> pa.Table:
-    """Insert images of `rows` as a changelog holds them; marks nobody asks about are NULL."""
+    """Images of `rows` as a changelog holds them, inserts unless a row has another
+    `_change_type`; marks nobody asks about are NULL."""
     full = pa.schema([*MARKS, *schema])
     images = [
         {"_change_type": "insert", "_sequence": first + number, "_derived": False, **row}

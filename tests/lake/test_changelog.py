@@ -85,20 +85,6 @@ def test_each_batch_is_one_commit(lake: Lake) -> None:
     assert published(lake, 6, ROWS) == Published(2, skipped=False)
 
 
-def test_lost_files_are_not_published(lake: Lake) -> None:
-    """A file that the ledger knows and the lake does not stops the publishing."""
-    with pytest.raises(SegmentsLost):
-        published(lake, 3, changes(PEOPLE, [{"id": 1}]), (SegmentFile("gone", 1, 1, "00"),))
-
-
-def test_the_commit_carries_batch_and_description(disk: Lake, folder: Path) -> None:
-    """Application transaction and userMetadata are in the table's log."""
-    published(disk, 3, changes(PEOPLE, [{"id": 1}]))
-    table = DeltaTable(folder / FOLDER)
-    assert table.transaction_version("app") == 3
-    assert table.history()[0]["userMetadata"] == "batch 3"
-
-
 def test_other_columns_quarantine_the_table(disk: Lake) -> None:
     """delta-rs would commit files whose columns the table does not have."""
     published(disk, 3, changes(PEOPLE, [{"id": 1}]))

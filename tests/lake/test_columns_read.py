@@ -62,11 +62,10 @@ def lake(written_lake: Lake) -> Lake:
 
 def images(kinds: Sequence[tuple[str, int, str, str | None]], first: int, new: bool) -> pa.Table:
     rows = [
-        {"id": i, "name": n, "_committed_at": NOON, **({"g": g} if new else {})}
-        for _, i, n, g in kinds
+        {"_change_type": kind, "id": number, "name": name, "_committed_at": NOON, "g": g}
+        for kind, number, name, g in kinds
     ]
-    table = changes(NEW if new else OLD, rows, first=first)
-    return table.set_column(0, table.schema.field(0), pa.array([kind[0] for kind in kinds]))
+    return changes(NEW if new else OLD, rows, first=first)
 
 
 def a_completion(

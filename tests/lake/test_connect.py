@@ -16,8 +16,13 @@ from pyspark.errors import PySparkException
 
 from lockstep.pipeline.values.errors import ConfigurationError, LakeUnavailable
 from lockstep.resources.lake.delta.delta_log import commits_back, newest_version
-from lockstep.resources.lake.spark.remote import RemoteSpark, missing, require_fit
-from lockstep.resources.lake.spark.server import SparkServer, server_of
+from lockstep.resources.lake.spark.remote import (
+    RemoteSpark,
+    SparkServer,
+    missing,
+    require_fit,
+    server_of,
+)
 from lockstep.resources.lake.trial import require_kept
 from tests.e2e.project import environment
 from tests.fix_connect import ConnectServer, free_port
@@ -156,7 +161,7 @@ import sys
 from pathlib import Path
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.spark.remote import RemoteSpark
-from lockstep.resources.lake.spark.server import SparkServer
+from lockstep.resources.lake.spark.remote import SparkServer
 from tests.lake.made import a_write, update
 folder, staging = Path(sys.argv[1]), Path(sys.argv[1]) / "of-the-dead"
 spark = RemoteSpark(

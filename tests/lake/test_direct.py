@@ -16,7 +16,7 @@ from lockstep.pipeline.ports.mirrors import Mirrors
 from lockstep.pipeline.values.errors import MirrorRefused
 from lockstep.resources.lake.delta.delta_log import actions, commit_file, files_listed
 from lockstep.resources.lake.delta.pin import head_of
-from lockstep.resources.lake.delta.scan import needs_spark
+from lockstep.resources.lake.delta.versions import needs_spark
 from lockstep.resources.lake.spark.session import SparkProcess
 from lockstep.resources.lake.spark.spark import stamped
 from tests.lake.both_ways import BothWays

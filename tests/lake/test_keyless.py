@@ -31,10 +31,12 @@ def lake(written_lake: Lake) -> Lake:
 
 
 def images(*given: tuple[str, tuple[Any, ...]]) -> pa.Table:
-    rows = [{"n": n, "__change_type": text, "x": x} for _, (n, text, x) in given]
+    rows = [
+        {"_change_type": kind, "n": n, "__change_type": text, "x": x}
+        for kind, (n, text, x) in given
+    ]
     spelled = pa.schema([("n", pa.int32()), ("__change_type", pa.string()), ("x", pa.float64())])
-    table = changes(spelled, rows)
-    return table.set_column(0, table.schema.field(0), pa.array([kind for kind, _ in given]))
+    return changes(spelled, rows)
 
 
 def a_count(

@@ -38,18 +38,10 @@ from tests.lake.made import (
 MIRROR = "shop/shop/people"
 
 
-def test_appended_rows_are_the_mirror(lake: Lake) -> None:
-    """The first write creates the table in the same commit."""
-    assert lake.mirrors.version(MIRROR) is None
-    commit = lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 1, "name": "a"}]))
-    assert commit == MirrorCommit(0, f"write 1 of {MIRROR}")
-    assert lake.mirrors.version(MIRROR) == 0
-    assert content(lake.mirrors, MIRROR, PEOPLE, 0) == [{"id": 1, "name": "a"}]
-
-
 @pytest.mark.parametrize("written_lake", ALIKE, indirect=True)
 def test_segments_are_appended_as_they_are(written_lake: Lake) -> None:
-    """Only the table's columns of a segment become columns of the mirror."""
+    """The first write creates the table in the same commit; only the table's columns of a segment
+    become columns of the mirror."""
     lake = written_lake
     folder = "shop/_changes/shop/t=C3=A4ble"
     rows = changes(PEOPLE, [{"id": 1, "name": "a"}, {"id": 2, "name": None}])

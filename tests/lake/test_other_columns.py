@@ -12,7 +12,7 @@ from lockstep.pipeline.ports.mirror_writes import PartColumn, Replace, StagedFil
 from lockstep.pipeline.values.policies import Deletes
 from lockstep.pipeline.values.stamps import Stamp
 from tests.lake.conftest import ALIKE, Lake
-from tests.lake.made import PEOPLE, a_fold, a_target, a_write, changes, content
+from tests.lake.made import PEOPLE, a_fold, a_target, a_write, changes, content, update
 
 MIRROR = "shop/shop/people"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -55,9 +55,8 @@ def test_a_column_that_no_image_knows_stays(lake: Lake) -> None:
     rows = [{"id": number, "name": f"old {number}"} for number in (1, 2)]
     lake.before.write(a_write(lake.before, 1, "append", rows))
     left = pa.schema([PEOPLE.field("id")])
-    images = changes(left, [{"id": 1}, {"id": 1}, {"id": 3}])
-    kinds = pa.array(["update_preimage", "update_postimage", "insert"])
-    images = images.set_column(0, images.schema.field(0), kinds)
+    before = {"_change_type": "update_preimage", "id": 1}
+    images = changes(left, [before, update(id=1), {"id": 3}])
     part = StagedFiles((), (PartColumn("id", pa.int64()), PartColumn()))
     lake.mirrors.write(a_fold(lake.mirrors, a_target(2), [(images, part)]))
     assert content(lake.mirrors, MIRROR, PEOPLE, 1) == [*rows, {"id": 3, "name": None}]

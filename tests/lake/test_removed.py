@@ -1,16 +1,27 @@
-"""Mirrors that are removed: gone as a whole, and begun again in their place."""
+"""Mirrors that are removed: gone as a whole, and begun again in their place. And mirrors whose log
+is cut: nothing is left of earlier versions, and nothing is gone that anybody can still commit."""
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 
 import pytest
 
+from lockstep.pipeline.mirror.strategy import NOTHING
+from lockstep.pipeline.model.foreign_commits import foreign
+from lockstep.pipeline.model.lake_commit import stamp
 from lockstep.pipeline.ports.held import no_check
-from lockstep.pipeline.values.errors import LakeUnavailable, LeaseLost
-from lockstep.resources.lake.store.storage import remove_table
-from tests.lake.conftest import Lake
-from tests.lake.made import PEOPLE, a_write, content
+from lockstep.pipeline.ports.mirror_writes import Replace
+from lockstep.pipeline.values.errors import CommitConflict, LakeUnavailable, LeaseLost
+from lockstep.resources.lake.delta.delta_log import commit_file
+from lockstep.resources.lake.spark.session import SparkProcess
+from lockstep.resources.lake.store.paths import LakePath
+from lockstep.resources.lake.store.storage import files_below, remove_table
+from tests.fix_objects import ObjectStore
+from tests.lake.conftest import Lake, lake_at
+from tests.lake.made import PEOPLE, a_target, a_write, content, folded, own_part
+from tests.lake.test_late_holder import Sleeper
 
 MIRROR = "shop/shop/people"
 
@@ -36,38 +47,41 @@ def test_a_mirror_is_removed_and_begins_anew(lake: Lake) -> None:
         assert [path.name for path in (lake.folder / "shop").iterdir()] == ["shop"]
 
 
-def made(folder: Path) -> Path:
-    """What a table's folder has in it."""
-    (folder / "_delta_log").mkdir(parents=True)
-    (folder / "_delta_log" / "0.json").touch()
-    (folder / "deletion vectors").mkdir()
-    (folder / "part.parquet").touch()
+def made(folder: LakePath, name: str = "part") -> LakePath:
+    """What a table's folder has in it: a commit, and the file of that name which it adds."""
+    if isinstance(folder, Path):
+        (folder / "_delta_log").mkdir(parents=True)
+        (folder / "deletion vectors").mkdir()
+    commit_file(folder, 0).write_bytes(name.encode())
+    (folder / f"{name}.parquet").write_bytes(b"rows")
     return folder
 
 
 def test_what_was_cut_off_goes_with_the_next(tmp_path: Path) -> None:
     """A log that is on its way out is nobody's any more; its files go whenever."""
-    folder = made(tmp_path / "people")
+    folder = tmp_path / "people"
+    made(folder)
     (folder / "_delta_log").rename(folder / "_delta_log.removed")
     remove_table(folder, no_check)
     remove_table(folder, no_check)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_table_that_was_made_meanwhile_stays(tmp_path: Path) -> None:
-    """Whoever wakes up late removes what it had opened, which is gone."""
-    folder = made(tmp_path / "people")
+@pytest.mark.parametrize("place", ["disk", "objects"])
+def test_a_table_that_was_made_meanwhile_stays(
+    place: str, tmp_path: Path, object_store: ObjectStore
+) -> None:
+    """Whoever wakes up late removes what was there before, which is gone."""
+    lake: LakePath = tmp_path if place == "disk" else object_store.prefix()
+    folder = made(lake / "people", "before")
 
     def meanwhile() -> None:
         remove_table(folder, no_check)
-        made(folder)
+        made(folder, "after")
 
     remove_table(folder, meanwhile)
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "_delta_log",
-        "deletion vectors",
-        "part.parquet",
-    ]
+    assert commit_file(folder, 0).read_bytes() == b"after"
+    assert files_below(folder).keys() == {"after.parquet"}
 
 
 def test_whoever_lost_the_source_removes_nothing(lake: Lake) -> None:
@@ -88,3 +102,124 @@ def test_a_storage_that_refuses_is_named(disk: Lake, folder: Path) -> None:
     with pytest.raises(LakeUnavailable):
         disk.mirrors.remove(MIRROR)
     assert (folder / MIRROR / "_delta_log").is_dir()
+
+
+# -- a log that is cut -------------------------------------------------------------------------
+
+
+WORD = b"canary"
+ROWS = [{"id": number, "name": f"canary {number}"} for number in range(30)]
+BARE = [{**row, "name": "x"} for row in ROWS[12:]]
+
+
+def read_again(lake: Lake, number: int) -> int:
+    """Write a mirror that shows the word, and then one that does not; its version, some of whose
+    rows are marked as deleted."""
+    mirrors, before = lake.mirrors, lake.before
+    before.write(a_write(before, 1, "append", ROWS[:20]))
+    for later in range(2, number):
+        before.write(a_write(before, later, "append", [ROWS[18 + later]]))
+    gone = [{"_change_type": "delete", **row} for row in ROWS[:3]]
+    mirrors.write(a_write(mirrors, number, "merge", gone))
+    staged = mirrors.stage("read again", folded(PEOPLE, BARE))
+    parts = (own_part((staged,), PEOPLE),)
+    before.write(Replace(a_target(number + 1), ("id",), parts, forgets=True))
+    gone = [{"_change_type": "delete", **row} for row in BARE[:3]]
+    return mirrors.write(a_write(mirrors, number + 2, "merge", gone)).delta_version
+
+
+def files(lake: LakePath) -> dict[str, bytes]:
+    """All that is below the mirror's folder."""
+    place = lake / MIRROR
+    if isinstance(place, Path):
+        there = [path for path in place.rglob("*") if path.is_file()]
+        return {str(path): path.read_bytes() for path in there}
+    return {str(path): path.read_bytes() for path in place.rglob()}
+
+
+@pytest.mark.parametrize("in_memory", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_no_file_has_what_it_showed(
+    tmp_path: Path, spark: SparkProcess, object_store: ObjectStore, in_memory: bool
+) -> None:
+    """Deletion vectors, checkpoints and checksum files among them; rows that are written after it
+    are read as before. Soft deletes of before go with the write that forgets them. Where rows are
+    put together in memory, the lake is an object store's."""
+    place = object_store.prefix() if in_memory else tmp_path / "lake"
+    lake = lake_at(place, tmp_path / "staging", spark, NOTHING, in_memory=in_memory)
+    mirrors = lake.mirrors
+    version = read_again(lake, 12)
+    assert sum(WORD in there for there in files(place).values()) > 10
+    said = stamp({"kind": "upkeep", "shows": version})
+    for _ in range(2):
+        noted: list[int] = []
+        mirrors.cut(MIRROR, version, said, noted.append)
+        (commit,) = mirrors.look(MIRROR, version).commits
+        version += 1
+        assert (noted, commit.repeats, foreign(commit)) == ([version], version - 1, None)
+        said = stamp({"kind": "upkeep", "shows": version})
+    assert [name for name, there in files(place).items() if WORD in there] == []
+    assert mirrors.lacking(MIRROR, version - 1) is not None
+    assert (mirrors.lacking(MIRROR, version), mirrors.look(MIRROR, version).commits) == (None, ())
+    assert content(mirrors, MIRROR, PEOPLE, version) == BARE[3:]
+    again = mirrors.write(a_write(mirrors, 15, "merge", [{"id": 1, "name": "y"}])).delta_version
+    assert content(mirrors, MIRROR, PEOPLE, again) == [{"id": 1, "name": "y"}, *BARE[3:]]
+
+
+def test_nothing_is_gone_that_can_be_committed(tmp_path: Path, spark: SparkProcess) -> None:
+    """What was planned before the log was cut makes no commit, be it of rows or of a version of
+    before; what is written meanwhile stays, whether it is committed already or not. Who lost the
+    source cuts nothing."""
+    place = tmp_path / "lake"
+    lake = lake_at(place, tmp_path / "staging", spark, NOTHING, in_memory=False)
+    mirrors, before = lake.mirrors, lake.before
+    version = read_again(lake, 2)
+    there = files(place)
+
+    def lost() -> None:
+        raise LeaseLost("another run has it", hint="")
+
+    with pytest.raises(LeaseLost):
+        mirrors.cut(MIRROR, version, "{}", lambda _: None, lost)
+    with pytest.raises(CommitConflict):
+        mirrors.cut(MIRROR, version - 1, "{}", lambda _: None)
+    assert files(place) == there
+    late = place / MIRROR / "part-late.parquet"
+
+    def meanwhile(cut_at: int) -> None:
+        late.write_bytes(b"of a write that is planned on it")
+        before.write(a_write(before, 5, "append", [{"id": 40, "name": "y"}]))
+        gone = [{"_change_type": "delete", **BARE[3]}]
+        assert mirrors.write(a_write(mirrors, 6, "merge", gone)).delta_version == cut_at + 2
+
+    sleeper = Sleeper(place, spark, lambda: mirrors.cut(MIRROR, version, "{}", meanwhile))
+    with pytest.raises(CommitConflict):
+        sleeper.write(a_write(sleeper, 7, "append", [{"id": 50, "name": "z"}]))
+    shown = [*BARE[4:], {"id": 40, "name": "y"}]
+    newest = version + 3
+    assert (late.exists(), content(mirrors, MIRROR, PEOPLE, newest)) == (True, shown)
+
+    def again() -> None:
+        mirrors.cut(MIRROR, newest, "{}", lambda _: None)
+
+    with pytest.raises(CommitConflict):
+        mirrors.restore(MIRROR, newest - 1, "planned on a version of before", again)
+    assert (late.exists(), content(mirrors, MIRROR, PEOPLE, newest + 1)) == (False, shown)
+
+
+def test_a_table_that_was_made_meanwhile_keeps_its_log(
+    tmp_path: Path, spark: SparkProcess, object_store: ObjectStore
+) -> None:
+    """An object store knows a log's files only by names that every table's log has."""
+    mirrors = lake_at(object_store.prefix(), tmp_path / "staging", spark).mirrors
+    for number in range(1, 5):
+        version = mirrors.write(a_write(mirrors, number, "append", ROWS[:1])).delta_version
+    calls = count()
+
+    def meanwhile() -> None:
+        if next(calls) == 1:  # the call before the log's earlier versions are deleted
+            mirrors.remove(MIRROR)
+            mirrors.write(a_write(mirrors, 1, "append", BARE, app_id="another"))
+
+    with pytest.raises(CommitConflict):
+        mirrors.cut(MIRROR, version, "{}", lambda _: None, meanwhile)
+    assert content(mirrors, MIRROR, PEOPLE, 0) == BARE

@@ -54,10 +54,13 @@ def lake(written_lake: Lake) -> Lake:
 
 def images(*kinds_and_rows: tuple[str, int, str | None], at: datetime | None = None) -> pa.Table:
     """Row images in this order."""
-    table = changes(
-        PEOPLE, [{"id": i, "name": n, "_committed_at": at} for _, i, n in kinds_and_rows]
+    return changes(
+        PEOPLE,
+        [
+            {"_change_type": kind, "id": number, "name": name, "_committed_at": at}
+            for kind, number, name in kinds_and_rows
+        ],
     )
-    return table.set_column(0, table.schema.field(0), pa.array([k for k, _, _ in kinds_and_rows]))
 
 
 def a_replacement(
@@ -165,13 +168,11 @@ def test_rows_of_another_mirror_at_a_version(lake: Lake) -> None:
     told = changes(
         schema,
         [
-            {"id": 2, "name": "n2", "n": 7, "_committed_at": None},
-            {"id": 3, "name": "n3", "n": 7, "_committed_at": NIGHT},
+            delete(id=2, name="n2", n=7, _committed_at=None),
+            delete(id=3, name="n3", n=7, _committed_at=NIGHT),
             {"id": 6, "name": "new", "n": 8, "_committed_at": NIGHT},
         ],
     )
-    kinds = pa.array(["delete", "delete", "insert"])
-    told = told.set_column(0, told.schema.field(0), kinds)
     folded = folded_changes(lake.mirrors, target, [(told, own_part((), schema))])
     snapshot = (MirrorRows(lake.mirrors.path(other), 1, columns),)
     done = lake.mirrors.write(Replace(target, ("id",), snapshot, folded))
@@ -197,8 +198,7 @@ def test_an_earlier_version_of_the_same_mirror(lake: Lake) -> None:
     before.write(a_replacement(before, 2, wrong))
     schema = pa.schema([*PEOPLE, ("n", pa.int32())])
     target = a_target(3, schema)
-    told = changes(schema, [{"id": 2, "name": "n2", "n": 7}, {"id": 6, "name": "new", "n": 8}])
-    told = told.set_column(0, told.schema.field(0), pa.array(["delete", "insert"]))
+    told = changes(schema, [delete(id=2, name="n2", n=7), {"id": 6, "name": "new", "n": 8}])
     folded = folded_changes(lake.mirrors, target, [(told, own_part((), schema))])
     columns = (*OWN, PartColumn(value=pa.scalar(7)))
     snapshot = (MirrorRows(lake.mirrors.path(MIRROR), 0, columns),)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
 from lockstep.pipeline.values.errors import TableError
-from lockstep.resources.lake.delta.delta_log import commit_file
+from lockstep.resources.lake.delta.delta_log import actions, commit_file
 from lockstep.resources.lake.delta.pin import head_of
 from lockstep.resources.lake.spark.session import SparkProcess
 from tests.lake.both_ways import BEFORE, MARKED, MIRROR, WIDER, BothWays
@@ -33,9 +31,9 @@ def test_versions_are_shown_once_more(
         schema, rows = both_ways.shown[version]
         assert content(ours, MIRROR, schema, number) == rows
         there, then = (_files(mirror, at) for at in (number - 1, version))
-        said = _said(mirror, number)
-        assert {one["path"] for one in said["add"]} == then - there
-        assert {one["path"] for one in said["remove"]} == there - then
+        text = commit_file(mirror, number).read_text()
+        for kind, files in (("add", then - there), ("remove", there - then)):
+            assert {file["path"] for _, file in actions(text, kind)} == files
         assert _files(mirror, number) == then
     new = {"id": 99, "n": 1, "name": "c", "gone": None}
     ours.write(a_write(ours, 99, "merge", [new], schema=BEFORE))
@@ -50,23 +48,3 @@ def test_versions_are_shown_once_more(
 
 def _files(table: Path, version: int) -> set[str]:
     return {*pa.table(DeltaTable(table, version=version).get_add_actions())["path"].to_pylist()}
-
-
-def _said(table: Path, version: int) -> dict[str, Any]:
-    """What a commit does, but for what differs from one to the next: moments, names of
-    transactions, what it counted."""
-    found: dict[str, Any] = {"add": [], "remove": []}
-    for line in commit_file(table, version).read_text().splitlines():
-        [(kind, told)] = json.loads(line).items()
-        if kind == "commitInfo":
-            found[kind] = {
-                name: told[name] for name in ("operation", "operationParameters", "userMetadata")
-            }
-        elif kind in ("add", "remove"):
-            told.pop("deletionTimestamp", None)
-            found[kind].append({name: value for name, value in told.items() if value != {}})
-        elif kind != "protocol":  # which Delta tells once more, as it was
-            found[kind] = told
-    for kind in ("add", "remove"):
-        found[kind].sort(key=lambda one: one["path"])
-    return found

@@ -1,4 +1,5 @@
-"""Spark's process: silent, and gone with the process that started it."""
+"""Spark's process: begun in the way that starts fastest, silent, and gone with the process that
+started it."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -14,9 +16,12 @@ from uuid import uuid4
 import pytest
 
 from lockstep.pipeline.values.errors import ConfigurationError, JavaMissing
-from lockstep.resources.lake.spark.java import require_java
-from lockstep.resources.lake.spark.launch import spark_home
-from lockstep.resources.lake.spark.session import SparkProcess
+from lockstep.resources.adapters import Adapters
+from lockstep.resources.lake.spark.jars import S3, class_path, jars_folder
+from lockstep.resources.lake.spark.java import archive_path, require_java
+from lockstep.resources.lake.spark.log_store import log_store_jar
+from lockstep.resources.lake.spark.session import SparkProcess, settle_environment, spark_home
+from tests.dagster.place import settings_for
 from tests.lake.strangers import require_closed
 
 ROOT = Path(__file__).parents[2]
@@ -114,7 +119,7 @@ sys.stdin.read()
 
 
 _SCRATCH = """
-from lockstep.resources.lake.spark.launch import make_scratch
+from lockstep.resources.lake.spark.session import make_scratch
 one, other = make_scratch(), make_scratch()
 assert one.folder.is_dir()
 for each in one, other:
@@ -271,3 +276,41 @@ def test_no_java_at_all_is_refused(tmp_path: Path) -> None:
 def test_a_newer_java_is_found() -> None:
     """The one these tests run on."""
     assert require_java(os.environ).major >= 17
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what a process maps is seen in /proc")
+def test_java_uses_the_archive_of_classes_whatever_the_lake_is(spark: SparkProcess) -> None:
+    """The class path begins as the archive's does: what a store needs is at its end."""
+    folder = jars_folder(sys.prefix)
+    jars = (*class_path(folder), log_store_jar())
+    java: Any = spark.session().sparkContext._gateway
+    maps = Path(f"/proc/{java.proc.pid}/maps").read_text()
+    assert str(archive_path(folder, jars, require_java(os.environ))) in maps
+    paths = getattr(java.jvm, "java.lang.System").getProperty("java.class.path").split(":")
+    assert paths[: len(jars)] == [str(jar) for jar in jars]
+    assert paths[-len(class_path(folder, S3)) :] == [str(jar) for jar in class_path(folder, S3)]
+
+
+def test_no_thread_of_a_run_that_begins_changes_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What opens the lake in the background finds every variable defined."""
+    names = ("SPARK_HOME", "SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+    settings = settings_for(tmp_path, "shop")
+    with Adapters(settings, on_warning=print) as adapters:
+        found = list[set[str]]()
+        monkeypatch.setattr(adapters, "ledger", lambda: found.append(set(os.environ)))
+        monkeypatch.setattr(threading.Thread, "start", lambda thread: thread.run())
+        adapters.warm([])
+    assert found[0].issuperset(names)
+
+
+def test_the_spark_of_pyspark_is_started_and_jars_are_named_once() -> None:
+    """Not another one that the machine has."""
+    found = {"SPARK_HOME": "/opt/spark", "SPARK_DIST_CLASSPATH": "/own.jar"}
+    for _ in range(2):
+        settle_environment(found, [Path("/store.jar")])
+    assert found["SPARK_HOME"] == str(spark_home())
+    assert found["SPARK_DIST_CLASSPATH"] == "/own.jar:/store.jar"

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from lockstep.pipeline.mirror.strategy import Size
-from lockstep.resources.lake.delta.sizes import size_of, size_of_files
+from lockstep.resources.lake.delta.versions import size_of, size_of_files
 from lockstep.resources.lake.spark.session import SparkProcess
 from lockstep.resources.lake.spark.spark import FOR_FEW, one_session, stamped
 from tests.lake.conftest import Lake, disk_lake

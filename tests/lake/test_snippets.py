@@ -17,6 +17,7 @@ from lockstep.resources.lake.store.storage import delta_table
 from tests.fix_objects import ObjectStore
 from tests.lake.both_ways import MARKED, RENAMED, WIDER, BothWays
 from tests.lake.duck import duck
+from tests.typed_pages import pasted
 
 pytestmark = pytest.mark.acceptance
 
@@ -81,10 +82,7 @@ def test_what_is_printed_reads_a_table_in_a_store(
 
 
 def _ids(snippet: str, session: Any) -> list[int]:
-    *lines, last = snippet.splitlines()
-    names: dict[str, Any] = {"spark": session}
-    exec("\n".join(lines), names)
-    found = eval(last, names)
+    found = pasted(snippet, {"spark": session})
     if isinstance(found, polars.DataFrame):
         return sorted(found["id"].to_list())
     told = found.toArrow() if hasattr(found, "toArrow") else pa.table(found)

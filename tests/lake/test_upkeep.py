@@ -1,11 +1,15 @@
-"""Files of a mirror, told without Spark and made fewer by it."""
+"""Files of a mirror, told without Spark and made fewer by it; checkpoints that others replace are
+deleted, and every version is read as before."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from lockstep.pipeline.mirror.evolution import MAPPING
 from lockstep.pipeline.mirror.strategy import NOTHING
@@ -68,3 +72,39 @@ def test_deleted_rows_go_from_the_files(
     assert (promised_longer.unneeded, promised_longer.untold is None) == (FileTotal(), False)
     left = [row for batch in mirrors.rows(MIRROR, ["id"], 4) for row in batch["id"].to_pylist()]
     assert sorted(left) == list(range(70))
+
+
+COMMITS, EVERY = 24, 3
+
+
+def test_old_checkpoints_go_and_versions_stay(tmp_path: Path, spark: SparkProcess) -> None:
+    """Those of the last day stay, as do the first of each day and the two newest; where there is
+    no table, there is nothing to do."""
+    now = datetime.now(UTC)
+    thin_log = SparkUpkeep(tmp_path, spark=spark, keep=timedelta(0)).thin_log
+    assert thin_log("none", now, delete=True) == FileTotal()
+    table = tmp_path / "t"
+    for number in range(COMMITS):
+        write_deltalake(table, pa.table({"id": [number]}), mode="append")
+        if number % EVERY == EVERY - 1:
+            DeltaTable(table).create_checkpoint()
+    checkpoints = sorted((table / "_delta_log").glob("*.checkpoint.parquet"))
+    (table / "_delta_log" / f".{checkpoints[1].name}.crc").touch()
+    for path in checkpoints:  # an hour between two
+        made = (now - timedelta(days=3, hours=-checkpoints.index(path))).timestamp()
+        os.utime(path, (made, made))
+    seen = {number: _rows(table, number) for number in range(COMMITS)}
+    told = thin_log("t", now, delete=False)
+    assert sorted((table / "_delta_log").glob("*.checkpoint.parquet")) == checkpoints
+    assert thin_log("t", now, delete=True) == told
+    assert thin_log("t", now, delete=True) == FileTotal()
+    left = sorted((table / "_delta_log").glob("*.checkpoint.parquet"))
+    assert left == [checkpoints[0], *checkpoints[-2:]]
+    assert told.files == len(checkpoints) - len(left)
+    assert not [*(table / "_delta_log").glob(".*.crc")]
+    assert {number: _rows(table, number) for number in range(COMMITS)} == seen
+
+
+def _rows(table: Path, version: int) -> list[int]:
+    found = DeltaTable(table, version=version).to_pyarrow_table()
+    return sorted(found.column("id").to_pylist())

@@ -1,21 +1,25 @@
-"""A version of a mirror is read whole, or not at all and with the reason."""
+"""A version of a mirror is read whole, by spans of a column, or not at all and with the reason."""
 
 from __future__ import annotations
 
 import json
 import time
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from lockstep.commands.read import table_snippets
+from lockstep.pipeline.proof.sampling import ValueRange
 from lockstep.pipeline.values.errors import VersionGone
 from lockstep.resources.lake.delta.delta_log import commit_file
 from lockstep.resources.lake.delta.versions import (
     MirrorVersion,
     open_version,
+    scan,
     version_frame,
     version_rows,
 )
@@ -108,3 +112,49 @@ def test_a_version_that_was_made_a_second_time_is_not_read(tmp_path: Path) -> No
     assert version_rows(at(tmp_path, 0, None, batch=2)).to_pylist() == [{"id": 1}]
     with pytest.raises(VersionGone, match="set back"):
         open_version(at(tmp_path, 1, None, batch=2))
+
+
+COLUMNS: dict[str, tuple[pa.DataType, list[Any], list[ValueRange]]] = {
+    "numbers": (
+        pa.int32(),
+        [-5, 0, 3, 2**31 - 1, None],
+        [ValueRange(-9, 0), ValueRange(7, 2**31 - 1)],
+    ),
+    "long numbers": (
+        pa.decimal128(20, 0),
+        [Decimal(0), Decimal(2**64 - 1), Decimal(2**63)],
+        [ValueRange(2**63, 10**20 - 1)],
+    ),
+    "long numbers from a short one": (
+        pa.decimal128(20, 0),
+        [Decimal(1), Decimal(3), Decimal(2**64 - 1), Decimal(9)],
+        [ValueRange(5, 2**64 - 1), ValueRange(1, 1)],
+    ),
+    "texts": (
+        pa.string(),
+        ["a", "it's", 'a "quoted" one', "\\", "é😀", "", None],
+        [ValueRange(one, one) for one in ("it's", 'a "quoted" one', "\\", "é😀", "")],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_rows_in_spans_are_all_there(tmp_path: Path, name: str) -> None:
+    """Whatever the values hold; a column's name may hold anything too."""
+    kind, values, spans = COLUMNS[name]
+    column = 'it\'s "a" column'
+    write_deltalake(tmp_path, pa.table({column: pa.array(values, kind)}))
+    found = [
+        value
+        for batch in scan(tmp_path, [column], 0, (column, spans))
+        for value in batch.column(0).to_pylist()
+    ]
+    inside = [
+        one
+        for one in values
+        if one is not None and any(span.low <= one <= span.high for span in spans)
+    ]
+    assert set(inside) <= set(found)
+    assert len(found) < len(values)
+    none = scan(tmp_path, [column], 0, (column, []))
+    assert sum(batch.num_rows for batch in none) == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lockstep.pipeline.catalog.values import EntryName, Registered
+from lockstep.pipeline.catalog import EntryName, Registered
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.table import TableName

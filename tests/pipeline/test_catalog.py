@@ -12,10 +12,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lockstep.pipeline.catalog.values import CatalogEntry, Entry, EntryName, place
+from lockstep.pipeline.catalog import CatalogEntry, Entry, EntryName, place
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.ports.catalog import Registry
-from lockstep.pipeline.run.catalog.register import CatalogReport, CatalogStep, differences, register
+from lockstep.pipeline.run.catalog import CatalogReport, CatalogStep, differences, register
 from lockstep.pipeline.run.context import Unwatched, Workplace
 from lockstep.pipeline.schema.history import SchemaStatement
 from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable

@@ -15,7 +15,7 @@ records something; a run that publishes meanwhile commits before or after us.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -23,12 +23,14 @@ from typing import Final
 
 import pyarrow as pa
 
-from lockstep.pipeline.mirror.layout import application_id, changelog_path
-from lockstep.pipeline.mirror.source_tables import source_table_id, source_table_path
-from lockstep.pipeline.run.agreement.changelog_files import correct_changelogs
+from lockstep.pipeline.run.agreement.changelog_files import (
+    ChangelogTable,
+    changelog_table,
+    correct_changelogs,
+    source_table,
+)
 from lockstep.pipeline.run.commit_records import forgotten_metadata
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.upkeep.gather import last_lease, under_lock
 from lockstep.pipeline.upkeep.changes import (
     ChangeFile,
     ChangesPlan,
@@ -40,14 +42,29 @@ from lockstep.pipeline.upkeep.changes import (
 from lockstep.pipeline.upkeep.decide import FileTotal, clock_doubt
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LockstepError, SourceBusy, TableError
+from lockstep.pipeline.values.retries import UPKEEP_TURN
 from lockstep.pipeline.values.segment import SegmentFile, SourceTable
-from lockstep.pipeline.values.table import TableName
 
 _NOTHING: Final = pa.schema([])
-Where = tuple[TableName | SourceTable, int]
 _SLICE: Final = 1000
 """Batches, or leases, whose rows are deleted in one transaction."""
 _LATER: Final = "a run has the source: the next upkeep does it"
+
+
+def last_lease(work: Workplace) -> datetime | None:
+    """Return when a run last held the source's lock; None if none ever did."""
+    lease = work.ledger.lease(work.source.name)
+    return None if lease is None else lease.beat_at or lease.taken_at
+
+
+def under_lock(work: Workplace, holder: str, act: Callable[[Lease], None]) -> bool:
+    """Take the source's lock, call `act`, and return True. Return False if a run holds the lock
+    and does not release it within a short time."""
+    for _ in UPKEEP_TURN.tries(work.pause):
+        with suppress(SourceBusy), work.ledger.lock(work.source.name, holder, None) as lease:
+            act(lease)
+            return True
+    return False
 
 
 def plan_changes(work: Workplace, keep: timedelta | None, promised: timedelta) -> ChangesPlan:
@@ -186,25 +203,20 @@ def _noted(
 
 def _unlisted(work: Workplace, note: DeletedChanges) -> None:
     """Stop listing the files of these batches, in one commit for each table of the lake."""
-    states = work.ledger.table_states(work.source.name)
-    for (table, generation), files in _by_folder(work, note):
-        if isinstance(table, SourceTable):
-            app_id = source_table_id(work.source.name, table)
-        else:
-            app_id = application_id(work.source.name, states[table], "changelog", generation)
-        folder = _folder(work, table, generation)
+    for changelog, files in _by_changelog(work, note):
+        folder = changelog.folder
         listed = work.changelog.listed(folder)
         if not listed or not any(file.path in listed for file in files):
             continue
         try:
             work.changelog.revise(
                 folder,
-                app_id=f"{app_id}/forgotten",
+                app_id=f"{changelog.app_id}/forgotten",
                 revision=note.through,
                 schema=_NOTHING,
                 gone=[file.path for file in files],
                 files=(),
-                words=forgotten_metadata(work, table, note.above, note.through),
+                words=forgotten_metadata(work, changelog.table, note.above, note.through),
             )
         except TableError as error:
             work.progress.note(f"{folder} still lists old changes: {error.reason}")
@@ -213,24 +225,24 @@ def _unlisted(work: Workplace, note: DeletedChanges) -> None:
 def _deleted(work: Workplace, note: DeletedChanges) -> None:
     """Delete the files of these batches, except those that a changelog lists again, because it was
     restored from a backup."""
-    for (table, generation), files in _by_folder(work, note):
-        folder = _folder(work, table, generation)
-        listed = work.changelog.listed(folder) or {}
+    for changelog, files in _by_changelog(work, note):
+        listed = work.changelog.listed(changelog.folder) or {}
         unlisted = [
             SegmentFile(file.path, 0, file.size, "") for file in files if file.path not in listed
         ]
-        work.segments.remove(folder, unlisted)
+        work.segments.remove(changelog.folder, unlisted)
 
 
-def _by_folder(work: Workplace, note: DeletedChanges) -> list[tuple[Where, list[ChangeFile]]]:
-    """Return the files by table and generation, `_transactions` first."""
-    folders: dict[Where, list[ChangeFile]] = {}
+def _by_changelog(
+    work: Workplace, note: DeletedChanges
+) -> list[tuple[ChangelogTable, list[ChangeFile]]]:
+    """Return the files by the changelog that has them, `_transactions` first."""
+    source, files = work.source.name, dict[ChangelogTable, list[ChangeFile]]()
+    states = work.ledger.table_states(source)
     for file in _files(work, note):
-        folders.setdefault((file.table, file.generation), []).append(file)
-    return sorted(folders.items(), key=lambda item: item[0][0] is not SourceTable.TRANSACTIONS)
-
-
-def _folder(work: Workplace, table: TableName | SourceTable, generation: int) -> str:
-    if isinstance(table, SourceTable):
-        return source_table_path(work.source.name, table)
-    return changelog_path(work.source.name, table, generation)
+        if isinstance(file.table, SourceTable):
+            changelog = source_table(source, file.table)
+        else:
+            changelog = changelog_table(source, states[file.table], file.generation)
+        files.setdefault(changelog, []).append(file)
+    return sorted(files.items(), key=lambda item: item[0].table is not SourceTable.TRANSACTIONS)

@@ -1,39 +1,42 @@
-"""The upkeep of a source's mirrors, carried out.
+"""The upkeep of a source's mirrors: the facts, the plan, and what is carried out.
 
 No run waits for upkeep: files of mirrors are rewritten without the source's lock, and only while no
 run has it. A commit of upkeep is bound to the version that it was planned for. If a run writes to
 the mirror meanwhile, the run's commit stands and upkeep's is not made; the next upkeep tries again.
 The lock is taken once, while the ledger records the commits. Files are deleted only after that, and
-commits of an upkeep that died are recorded first (`gather.UpkeepTarget.unrecorded`).
+commits of an upkeep that died are recorded first (`UpkeepTarget.unrecorded`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from time import perf_counter
 
-from lockstep.pipeline.mirror.layout import changelog_path
-from lockstep.pipeline.mirror.source_tables import source_table_path
+from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.mirrors import MirrorUpkeep
-from lockstep.pipeline.run.clear import clear
+from lockstep.pipeline.run.agreement.changelog_files import all_changelogs
+from lockstep.pipeline.run.clear import UpkeepTarget, clear, upkeep_target
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.mirror_places import delete_former, former_places
-from lockstep.pipeline.run.upkeep.changes import delete_changes, plan_changes
-from lockstep.pipeline.run.upkeep.gather import (
-    StepDone,
-    TableUpkeep,
-    UpkeepFacts,
-    UpkeepTarget,
+from lockstep.pipeline.run.upkeep.changes import (
+    delete_changes,
     last_lease,
-    plan_upkeep,
-    target_of,
+    plan_changes,
     under_lock,
 )
 from lockstep.pipeline.upkeep.changes import ChangesPlan
 from lockstep.pipeline.upkeep.clearing import UnclearedValues
-from lockstep.pipeline.upkeep.decide import FileTotal, StepKind, UpkeepPolicy, clock_doubt
+from lockstep.pipeline.upkeep.decide import (
+    FileTotal,
+    MirrorFiles,
+    StepKind,
+    UpkeepPolicy,
+    UpkeepStep,
+    clock_doubt,
+    decide,
+)
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import (
     CommitConflict,
@@ -42,8 +45,110 @@ from lockstep.pipeline.values.errors import (
     TableError,
 )
 from lockstep.pipeline.values.retries import UPKEEP_TURN
-from lockstep.pipeline.values.segment import SourceTable
 from lockstep.pipeline.values.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class StepDone:
+    """A step that was carried out, with the Delta version that it made, or the total of the files
+    that it deleted (`gone`)."""
+
+    step: UpkeepStep
+    seconds: float
+    delta_version: int | None = None
+    gone: FileTotal = field(default_factory=FileTotal)
+
+
+@dataclass(slots=True)
+class TableUpkeep:
+    """The upkeep of one mirror: its files, the planned steps, and the steps that were done.
+    `left`: sentences on steps that are not done. `why`: the reason why upkeep leaves the mirror
+    alone; in that case `target` is None."""
+
+    table: TableName
+    mirror: str
+    why: str | None = None
+    planned: tuple[UpkeepStep, ...] = ()
+    left: list[str] = field(default_factory=list)
+    files: MirrorFiles | None = None
+    target: UpkeepTarget | None = None
+    done: list[StepDone] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepFacts:
+    """The ledger's records about the source's mirrors. `busy`: tables with changes that wait for
+    their merge, or with unfinished writes; `looked`: the version of each mirror up to which its log
+    was checked; `upkept`: the newest version of each mirror that upkeep made; `held`: when a run
+    last held the source's lock; `clock`: the ledger's time."""
+
+    states: Mapping[TableName, TableState]
+    busy: frozenset[TableName]
+    looked: Mapping[str, int]
+    upkept: Mapping[str, int]
+    held: datetime | None
+    clock: datetime
+
+    @classmethod
+    def read(cls, work: Workplace) -> UpkeepFacts:
+        ledger, source = work.ledger, work.source.name
+        intended = (intent.table for intent in ledger.open_intents(source))
+        return cls(
+            ledger.table_states(source),
+            frozenset((*ledger.pending(source), *intended)),
+            ledger.looked(source),
+            ledger.upkept(source),
+            last_lease(work),
+            ledger.clock(),
+        )
+
+
+def plan_upkeep(
+    work: Workplace,
+    lake: MirrorUpkeep,
+    policy: UpkeepPolicy,
+    only: Collection[TableName] | None = None,
+) -> list[TableUpkeep]:
+    """Return the plan of upkeep for each table with a mirror, or for each table in `only`.
+    Nothing is written."""
+    facts = UpkeepFacts.read(work)
+    mirrored = {
+        table: state for table, state in facts.states.items() if state.mirror_version is not None
+    }
+    return [
+        _planned(work, lake, policy, facts, mirrored[table])
+        if table in mirrored
+        else TableUpkeep(table, "", "it has no mirror in the lake")
+        for table in sorted(mirrored if only is None else only)
+    ]
+
+
+def _planned(
+    work: Workplace, lake: MirrorUpkeep, policy: UpkeepPolicy, facts: UpkeepFacts, state: TableState
+) -> TableUpkeep:
+    try:
+        target = target_of(work, facts, state)
+        if isinstance(target, str):
+            return TableUpkeep(state.table, state.mirror, target)
+        files = lake.files(state.mirror)
+        newest = lake.commit(target.mirror, target.version)
+        moment = None if newest is None else newest.committed_at
+        doubt = clock_doubt(work.clock(), facts.clock, moment, facts.held, lake.keep)
+        plan = decide(files, policy, doubt)
+        return TableUpkeep(state.table, state.mirror, None, plan.steps, [*plan.left], files, target)
+    except TableError as error:
+        return TableUpkeep(state.table, state.mirror, error.reason)
+
+
+def target_of(work: Workplace, facts: UpkeepFacts, state: TableState) -> UpkeepTarget | str:
+    """Return the mirror as upkeep may write to it now, or a sentence on why upkeep leaves it
+    alone."""
+    if not state.complete:
+        return f"the table is {state.in_words}"
+    if state.table in facts.busy:
+        return "captured changes wait for their merge"
+    looked, upkept = facts.looked.get(state.mirror), facts.upkept.get(state.mirror, -1)
+    return upkeep_target(work, state, looked, upkept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +223,7 @@ def _commits(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> UpkeepT
         target: UpkeepTarget | str = "a run has the source; the next upkeep does it"
         try:
             if _is_free(work):
-                target = newest or _current(work, lake, table)
+                target = newest or _current(work, table)
             if isinstance(target, UpkeepTarget):
                 version = lake.carry_out(target.mirror, step, target.said, target.version)
         except CommitConflict:
@@ -134,13 +239,13 @@ def _commits(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> UpkeepT
     return newest
 
 
-def _current(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> UpkeepTarget | str:
+def _current(work: Workplace, table: TableUpkeep) -> UpkeepTarget | str:
     """Return the mirror as it is now: the plan may be minutes old."""
     facts = UpkeepFacts.read(work)
     state = facts.states[table.table]
     if state.mirror != table.mirror:
         return "it got another mirror meanwhile"
-    return target_of(work, lake, facts, state)
+    return target_of(work, facts, state)
 
 
 def _is_free(work: Workplace) -> bool:
@@ -179,20 +284,11 @@ def _deletes(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> None:
 
 def thin_logs(work: Workplace, lake: MirrorUpkeep, *, delete: bool) -> FileTotal:
     """Delete checkpoints that newer ones replace. Return those that were deleted, or would be."""
-    now = work.clock()
-    piles = [lake.thin_log(folder, now, delete=delete) for folder in _folders(work)]
+    now, states = work.clock(), work.ledger.table_states(work.source.name).values()
+    folders = [state.mirror for state in states if state.mirror_version is not None]
+    folders += [changelog.folder for changelog in all_changelogs(work)]
+    piles = [lake.thin_log(folder, now, delete=delete) for folder in folders]
     return FileTotal(sum(pile.files for pile in piles), sum(pile.bytes for pile in piles))
-
-
-def _folders(work: Workplace) -> Iterator[str]:
-    source = work.source.name
-    for table, state in work.ledger.table_states(source).items():
-        if state.mirror_version is not None:
-            yield state.mirror
-        for generation in range(1, state.changelog_generation + 1):
-            yield changelog_path(source, table, generation)
-    for part in SourceTable:
-        yield source_table_path(source, part)
 
 
 # -- folders that mirrors had before -----------------------------------------------------------

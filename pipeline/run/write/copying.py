@@ -211,15 +211,3 @@ def own_columns(mirror: pa.Schema, version: SchemaVersion) -> pa.Schema:
     return pa.schema(
         [column for column in mirror if folded(column.name) in names or is_stamp(column)]
     )
-
-
-def require_readable(work: Workplace, rows: CopiedRows) -> None:
-    """`TableError` if the version that the rows begin with cannot be read."""
-    pinned = rows.pinned
-    if pinned is None:
-        return
-    why = work.mirrors.lacking(
-        pinned.mirror, pinned.delta_version, table_id=pinned.table_id, batch=pinned.last_batch
-    )
-    if why is not None:
-        raise read_by_next_run(f"{rows.told}, and {pinned} cannot be read: {why}")

@@ -52,10 +52,9 @@ from lockstep.pipeline.run.write.copying import (
     CopiedRows,
     copied_rows,
     own_columns,
-    require_readable,
     spliced,
 )
-from lockstep.pipeline.run.write.origin import origin_of_write
+from lockstep.pipeline.run.write.origin import origin_of_write, why_unreadable
 from lockstep.pipeline.schema.context import zone_of
 from lockstep.pipeline.schema.fills import StatementMoment
 from lockstep.pipeline.schema.history import (
@@ -399,8 +398,10 @@ def _lineage(
 ) -> ColumnLineage:
     """Return how the columns of these versions, and of the mirror, become those of the write."""
     if task.copied is not None:
-        require_readable(work, task.copied)
-        return lineage_of_copy(work, task.copied.pinned, versions)
+        pinned = task.copied.pinned
+        if pinned is not None and (why := why_unreadable(work, pinned)) is not None:
+            raise read_by_next_run(f"{task.copied.told}, and {pinned} cannot be read: {why}")
+        return lineage_of_copy(work, pinned, versions)
     mirror = None
     if after >= 0 and not task.plan.replaces:
         mirror = work.mirrors.schema(task.state.mirror, _readable(work, books, task, after))

@@ -65,7 +65,6 @@ from lockstep.pipeline.ports.mirror_writes import (
 )
 from lockstep.pipeline.ports.mirrors import MirrorCommit, Mirrors
 from lockstep.pipeline.ports.segments import EventFile, SegmentStore, Spool
-from lockstep.pipeline.run.commit_records import keep_structures
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.write.job import Job, Task, snapshot_paths
 from lockstep.pipeline.schema.column_names import folded
@@ -171,7 +170,7 @@ def write_once(work: Workplace, job: Job, held: RequireHeld) -> Written:
     if commit is not None:
         return Written(commit, FOUND)
     if job.task.structure is not None:
-        keep_structures(work, [job.task.structure])
+        work.claims.keep_structures(work.source.name, [job.task.structure])
     if job.steps:
         work.mirrors.evolve(
             job.task.state.mirror,

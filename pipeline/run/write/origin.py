@@ -93,14 +93,18 @@ def earliest_readable(work: Workplace, versions: Sequence[MirrorVersion]) -> Mir
 
 
 def is_readable(work: Workplace, version: MirrorVersion) -> bool:
-    """Return whether a version can still be read, and is the one that was written."""
-    why = work.mirrors.lacking(
+    return why_unreadable(work, version) is None
+
+
+def why_unreadable(work: Workplace, version: MirrorVersion) -> str | None:
+    """Return why a version cannot be read any more, or is not the one that was written; None if it
+    can be read."""
+    return work.mirrors.lacking(
         version.mirror,
         version.delta_version,
         table_id=version.table_id,
         batch=version.last_batch,
     )
-    return why is None
 
 
 def shown_by(version: MirrorVersion, parts: Sequence[TableContent]) -> int:

@@ -1,22 +1,158 @@
-"""One version of a Delta table, opened for reading, or the reason why it cannot be any more."""
+"""One version of a Delta table without Java: its rows, its size, or why it cannot be read any more.
+
+delta-rs' query engine honours deletion vectors (its `count()` and `to_pyarrow_table` do not). It
+opens tables with widened columns, but reads no rows of them. Their files are read here one by one;
+in a file, a column can have another name (column mapping) or a narrower type (type widening), or be
+missing, since it was added later.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from deltalake import DeltaTable
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
+from obstore.exceptions import BaseError
 
+from lockstep.pipeline.mirror.mapping import cast_column
+from lockstep.pipeline.mirror.strategy import Size
+from lockstep.pipeline.ports.mirrors import MirrorSize, Near
+from lockstep.pipeline.proof.sampling import ValueRange
 from lockstep.pipeline.values.errors import ConfigurationError, LakeUnavailable, VersionGone
-from lockstep.resources.lake.delta.delta_log import newest_version, read_commit
-from lockstep.resources.lake.delta.scan import needs_spark, rows_at
+from lockstep.resources.lake.delta.columns import (
+    PHYSICAL_NAME,
+    column_names,
+    mirror_schema,
+    schema_of,
+)
+from lockstep.resources.lake.delta.delta_log import checksum_of, newest_version, read_commit
 from lockstep.resources.lake.store.paths import LakePath
-from lockstep.resources.lake.store.storage import delta_table, first_line, missing_files
+from lockstep.resources.lake.store.storage import (
+    delta_table,
+    first_line,
+    lake_errors,
+    missing_files,
+    parquet_content,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+def scan(
+    path: LakePath, columns: Sequence[str], version: int, near: Near | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield `columns` of all rows at a version, or of those `near`, in no particular order."""
+    with lake_errors(path):
+        table = delta_table(path, version)
+        own = column_names(table)
+        names = ", ".join(_quoted(own[name]) for name in columns)
+        condition = "" if near is None else f" where {_within(own[near[0]], near[1])}"
+        schema = schema_of(table)
+        wanted = pa.schema([schema.field(name) for name in columns])
+        if _widened(table):
+            yield from _in_files(path, table, wanted)
+            return
+        builder = QueryBuilder().register("mirror", table)
+        try:
+            for batch in builder.execute(f"select {names} from mirror{condition}"):
+                yield pa.record_batch(batch).rename_columns(list(columns)).cast(wanted)
+        except Exception as error:
+            if type(error) is not Exception:
+                raise
+            # delta-rs has no class of its own for a missing or damaged file.
+            raise DeltaError(str(error)) from error
+
+
+_MOST = (1 << 63) - 1
+"""The largest value that file statistics can have for a column of integers."""
+
+
+def _within(column: str, spans: Sequence[ValueRange]) -> str:
+    """Return the condition that the column is in one of the spans. Numbers beyond 64 bits always
+    are."""
+    name = _quoted(column)
+    parts = []
+    single = []
+    for span in spans:
+        if isinstance(span.high, int) and span.high > _MOST:
+            parts.append(f"{name} >= {min(span.low, _MOST)}")
+        elif span.low == span.high:
+            single.append(_literal(span.low))
+        else:
+            parts.append(f"{name} between {_literal(span.low)} and {_literal(span.high)}")
+    if single:
+        parts.append(f"{name} in ({', '.join(single)})")
+    return " or ".join(parts) or "false"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(value: int | str) -> str:
+    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
+
+
+def needs_spark(path: LakePath, table: DeltaTable) -> bool:
+    """Return whether only Spark can read a table: a column was widened, and rows can be marked as
+    deleted."""
+    features = table.protocol().reader_features or []
+    if "deletionVectors" not in features or not _widened(table):
+        return False
+    return checksum_of(path, table.version()).get("numDeletionVectorsOpt") != 0
+
+
+def _widened(table: DeltaTable) -> bool:
+    features = table.protocol().reader_features or []
+    return any(feature.startswith("typeWidening") for feature in features)
+
+
+def rows_at(path: LakePath, version: int, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return `columns` of all rows at a version, or all columns, in no particular order."""
+    whole = mirror_schema(path, version)
+    schema = whole if columns is None else pa.schema([whole.field(name) for name in columns])
+    return pa.Table.from_batches(scan(path, schema.names, version), schema)
+
+
+def staged_rows(folder: str, columns: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a mirror that Spark copied to Parquet files (`writing.copy_rows`)."""
+    wanted = pa.schema([schema.field(name) for name in columns])
+    places = [f"c{at}" for at in range(len(columns))]
+    for path in sorted(Path(folder).glob("*.parquet")):
+        with lake_errors(path), pq.ParquetFile(path) as file:
+            for batch in file.iter_batches():
+                yield batch.select(places).rename_columns(list(columns)).cast(wanted)
+
+
+def _in_files(path: LakePath, table: DeltaTable, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the columns `wanted` of a table without deleted rows, in no particular order."""
+    metadata = {field.name: field.metadata for field in table.schema().fields}
+    own = column_names(table)
+    stored = {name: metadata[own[name]].get(PHYSICAL_NAME, own[name]) for name in own}
+    for name in pa.table(table.get_add_actions()).column("path").to_pylist():
+        with (
+            lake_errors(path / name),
+            pq.ParquetFile(parquet_content(path / name), coerce_int96_timestamp_unit="us") as file,
+        ):
+            names = set(file.schema_arrow.names)
+            columns = [stored[field.name] for field in wanted if stored[field.name] in names]
+            for batch in file.iter_batches(columns=columns):
+                arrays = [_column(batch, stored[field.name], field.type) for field in wanted]
+                yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
+
+
+def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
+    if name not in batch.schema.names:
+        return pa.nulls(batch.num_rows, kind)
+    return cast_column(batch.column(name), kind)
+
 
 BY_AGE: Final = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
 """The setting by which Delta refuses a version for the age of its commit, even if that was the
@@ -117,3 +253,67 @@ def _earliest(version: MirrorVersion) -> str:
     commit = read_commit(version.path, high)
     place = None if commit is None or commit.said is None else commit.said.get("position")
     return "" if place is None else f"the earliest place that it can be read as of is {place}; "
+
+
+_COUNTED = 5_000_000
+"""Most rows of a table whose deletion vectors are read to count its deleted rows."""
+
+
+def size_of_files(files: Iterable[LakePath]) -> Size | None:
+    """Return the size of Parquet files; None if one is unreadable, which the write will report."""
+    total = Size(0, 0)
+    try:
+        for file in files:
+            total += Size(pq.read_metadata(parquet_content(file)).num_rows, file.stat().st_size)
+    except (pa.ArrowException, BaseError, OSError):
+        return None
+    return total
+
+
+def files_of(table: DeltaTable) -> tuple[int | None, list[int]]:
+    """Return the rows of a table's files, deleted ones included, None if the log does not tell; and
+    the bytes of each file."""
+    actions = pa.table(table.get_add_actions(flatten=True))
+    if not actions.num_rows:
+        return 0, []
+    counts = actions["num_records"].to_pylist() if "num_records" in actions.column_names else [None]
+    return None if None in counts else sum(counts), actions["size_bytes"].to_pylist()
+
+
+def size_of(table: DeltaTable) -> Size | None:
+    """Return the size of a table's files, deleted rows included; None if the log does not tell."""
+    try:
+        rows, sizes = files_of(table)
+    except (DeltaError, pa.ArrowException):
+        return None
+    return None if rows is None else Size(rows, sum(sizes))
+
+
+def visible_size(path: LakePath, table: DeltaTable) -> MirrorSize | None:
+    """Return the rows that a reader of the table's version sees, and the size of its files."""
+    rows, sizes = files_of(table)
+    if rows is None:
+        return None
+    deleted = deleted_rows(path, table, rows)
+    return MirrorSize(None if deleted is None else rows - deleted, len(sizes), sum(sizes))
+
+
+def deleted_rows(path: LakePath, table: DeltaTable, rows: int | None) -> int | None:
+    """Return how many of the `rows` of the files at `path` are marked as deleted.
+
+    None if the version's checksum file does not count them, and the deletion vectors cannot be
+    read, as those of a widened table, or are too large to count. `OSError` of the checksum file is
+    not caught.
+    """
+    if rows == 0 or "deletionVectors" not in (table.protocol().reader_features or ()):
+        return 0
+    count = checksum_of(path, table.version()).get("numDeletedRecordsOpt")
+    if isinstance(count, int):
+        return count
+    if rows is None or rows > _COUNTED:
+        return None
+    try:
+        masks = pa.table(table.deletion_vectors()).column("selection_vector")
+        return sum(pc.sum(pc.invert(mask.values)).as_py() or 0 for mask in masks)
+    except (DeltaError, pa.ArrowException, OSError):
+        return None

@@ -14,9 +14,9 @@ still writes when it wakes up. Therefore no file is deleted that another writer 
    So a listed file that was not committed by then cannot be committed any more, and a write that is
    planned from now on uses only files of this version.
 3. Everything before that commit is deleted from the log, so that no earlier version can be
-   restored.
-4. `held` checks that this run still holds the source. A run that takes over after this check finds
-   the log already cut.
+   restored. Before that, `held` checks that this run still holds the source, and the log must still
+   have that commit: a table that was created in the folder meanwhile has files of the same names.
+4. `held` checks again. A run that takes over after this check finds the log already cut.
 5. The listed files that the commit's version does not need are deleted; files written since the
    listing stay.
 """
@@ -71,7 +71,8 @@ def cut(
         if head.version != version:
             raise conflict(path)
         held()
-        cut_at = _commit_empty(path, head, said)
+        own = _commit_empty(path, head, said)
+        cut_at = own.version
         noted(cut_at)
         delta_table(path, cut_at).create_checkpoint()
         needed = _needed(log / f"{cut_at:020d}.checkpoint.parquet")
@@ -80,8 +81,12 @@ def cut(
                 f"{len(lost)} of the files that its mirror needs are missing",
                 hint="reload the table",
             )
+        earlier = [
+            name for file in log.iterdir() if _version_of(name := file.name, cut_at) < cut_at
+        ]
         held()
-        from_log(name for file in log.iterdir() if _version_of(name := file.name, cut_at) < cut_at)
+        _require_commit(path, own)
+        from_log(earlier)
         # Parts of v2 checkpoints, which the new checkpoint replaces.
         remove_folder(log / "_sidecars")
         held()
@@ -117,21 +122,28 @@ def _deleting(folder: LakePath) -> Iterator[Callable[[Iterable[str]], None]]:
         os.close(opened)
 
 
-def _commit_empty(path: LakePath, head: Head, said: str) -> int:
-    """Make an empty commit with the userMetadata `said` directly after `head`, and return its
-    version. Raise `CommitConflict` if another commit came first. This is the only commit to a
-    mirror that Lockstep writes without Delta: it has neither files nor columns, so Spark is not
-    needed."""
+def _commit_empty(path: LakePath, head: Head, said: str) -> Head:
+    """Make an empty commit with the userMetadata `said` directly after `head`, and return it. Raise
+    `CommitConflict` if another commit came first. This is the only commit to a mirror that Lockstep
+    writes without Delta: it has neither files nor columns, so Spark is not needed."""
     version = head.version + 1
-    parent = commit_file(path, head.version).read_bytes()
-    if hashlib.sha256(parent).hexdigest() != head.digest:
-        raise conflict(path)
+    parent = _require_commit(path, head)
     infos = (info for _, info in actions(parent.decode(), "commitInfo"))
     before: Mapping[str, Any] = next(infos, {})
-    content = json.dumps({"commitInfo": _info(before, head.version, said)}) + "\n"
-    if not _created(commit_file(path, version), content.encode()):
+    content = f"{json.dumps({'commitInfo': _info(before, head.version, said)})}\n".encode()
+    if not _created(commit_file(path, version), content):
         raise conflict(path)
-    return version
+    return Head(version, hashlib.sha256(content).hexdigest())
+
+
+def _require_commit(path: LakePath, head: Head) -> bytes:
+    """Return the content of a commit's file. Raise `CommitConflict` if it is not there any more, or
+    if another commit has its place."""
+    with suppress(FileNotFoundError):
+        commit = commit_file(path, head.version).read_bytes()
+        if hashlib.sha256(commit).hexdigest() == head.digest:
+            return commit
+    raise conflict(path)
 
 
 def _info(before: Mapping[str, Any], planned_on: int, said: str) -> Mapping[str, Any]:

@@ -57,10 +57,17 @@ from lockstep.resources.lake.delta.delta_log import (
     recorded,
 )
 from lockstep.resources.lake.delta.pin import Head, head_of, pinned_errors
-from lockstep.resources.lake.delta.scan import needs_spark, scan, staged_rows
-from lockstep.resources.lake.delta.sizes import size_of, size_of_files, visible_size
 from lockstep.resources.lake.delta.statement import quoted
-from lockstep.resources.lake.delta.versions import BY_AGE, lacking
+from lockstep.resources.lake.delta.versions import (
+    BY_AGE,
+    lacking,
+    needs_spark,
+    scan,
+    size_of,
+    size_of_files,
+    staged_rows,
+    visible_size,
+)
 from lockstep.resources.lake.mirror.altering import (
     carry_out,
     enable,

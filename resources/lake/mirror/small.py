@@ -36,7 +36,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     parts_of,
 )
 from lockstep.pipeline.values.errors import TableError
-from lockstep.resources.lake.delta.scan import needs_spark, rows_at
+from lockstep.resources.lake.delta.versions import needs_spark, rows_at
 from lockstep.resources.lake.mirror.direct import takes_files
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import delta_table, file_named, lake_errors

@@ -31,8 +31,8 @@ from lockstep.pipeline.values.errors import CommitConflict
 from lockstep.pipeline.values.policies import Retention
 from lockstep.resources.lake.delta.delta_log import newest_version, read_commit
 from lockstep.resources.lake.delta.pin import head_of, pinned_errors
-from lockstep.resources.lake.delta.sizes import deleted_rows, files_of
 from lockstep.resources.lake.delta.statement import quoted
+from lockstep.resources.lake.delta.versions import deleted_rows, files_of
 from lockstep.resources.lake.spark.java_errors import spark_errors
 from lockstep.resources.lake.spark.spark import USER_METADATA, Spark, one_session, stamped
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
@@ -60,13 +60,9 @@ class SparkUpkeep:
     """`keep`: how long each version of a mirror stays readable."""
 
     def __init__(self, lake: LakePath, *, spark: Spark, keep: timedelta) -> None:
+        self.keep = keep
         self._lake = lake
         self._spark = spark
-        self._keep = keep
-
-    @property
-    def keep(self) -> timedelta:
-        return self._keep
 
     def files(self, mirror: str) -> MirrorFiles:
         path = self._lake / mirror
@@ -75,8 +71,8 @@ class SparkUpkeep:
             rows, sizes = files_of(table)
             deleted = deleted_rows(path, table, rows)
             retention = Retention.of(table.metadata().configuration)
-            holds = retention is not None and retention.holds(self._keep)
-            pile = _unneeded(path, table, self._keep) if holds else FileTotal()
+            holds = retention is not None and retention.holds(self.keep)
+            pile = _unneeded(path, table, self.keep) if holds else FileTotal()
             free = None if isinstance(path, ObjectPath) else shutil.disk_usage(path).free
         return MirrorFiles(tuple(sizes), rows, deleted, pile, None if holds else _UNKNOWN, free)
 
@@ -112,11 +108,28 @@ class SparkUpkeep:
         return None if newest_version(path) == above else above + 1
 
     def thin_log(self, folder: str, now: datetime, *, delete: bool) -> FileTotal:
-        return thin_log(self._lake / folder, now, delete=delete)
+        """Thin the checkpoints of one file (Delta protocol, "Checkpoints"). deltalake's
+        `cleanup_metadata` deletes by the age of commits, and keeps all checkpoints for as long as
+        the log is kept."""
+        log = self._lake / folder / "_delta_log"
+        with lake_errors(log.parent):
+            checkpoints = [
+                Checkpoint(
+                    int(named[1]), datetime.fromtimestamp(facts.st_mtime, UTC), facts.st_size
+                )
+                for file, facts in files_below(log).items()
+                if (named := _CHECKPOINT.fullmatch(file)) is not None
+            ]
+            gone = checkpoints_to_delete(checkpoints, now)
+            for checkpoint in gone if delete else ():
+                name = f"{checkpoint.version:020d}.checkpoint.parquet"
+                (log / name).unlink(missing_ok=True)
+                (log / f".{name}.crc").unlink(missing_ok=True)
+        return FileTotal.of([checkpoint.size for checkpoint in gone])
 
     def vacuum(self, mirror: str) -> FileTotal:
         path = self._lake / mirror
-        before, hours = files_below(path), f"{self._keep / _HOUR:.6f}"
+        before, hours = files_below(path), f"{self.keep / _HOUR:.6f}"
         stamps = {
             # The check guards against a mistyped time; this one is computed.
             f"{_DELTA}.retentionDurationCheck.enabled": "false",
@@ -131,28 +144,6 @@ class SparkUpkeep:
             session.sql(f"VACUUM delta.{quoted(str(path))} RETAIN {hours} HOURS").collect()
         after = files_below(path)
         return FileTotal.of([facts.st_size for name, facts in before.items() if name not in after])
-
-
-def thin_log(path: LakePath, now: datetime, *, delete: bool) -> FileTotal:
-    """Delete superfluous checkpoints of a table's log, or only count them; an empty pile without a
-    table.
-
-    They are checkpoints of one file (Delta protocol, "Checkpoints"). deltalake's `cleanup_metadata`
-    deletes by the age of commits, and keeps all checkpoints for as long as the log is kept.
-    """
-    log = path / "_delta_log"
-    with lake_errors(path):
-        checkpoints = [
-            Checkpoint(int(named[1]), datetime.fromtimestamp(facts.st_mtime, UTC), facts.st_size)
-            for file, facts in files_below(log).items()
-            if (named := _CHECKPOINT.fullmatch(file)) is not None
-        ]
-        gone = checkpoints_to_delete(checkpoints, now)
-        for checkpoint in gone if delete else ():
-            name = f"{checkpoint.version:020d}.checkpoint.parquet"
-            (log / name).unlink(missing_ok=True)
-            (log / f".{name}.crc").unlink(missing_ok=True)
-    return FileTotal.of([checkpoint.size for checkpoint in gone])
 
 
 def _unneeded(path: LakePath, table: DeltaTable, keep: timedelta) -> FileTotal:

@@ -464,7 +464,7 @@ def _net_changes(images: DataFrame, columns: Sequence[str]) -> DataFrame:
 
 
 def _merge_source(net: DataFrame, mirror: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Return the source of `statement.count_statement`: `_change_type` and the columns. A "delete"
+    """Return the source of `keyless_merge_statement`: `_change_type` and the columns. A "delete"
     removes all copies of an image that goes more often than it comes; those that should remain are
     inserted again. `mirror` has its rows under the same names."""
     from pyspark.sql import functions as f

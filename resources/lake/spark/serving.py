@@ -19,9 +19,13 @@ from typing import Final, NoReturn
 
 from lockstep.pipeline.values.errors import ConfigurationError, SetupIncomplete
 from lockstep.resources.lake.spark.java import require_java
-from lockstep.resources.lake.spark.launch import settle_environment, spark_home
-from lockstep.resources.lake.spark.server import SparkServer, server_of
-from lockstep.resources.lake.spark.session import jars_for, settings_in
+from lockstep.resources.lake.spark.remote import SparkServer, server_of
+from lockstep.resources.lake.spark.session import (
+    jars_for,
+    settings_in,
+    settle_environment,
+    spark_home,
+)
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.private import make_private
 

@@ -82,10 +82,10 @@ class SparkSettings:
         return {key: value for key, value in self.all().items() if key.startswith(_LAUNCH)}
 
     def _defaults(self) -> dict[str, str]:
-        jars = (*self.class_path, *self.last_jars)
+        jars = ",".join(path.as_uri() for path in (*self.class_path, *self.last_jars))
         return {
             # Executors elsewhere fetch the jars from the driver.
-            **(_ONE_PROCESS if is_local(self.user) else {"spark.jars": _uris(jars)}),
+            **(_ONE_PROCESS if is_local(self.user) else {"spark.jars": jars}),
             "spark.app.name": "lockstep",
             "spark.master": "local[*]",
             "spark.ui.enabled": "false",
@@ -138,10 +138,6 @@ class SparkSettings:
             # Java ignores an archive that is not valid for it, silently with -Xlog:disable.
             options += [f'"-XX:SharedArchiveFile={self.archive}"', "-Xlog:disable"]
         return " ".join(options)
-
-
-def _uris(paths: Sequence[Path]) -> str:
-    return ",".join(path.as_uri() for path in paths)
 
 
 def driver_memory(machine: int) -> int:

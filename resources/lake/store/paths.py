@@ -24,6 +24,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
+from lockstep.pipeline.ports.held import RequireHeld
+
 if TYPE_CHECKING:
     from obstore import ObjectMeta
     from obstore.store import ObjectStore
@@ -230,6 +232,13 @@ class ObjectPath:
         self.bucket.count.add()
         return bytes(obstore.get(self.bucket.store, self.key).bytes())
 
+    def has(self, content: bytes) -> bool:
+        """Return whether the object exists with this content."""
+        try:
+            return self.read_bytes() == content
+        except FileNotFoundError:
+            return False
+
     def read_text(self, encoding: str = "utf-8") -> str:
         return self.read_bytes().decode(encoding)
 
@@ -287,13 +296,21 @@ class ObjectPath:
         """Delete everything below."""
         self._delete([path.key for path in self.rglob()])
 
-    def remove_table(self) -> None:
-        """Delete a Delta table: first the checkpoints, with which readers begin, then the commits
-        from the oldest on, so that a partial deletion leaves no table rather than an older one."""
-        log = [path.key for path in (self / "_delta_log").rglob()]
-        self._delete([key for key in log if "checkpoint" in key])
-        self._delete([key for key in log if "checkpoint" not in key])
-        self.rmtree()
+    def remove_table(self, held: RequireHeld) -> None:
+        """Delete the Delta table that is below before `held` is called. The checkpoints go first,
+        since readers begin with them, then the commits from the oldest on, so that a partial
+        deletion leaves no table rather than an older one."""
+        of_log = f"{self.key}/_delta_log/"
+        keys = [path.key for path in self.rglob()]
+        log = [key for key in keys if key.startswith(of_log)]
+        commits = [ObjectPath(self.bucket, key) for key in log if key.endswith(".json")]
+        newest = commits[-1].read_bytes() if commits else b""
+        held()
+        # Each file of rows has a name of its own, but the logs of all tables have the same names.
+        if not commits or commits[-1].has(newest):
+            self._delete([key for key in log if "checkpoint" in key])
+            self._delete([key for key in log if "checkpoint" not in key])
+        self._delete([key for key in keys if not key.startswith(of_log)])
 
     def _delete(self, keys: list[str]) -> None:
         import obstore

@@ -307,13 +307,12 @@ def move_folder(folder: LakePath, target: LakePath) -> None:
 
 def remove_table(folder: LakePath, held: RequireHeld) -> None:
     """Remove a Delta table: first its log, so that readers find no table rather than a
-    part of one, then its files and its folder. A missing table is no error. The folder
-    is opened before `held` is called, and its content is deleted through that
-    descriptor, so a table that another process meanwhile creates under the same name
-    remains."""
+    part of one, then its files and its folder. A missing table is no error. A table that
+    another process creates under the same name after `held` was called remains: in a
+    file system, the folder is opened before, and its content is deleted through that
+    descriptor."""
     if isinstance(folder, ObjectPath):
-        held()
-        folder.remove_table()
+        folder.remove_table(held)
         return
     try:
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

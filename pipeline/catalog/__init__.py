@@ -1,1 +1,0 @@
-"""Registration of mirrors in a catalog: each table's entry, and the steps to get there. Pure."""

@@ -1,1 +1,0 @@
-"""The registration of mirrors in a catalog."""
