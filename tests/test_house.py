@@ -280,7 +280,10 @@ def test_every_private_name_of_others_stands_on_its_page() -> None:
 
 
 # The command that shows what was decided.
-MAY_ASK_FOR_DECISIONS = {"lockstep/commands/status.py"}
+MAY_ASK_FOR_DECISIONS = {
+    "lockstep/commands/status.py",
+    "pipeline/ports/ledger.py",  # how runs ended, and what they left unproven: values, not words
+}
 
 # The value itself, who keeps it, and who puts it into lines.
 MAY_NAME_RECORDED_DECISIONS = {
