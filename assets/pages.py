@@ -427,8 +427,7 @@ def structure_observation(
     if event.reason and event.reason != event.kind.value:
         metadata["reason"] = event.reason
     if statement is not None:
-        effects = [effect for effect in statement.effects if effect.startswith(f"{event.table}:")]
         metadata["statement"] = first_words(statement.text, _WORDS)
-        metadata["effect"] = "\n".join(effects or statement.effects)
+        metadata["effect"] = "\n".join(statement.effects_on(event.table))
     description = metadata.get("effect") or event.reason or event.kind.value
     return dg.AssetObservation(names.table(event.table), description=description, metadata=metadata)

@@ -204,7 +204,9 @@ def _without_values(statement: SchemaStatement) -> SchemaStatement:
     if statement.context.get(REDACTED_TEXT):
         return statement
     text = redacted(statement.text, read_stored_context(statement.context))
-    effects = tuple(_QUOTED.sub(REDACTED, effect) for effect in statement.effects)
+    effects = tuple(
+        replace(effect, words=_QUOTED.sub(REDACTED, effect.words)) for effect in statement.effects
+    )
     context = {**statement.context, REDACTED_TEXT: True}
     return replace(statement, text=text, effects=effects, context=context)
 

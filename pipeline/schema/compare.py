@@ -1,5 +1,4 @@
-"""Differences between two descriptions of one table, as sentences; and the effect of a statement,
-as a sentence.
+"""Differences between two descriptions of one table, as sentences.
 
 MySQL and MariaDB print an expression in different ways. So expressions are equal here if both sides
 have one, except for CURRENT_TIMESTAMP, which has one form.
@@ -10,21 +9,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
-from lockstep.pipeline.schema.evolving.effects import (
-    Changed,
-    Created,
-    DatabaseEffect,
-    Dropped,
-    Effect,
-    NotFollowed,
-    Renamed,
-    Truncated,
-    Unchanged,
-    UnknownTable,
-    UnloggedChange,
-)
 from lockstep.pipeline.schema.model import (
     ColumnSchema,
     Default,
@@ -209,36 +195,3 @@ def _key(key: KeySchema) -> KeySchema:
         for part in key.parts
     )
     return replace(key, parts=parts, generated=False)
-
-
-_MOST_DIFFERENCES = 6
-"""Number of differences in a sentence; further ones are counted."""
-
-
-def sentence(effect: Effect) -> str:
-    """Return a sentence such as `shop.orders: column note: missing, there`."""
-    match effect:
-        case Created(table, after):
-            return f"{table}: created with {len(after.columns)} columns"
-        case Dropped(table):
-            return f"{table}: dropped"
-        case Renamed(table, to):
-            return f"{table}: is now called {to}"
-        case Truncated(table):
-            return f"{table}: emptied"
-        case Changed(table, before, after):
-            parts = differences(before, after)
-            others = len(parts) - _MOST_DIFFERENCES
-            more = f"; and {others} more" if others > 0 else ""
-            return f"{table}: {'; '.join(parts[:_MOST_DIFFERENCES])}{more}"
-        case Unchanged(table, why):
-            return f"{table}: nothing, {why}"
-        case UnloggedChange(table, reason):
-            return f"{table}: rows may have changed ({reason})"
-        case NotFollowed(table, reason):
-            return f"{table}: not followed, {reason}"
-        case UnknownTable(table, statement):
-            return f"{table}: {statement} on an unknown table"
-        case DatabaseEffect(name, kind):
-            return f"database {name}: {kind}"
-    assert_never(effect)

@@ -204,12 +204,22 @@ REDACTED_TEXT: Final = "redacted"
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedEffect:
+    """What a statement did to a table, in words. `table`: None if it names no table."""
+
+    table: TableName | None
+    words: str
+
+    def __str__(self) -> str:
+        return self.words if self.table is None else f"{self.table}: {self.words}"
+
+
+@dataclass(frozen=True, slots=True)
 class SchemaStatement:
     """A statement in the log that may change a structure.
 
     `begin`, `end`: of its transaction. `context`: its `StatementContext` as JSON values. `outcome`:
     "followed", "partly" (the structure of some table is unknown after it) or "not understood".
-    `effects`: one sentence each.
     """
 
     begin: Coordinates
@@ -219,10 +229,16 @@ class SchemaStatement:
     database: str
     text: str
     outcome: str
-    effects: tuple[str, ...] = ()
+    effects: tuple[RecordedEffect, ...] = ()
     context: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     id: int = 0
     batch: int = 0
+
+    def effects_on(self, table: TableName) -> tuple[str, ...]:
+        """Return what the statement did to a table, as sentences; if no effect names the table, all
+        of its effects."""
+        effects = [effect for effect in self.effects if effect.table == table]
+        return tuple(map(str, effects or self.effects))
 
 
 @dataclass(frozen=True, slots=True)

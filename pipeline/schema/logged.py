@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Final, assert_never
 
-from lockstep.pipeline.schema.compare import sentence
+from lockstep.pipeline.schema.compare import differences
 from lockstep.pipeline.schema.context import StatementContext
 from lockstep.pipeline.schema.evolving.effects import (
     Changed,
+    Created,
+    DatabaseEffect,
+    Dropped,
     Effect,
     NotFollowed,
     Renamed,
+    Truncated,
+    Unchanged,
     UnknownTable,
+    UnloggedChange,
 )
-from lockstep.pipeline.schema.history import SchemaStatement
+from lockstep.pipeline.schema.history import RecordedEffect, SchemaStatement
 from lockstep.pipeline.schema.statements.changes import NotUnderstood, StatementKind
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
@@ -50,13 +57,13 @@ class FollowedStatement:
 
 def recorded_statement(logged: LoggedStatement, followed: FollowedStatement) -> SchemaStatement:
     outcome = "followed"
-    if followed.not_understood is not None:
+    why = followed.not_understood
+    effects = tuple(recorded for effect in followed.effects for recorded in _recorded(effect))
+    if why is not None:
         outcome = "not understood"
+        effects = tuple(RecordedEffect(table, why.reason) for table in why.may_touch or (None,))
     elif any(isinstance(effect, NotFollowed | UnknownTable) for effect in followed.effects):
         outcome = "partly"
-    sentences = tuple(map(sentence, followed.effects))
-    if followed.not_understood is not None:
-        sentences = (followed.not_understood.reason,)
     return SchemaStatement(
         begin=logged.begin,
         end=logged.end,
@@ -65,9 +72,43 @@ def recorded_statement(logged: LoggedStatement, followed: FollowedStatement) -> 
         database=logged.context.database,
         text=logged.text,
         outcome=outcome,
-        effects=sentences,
+        effects=effects,
         context={**asdict(logged.context), "executed_at": logged.executed_at.isoformat()},
     )
+
+
+_MOST_DIFFERENCES: Final = 6
+"""Number of differences in a sentence; further ones are counted."""
+
+
+def _recorded(effect: Effect) -> Iterator[RecordedEffect]:
+    match effect:
+        case Created(table, after):
+            yield RecordedEffect(table, f"created with {len(after.columns)} columns")
+        case Dropped(table):
+            yield RecordedEffect(table, "dropped")
+        case Renamed(table, to):
+            yield RecordedEffect(table, f"is now called {to}")
+            yield RecordedEffect(to, f"was called {table}")
+        case Truncated(table):
+            yield RecordedEffect(table, "emptied")
+        case Changed(table, before, after):
+            parts = differences(before, after)
+            others = len(parts) - _MOST_DIFFERENCES
+            more = f"; and {others} more" if others > 0 else ""
+            yield RecordedEffect(table, f"{'; '.join(parts[:_MOST_DIFFERENCES])}{more}")
+        case Unchanged(table, why):
+            yield RecordedEffect(table, f"nothing, {why}")
+        case UnloggedChange(table, reason):
+            yield RecordedEffect(table, f"rows may have changed ({reason})")
+        case NotFollowed(table, reason):
+            yield RecordedEffect(table, f"not followed, {reason}")
+        case UnknownTable(table, statement):
+            yield RecordedEffect(table, f"{statement} on an unknown table")
+        case DatabaseEffect(name, kind):
+            yield RecordedEffect(None, f"database {name}: {kind}")
+        case _:
+            assert_never(effect)
 
 
 def reasons(followed: FollowedStatement) -> Iterator[tuple[TableName, str]]:

@@ -36,6 +36,7 @@ from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.segment import SourceTable
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.postgres.rows import Row, of_table, position, table
+from lockstep.resources.postgres.schemas import effects_json
 from lockstep.resources.postgres.session import Subject
 
 
@@ -155,7 +156,7 @@ class PostgresForgotten(Subject):
                     id=statement.id,
                     text=json.dumps(statement.text),
                     context=json.dumps(dict(statement.context)),
-                    effects=json.dumps(list(statement.effects)),
+                    effects=effects_json(statement),
                 )
             for load, structure in books.loads:
                 schema_text = json.dumps(schema_to_json(structure))

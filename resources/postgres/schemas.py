@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from lockstep.pipeline.ports.ledger import LAST_BATCH, LAST_PLACE
@@ -12,6 +13,7 @@ from lockstep.pipeline.schema.history import (
     DatabaseVersion,
     History,
     Knowledge,
+    RecordedEffect,
     SchemaStatement,
     SchemaVersion,
     VersionOrigin,
@@ -160,7 +162,17 @@ def _database_version(row: Row) -> DatabaseVersion:
 
 def _schema_statement(row: Row) -> SchemaStatement:
     begin, end = coordinates(row, "begin"), coordinates(row, "end")
-    return value_of(SchemaStatement, row, begin=begin, end=end, effects=tuple(row["effects"]))
+    effects = tuple(
+        RecordedEffect(name and TableName(**name), effect["words"])
+        for effect in row["effects"]
+        for name in [effect["table"]]
+    )
+    return value_of(SchemaStatement, row, begin=begin, end=end, effects=effects)
+
+
+def effects_json(statement: SchemaStatement) -> str:
+    """Return the statement's effects as the ledger stores them."""
+    return json.dumps([asdict(effect) for effect in statement.effects])
 
 
 def _of_version(
@@ -200,7 +212,7 @@ def _of_statement(source: str, batch: int, value: SchemaStatement) -> tuple[Any,
         json.dumps(value.text),
         json.dumps(dict(value.context)),
         value.outcome,
-        json.dumps(list(value.effects)),
+        effects_json(value),
     )
 
 

@@ -12,6 +12,7 @@ from lockstep.pipeline.schema.history import (
     DatabaseVersion,
     History,
     Knowledge,
+    RecordedEffect,
     SchemaStatement,
     SchemaVersion,
     VersionOrigin,
@@ -50,7 +51,7 @@ STATEMENT = SchemaStatement(
     database="shop",
     text="alter table orders /* \0 \udcff */ add note varchar(20)",
     outcome="followed",
-    effects=("shop.orders is changed", "one more"),
+    effects=(RecordedEffect(ORDERS, "changed"), RecordedEffect(None, "one more")),
     context={"sql_mode": ["ANSI_QUOTES"], "client": "utf8mb4", "moment": 1.5, "none": None},
 )
 ADDED = replace(

@@ -165,7 +165,7 @@ def _statements(reader: Reader) -> list[Mapping[str, Any]]:
             "database": one.database,
             "text": one.text,
             "outcome": one.outcome,
-            "effects": [without_values(effect) for effect in one.effects],
+            "effects": [without_values(str(effect)) for effect in one.effects],
             "context": dict(one.context),
         }
         for one in found
