@@ -29,8 +29,7 @@ from lockstep.pipeline.schema.column_words import (
     written_type,
 )
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
-from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.schema.model_json import schema_to_json
+from lockstep.pipeline.schema.model import TableSchema, schema_to_json
 from lockstep.pipeline.schema.refold import Disagreement
 from lockstep.pipeline.status.verdict import clock
 from lockstep.pipeline.values.errors import NothingMatches

@@ -11,8 +11,15 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from lockstep.pipeline.check.evidence import RunEvidence, SourceEvidence
-from lockstep.pipeline.check.findings import CheckRule, Fault, Fine, Verdict, about
+from lockstep.pipeline.check.findings import (
+    CheckRule,
+    Fault,
+    Fine,
+    RunEvidence,
+    SourceEvidence,
+    Verdict,
+    about,
+)
 from lockstep.pipeline.source_plan import given_to, settings_in_words
 from lockstep.pipeline.values.engines import engine_of
 from lockstep.pipeline.values.errors import NothingMatches

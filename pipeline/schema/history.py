@@ -18,8 +18,13 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
-from lockstep.pipeline.schema.model import DatabaseSchema, TableSchema
-from lockstep.pipeline.schema.model_json import schema_fingerprint, schema_from_json, schema_to_json
+from lockstep.pipeline.schema.model import (
+    DatabaseSchema,
+    TableSchema,
+    schema_fingerprint,
+    schema_from_json,
+    schema_to_json,
+)
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.treatments import (
     Fate,

@@ -24,7 +24,7 @@ from lockstep.pipeline.schema.history import (
     SchemaVersion,
 )
 from lockstep.pipeline.schema.logged import LoggedStatement
-from lockstep.pipeline.schema.model_json import schema_fingerprint
+from lockstep.pipeline.schema.model import schema_fingerprint
 from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName

@@ -34,8 +34,8 @@ from lockstep.pipeline.schema.treatments import (
     hides_values,
 )
 from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.shape.condition import microseconds
 from lockstep.pipeline.shape.hashes import PrivacyKey, canonical_texts
-from lockstep.pipeline.shape.microseconds import microseconds
 from lockstep.pipeline.shape.shape import Shape, evaluator_of
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.row_images import CHANGE_TYPES, RowImages, pack_bits, unpack_bits

@@ -42,10 +42,10 @@ from lockstep.pipeline.schema.types import arrow_type
 from lockstep.pipeline.shape.condition import Condition
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.redaction import redacted as redacted_text
-from lockstep.pipeline.shape.rules import ShapeRules
 from lockstep.pipeline.shape.shape import (
     Shape,
     ShapeChange,
+    ShapeRules,
     is_possible,
     matches,
     shape_change,

@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask, read_mask
-from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.snapshot.pace import LoadLimits
 from lockstep.pipeline.source_plan import SnapshotPlan
 from lockstep.pipeline.values.policies import (

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from lockstep.pipeline.schema.history import shown_as_to_json
-from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.schema.model_json import schema_from_json, schema_to_json
+from lockstep.pipeline.schema.model import TableSchema, schema_from_json, schema_to_json
 from lockstep.pipeline.upkeep.changes import (
     ChangeFile,
     DeletedChanges,

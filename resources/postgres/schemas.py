@@ -20,8 +20,7 @@ from lockstep.pipeline.schema.history import (
     shown_as_from_json,
     shown_as_to_json,
 )
-from lockstep.pipeline.schema.model import DatabaseSchema
-from lockstep.pipeline.schema.model_json import schema_from_json, schema_to_json
+from lockstep.pipeline.schema.model import DatabaseSchema, schema_from_json, schema_to_json
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.postgres.refusals import refusal, unknown_statement, unknown_version

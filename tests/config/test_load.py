@@ -12,7 +12,7 @@ import pytest
 from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask
 from lockstep.pipeline.shape.condition_text import read_condition
 from lockstep.pipeline.shape.hashes import PrivacyKey
-from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.values.errors import ConfigurationError, LockstepError, NotYet, SecretMissing
 from lockstep.pipeline.values.places import AtCoordinates
 from lockstep.pipeline.values.policies import LakePolicies

@@ -17,8 +17,14 @@ from lockstep.pipeline.schema.history import (
     SchemaVersion,
     VersionOrigin,
 )
-from lockstep.pipeline.schema.model import DatabaseCode, DatabaseSchema, RowCode, Trigger, View
-from lockstep.pipeline.schema.model_json import schema_fingerprint
+from lockstep.pipeline.schema.model import (
+    DatabaseCode,
+    DatabaseSchema,
+    RowCode,
+    Trigger,
+    View,
+    schema_fingerprint,
+)
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LedgerRefused
 from lockstep.pipeline.values.table import TableName

@@ -1,10 +1,10 @@
-"""Statements that are passed over, on their page: `pipeline.schema.statements.passed`."""
+"""Statements that are passed over, on their page: `pipeline.schema.statements.read`."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from lockstep.pipeline.schema.statements.passed import PASSED, Passed
+from lockstep.pipeline.schema.statements.read import PASSED, Passed
 from tests.pages.made import MadePart, row
 
 _HEAD: Final = "| statement | what it does |\n|---|---|"

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from lockstep.pipeline.check import CHECK_RULES, RUN_RULES, Finding, check_findings, run_findings
-from lockstep.pipeline.check.evidence import KeptMirror, RunEvidence, SourceEvidence
-from lockstep.pipeline.check.findings import judged
+from lockstep.pipeline.check.findings import KeptMirror, RunEvidence, SourceEvidence, judged
 from lockstep.pipeline.model.table_state import Extent
 from lockstep.pipeline.ports.source import ListedTable
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
@@ -19,7 +18,7 @@ from lockstep.pipeline.schema.rows import schema_of
 from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask
 from lockstep.pipeline.shape.condition_text import read_condition
 from lockstep.pipeline.shape.hashes import PrivacyKey
-from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.source_plan import SourcePlan, TableSettings
 from lockstep.pipeline.values.errors import (
     ConfigurationError,

@@ -24,7 +24,7 @@ from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.schema.treatments import Hash
 from lockstep.pipeline.shape.condition_text import read_condition
-from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.values.policies import Deletes, DroppedTables, LakePolicies
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.server import MySqlServer

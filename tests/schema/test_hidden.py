@@ -20,8 +20,7 @@ from lockstep.pipeline.schema.statements.changes import (
     NotUnderstood,
     TruncateTable,
 )
-from lockstep.pipeline.schema.statements.passed import PASSED, Passed
-from lockstep.pipeline.schema.statements.read import read_change
+from lockstep.pipeline.schema.statements.read import PASSED, Passed, read_change
 from lockstep.pipeline.values.errors import UnsupportedStatement
 from lockstep.pipeline.values.policies import DroppedColumns, LakePolicies
 from lockstep.pipeline.values.table import TableName

@@ -22,7 +22,7 @@ from pymysql.cursors import Cursor
 
 from lockstep.pipeline.schema.treatments import Conversion, Hash, read_mask
 from lockstep.pipeline.shape.condition_text import read_condition
-from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.shape.shape import ShapeRules
 from tests.fix_mysql import MySqlStand
 from tests.shape.reference import Of, Row, Settings
 

@@ -26,7 +26,7 @@ from lockstep.pipeline.run.replay.replay import replay
 from lockstep.pipeline.run.reshaping import still_in_clear
 from lockstep.pipeline.schema.treatments import Hash
 from lockstep.pipeline.shape.hashes import PrivacyKey
-from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.upkeep.clearing import UnclearedValues
 from lockstep.pipeline.values.errors import (
     ConfigurationError,

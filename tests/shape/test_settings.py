@@ -24,7 +24,7 @@ from lockstep.pipeline.run.status.table_commands import (
 )
 from lockstep.pipeline.schema.treatments import Conversion, Hash, read_mask
 from lockstep.pipeline.shape.condition_text import read_condition
-from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan
 from lockstep.pipeline.values.errors import ConfigurationError, LedgerRefused

@@ -25,8 +25,7 @@ from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.shape.condition import ConditionUnusable
 from lockstep.pipeline.shape.condition_text import read_condition
 from lockstep.pipeline.shape.hashes import PrivacyKey
-from lockstep.pipeline.shape.rules import ShapeRules
-from lockstep.pipeline.shape.shape import shape_of
+from lockstep.pipeline.shape.shape import ShapeRules, shape_of
 from lockstep.pipeline.shape.shaper import Shaper
 from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.snapshot.condition import Limit

@@ -19,10 +19,10 @@ from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
 from lockstep.pipeline.schema.treatments import Conversion, Fate, Hash, Mask, Treatment
 from lockstep.pipeline.shape.condition_text import read_condition
 from lockstep.pipeline.shape.hashes import PrivacyKey
-from lockstep.pipeline.shape.rules import ShapeRules
 from lockstep.pipeline.shape.shape import (
     Shape,
     ShapeChange,
+    ShapeRules,
     shape_change,
     shape_of,
     shows_no_more,

@@ -14,7 +14,7 @@ from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.run.status.schema_history import show_schema
 from lockstep.pipeline.schema.treatments import Hash, read_mask
 from lockstep.pipeline.shape.condition_text import read_condition
-from lockstep.pipeline.shape.rules import ShapeRules
+from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand

@@ -55,8 +55,7 @@ from lockstep.pipeline.schema.consequences import (
 from lockstep.pipeline.schema.evolving.effects import UnknownTable, UnloggedChange
 from lockstep.pipeline.schema.history import History, Knowledge, SchemaVersion
 from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement
-from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.schema.model_json import schema_fingerprint
+from lockstep.pipeline.schema.model import TableSchema, schema_fingerprint
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.statements.changes import EXCHANGE
 from lockstep.pipeline.schema.table_effects import columns_from, may_rename_columns, why_unclear

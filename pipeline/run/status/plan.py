@@ -194,7 +194,7 @@ def _looked(work: Workplace, abandoned: list[Abandonment]) -> StartProposal:
     cursor = _cursor_after(work, abandoned)
     if cursor is None:
         work.mirrors.require_ready()
-    require_ready(work)
+    require_ready(work.server, work.ledger, work.source)
     return foresee_start(work, cursor, override)
 
 

@@ -28,6 +28,7 @@ from lockstep.pipeline.schema.evolving.defaults import (
     as_text,
     reinterpreted,
     resolve_default,
+    with_plain_default,
     zero_moment,
 )
 from lockstep.pipeline.schema.evolving.effects import CannotFollow
@@ -40,8 +41,8 @@ from lockstep.pipeline.schema.model import (
     ColumnSchema,
     ExpressionDefault,
     LiteralDefault,
+    ServerSchema,
 )
-from lockstep.pipeline.schema.plain import with_plain_default
 from lockstep.pipeline.schema.statements.changes import WrittenColumn, WrittenType
 
 _CHARACTERS: Final = CHARACTER_STRINGS | {"enum", "set"}
@@ -67,6 +68,22 @@ class Charset:
 
 def of_collation(collation: str) -> Charset:
     return Charset(charset_of(collation) or "binary", collation)
+
+
+def inherited_charset(schema: ServerSchema, database: str) -> Charset | None:
+    """Return the default character set of a database's tables; None if the database is unknown."""
+    parent = schema.database(database)
+    return None if parent is None else Charset(parent.charset, parent.collation)
+
+
+def session_charset(schema: ServerSchema, context: StatementContext) -> Charset | None:
+    """Return the session's `collation_database`: that of its default database, without one the
+    server's; None if it is unknown."""
+    if context.database_collation is not None:
+        return of_collation(context.database_collation)
+    if context.database:
+        return inherited_charset(schema, context.database)
+    return None if context.server_collation is None else of_collation(context.server_collation)
 
 
 def chosen(
