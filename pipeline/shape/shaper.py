@@ -33,10 +33,9 @@ from lockstep.pipeline.schema.treatments import (
     Treatment,
     hides_values,
 )
-from lockstep.pipeline.schema.types import arrow_schema
-from lockstep.pipeline.shape.condition import microseconds
+from lockstep.pipeline.schema.types import arrow_schema, microseconds
 from lockstep.pipeline.shape.hashes import PrivacyKey, canonical_texts
-from lockstep.pipeline.shape.shape import Shape, evaluator_of
+from lockstep.pipeline.shape.shape import Shape, condition_columns, evaluator_of
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.row_images import CHANGE_TYPES, RowImages, pack_bits, unpack_bits
 from lockstep.pipeline.values.segment import ChangeType
@@ -57,10 +56,9 @@ class Shaper:
         self._shape, self._key = shape, key
         self.schema = arrow_schema(shape.structure)
         """The schema of shaped rows."""
-        self._evaluator = evaluator_of(shape) if shape.condition is not None else None
+        self._evaluator = None if shape.rows is None else evaluator_of(shape, shape.rows)
         names = [column.name.lower() for column in shape.source.columns]
-        asked = shape.condition.columns if shape.condition is not None else ()
-        self._asked = [names.index(name.lower()) for name in asked]
+        self._asked = [names.index(name.lower()) for name in condition_columns(shape.rows)]
         self._shown = [
             index
             for index, treatment in enumerate(shape.treatments)
@@ -75,7 +73,7 @@ class Shaper:
     @property
     def takes_all(self) -> bool:
         """Whether no row is left out."""
-        return self._shape.condition is None
+        return self._shape.rows is None
 
     def hides(self, columns: Set[str]) -> bool:
         """Return whether one of these columns is not shown as it is."""

@@ -39,13 +39,13 @@ from lockstep.pipeline.schema.treatments import (
     treatment_words,
 )
 from lockstep.pipeline.schema.types import arrow_type
-from lockstep.pipeline.shape.condition import Condition
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.redaction import redacted as redacted_text
 from lockstep.pipeline.shape.shape import (
     Shape,
     ShapeChange,
     ShapeRules,
+    condition_columns,
     is_possible,
     matches,
     shape_change,
@@ -107,8 +107,7 @@ class Shaping:
         if shape is None:
             return ""
         names, count = shape.source.names, len(schema.columns)
-        rows = None if shape.condition is None else shape.condition.text
-        return shape_in_words(names[:count], shape.treatments[:count], rows)
+        return shape_in_words(names[:count], shape.treatments[:count], shape.rows)
 
     def hidden(self, schema: TableSchema) -> frozenset[str]:
         """Return the names, in lower case, of the columns whose values the rules hide, even if the
@@ -130,7 +129,7 @@ class Shaping:
             for name, treatment in zip(shape.source.names, shape.treatments, strict=True)
             if treatment is not Fate.SHOWN
         }
-        for name in () if shape.condition is None else shape.condition.columns:
+        for name in condition_columns(shape.rows):
             words[name.lower()] = f"{words.get(name.lower(), '')} {ROWS_BY}".strip()
         return words
 
@@ -191,9 +190,8 @@ class Shaping:
             treatment = stricter(treatments[index], treatments_before.get(origin, Fate.SHOWN))
             possible = is_possible(column, treatment, is_key=column.name in keys)
             treatments[index] = treatment if possible else Fate.LEFT_OUT
-        rows = shown_before.rows
-        condition = shape.condition if rows is None else _condition(rows)
-        shape = replace(shape, treatments=tuple(treatments), condition=condition)
+        rows = shown_before.rows or shape.rows
+        shape = replace(shape, treatments=tuple(treatments), rows=rows)
         return None if shape.shows_all else shape
 
     def _shown_as(self, schema: TableSchema, shape: Shape | None) -> ShownAs | None:
@@ -203,7 +201,7 @@ class Shaping:
             raise _no_key()
         return ShownAs(
             shape.treatments[: len(schema.columns)],
-            None if shape.condition is None else shape.condition.text,
+            shape.rows,
             self.key.fingerprint if self.key is not None and shape.hashes else None,
             self._shown(schema, shape),
         )
@@ -301,8 +299,7 @@ class Shaping:
         changed = [name for name, a, b in zip(names, then, now, strict=True) if a != b]
         if changed:
             return f"other settings apply to {', '.join(changed)}"
-        rows = None if shape is None or shape.condition is None else shape.condition.text
-        if rows != (None if before is None else before.rows):
+        if (None if shape is None else shape.rows) != (None if before is None else before.rows):
             return "another condition decides which rows are taken"
         hashed = any(isinstance(treatment, Hash) for treatment in now)
         key = None if self.key is None else self.key.fingerprint
@@ -336,13 +333,12 @@ class Shaping:
         schema, shown_as = redacted(version.schema, hidden), version.shown_as
         try:
             shape = stricter_shape(*self._shapes_of(replace(version, schema=schema), schema))
-            condition = None if shape.condition is None else shape.condition.text
             key = None if shown_as is None else shown_as.key
             if key is None and self.key is not None and shape.hashes:
                 key = self.key.fingerprint
             if not shape.shows_all:
                 treatments = shape.treatments[: len(schema.columns)]
-                shown_as = ShownAs(treatments, condition, key, self._shown(schema, shape))
+                shown_as = ShownAs(treatments, shape.rows, key, self._shown(schema, shape))
         except TableError:
             if shown_as is not None:
                 shown_as = replace(shown_as, schema=redacted(shown_as.schema, hidden))
@@ -532,16 +528,8 @@ def _whole(schema: TableSchema) -> Shape:
 
 
 def _shape_of_version(schema: TableSchema, shown_as: ShownAs) -> Shape:
-    condition = None if shown_as.rows is None else _condition(shown_as.rows)
     structure = row_structure(schema)
-    return _of_images(Shape(structure, shown_as.treatments, condition), structure)
-
-
-def _condition(text: str) -> Condition:
-    # It imports sqlglot, which takes 0.2 seconds: only where there is a condition.
-    from lockstep.pipeline.shape.condition_text import read_condition
-
-    return read_condition(text)
+    return _of_images(Shape(structure, shown_as.treatments, shown_as.rows), structure)
 
 
 def _visible(schema: TableSchema, shape: Shape) -> Iterator[tuple[ColumnSchema, Treatment, Column]]:
