@@ -61,6 +61,10 @@ class RunEvidence:
             server.account if isinstance(server, Survey) else None,
         )
 
+    def setting(self, name: str) -> str | None:
+        """Return the value of a global variable; None if the server does not have it."""
+        return self.settings.get(name)
+
 
 @dataclass(frozen=True, slots=True)
 class KeptMirror:

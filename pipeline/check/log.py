@@ -9,15 +9,13 @@ guide, "mysql.rds_set_configuration".
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
 from lockstep.pipeline.check.findings import (
     CheckRule,
-    Evidence,
     Fault,
     Fine,
     Level,
@@ -51,53 +49,60 @@ def _for_sessions(name: str, value: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RequiredSetting:
-    """A global variable that must have one of these values if the server has the variable."""
+def _wanted(
+    name: str,
+    values: tuple[str, ...],
+    level: Level,
+    cost: str,
+    cure: str,
+    error: type[LockstepError] | None = None,
+) -> CheckRule[RunEvidence | SourceEvidence]:
+    """Return the rule that a global variable has one of these values if the server has the
+    variable."""
 
-    name: str
-    values: tuple[str, ...]
-    level: Level
-    cost: str
-    cure: str
-
-    def verdicts(self, settings: Mapping[str, str]) -> Iterator[Verdict]:
-        value = settings.get(self.name)
+    def judge(evidence: RunEvidence | SourceEvidence) -> Iterator[Verdict]:
+        value = evidence.setting(name)
         if value is None:
             return
-        if value.upper() in self.values:
-            yield Fine(f"{self.name} = {value or repr(value)}")
+        if value.upper() in values:
+            yield Fine(f"{name} = {value or repr(value)}")
         else:
-            yield Fault(f"{self.name} is {value!r}: {self.cost}")
+            yield Fault(f"{name} is {value!r}: {cost}")
+
+    wanted = " or ".join(value or "''" for value in values)
+    return CheckRule(name, f"global variable, wanted: {wanted}", level, cost, cure, judge, error)
 
 
 _REQUIRED: Final = (
-    RequiredSetting(
+    _wanted(
         "log_bin",
         ("ON",),
         "refusal",
         "the server writes no binary log",
         "set log_bin in the server's configuration and restart it",
+        ServerSettings,
     ),
-    RequiredSetting(
+    _wanted(
         "binlog_format",
         ("ROW",),
         "refusal",
         "statements instead of rows would be logged",
         _for_sessions("binlog_format", "'ROW'"),
+        ServerSettings,
     ),
-    RequiredSetting(
+    _wanted(
         "binlog_row_value_options",
         ("",),
         "refusal",
         "JSON documents would be logged in part",
         _for_sessions("binlog_row_value_options", "''"),
+        ServerSettings,
     ),
 )
 """Settings without which a run refuses to read. It stops at events of a session that differs."""
 
 _ADVISED: Final = (
-    RequiredSetting(
+    _wanted(
         "binlog_row_image",
         ("FULL", "FULL_NODUP"),
         "warning",
@@ -107,28 +112,28 @@ _ADVISED: Final = (
         "update",
         _for_sessions("binlog_row_image", "'FULL'"),
     ),
-    RequiredSetting(
+    _wanted(
         "binlog_checksum",
         ("CRC32",),
         "warning",
         "a damaged event would look like an intact one",
         set_global("binlog_checksum", "'CRC32'"),
     ),
-    RequiredSetting(
+    _wanted(
         "sync_binlog",
         ("1",),
         "warning",
         "after a crash the log may lack what was committed and, if it was read, is in the lake",
         set_global("sync_binlog", "1"),
     ),
-    RequiredSetting(
+    _wanted(
         "innodb_flush_log_at_trx_commit",
         ("1",),
         "warning",
         "after a crash tables may lack what the log, and so the lake, already shows",
         set_global("innodb_flush_log_at_trx_commit", "1"),
     ),
-    RequiredSetting(
+    _wanted(
         "binlog_order_commits",
         ("ON",),
         "warning",
@@ -136,7 +141,7 @@ _ADVISED: Final = (
         "is written to row by row, which takes longer",
         set_global("binlog_order_commits", "ON"),
     ),
-    RequiredSetting(
+    _wanted(
         "binlog_error_action",
         ("ABORT_SERVER",),
         "warning",
@@ -144,14 +149,14 @@ _ADVISED: Final = (
         "changes are lost without a trace",
         set_global("binlog_error_action", "'ABORT_SERVER'"),
     ),
-    RequiredSetting(
+    _wanted(
         "binlog_storage_engine",
         ("",),
         "refusal",
         "the log is kept inside InnoDB, a form that this version was not tested with",
         "take binlog_storage_engine out of the server's configuration and restart it",
     ),
-    RequiredSetting(
+    _wanted(
         "mysql56_temporal_format",
         ("ON",),
         "warning",
@@ -159,14 +164,14 @@ _ADVISED: Final = (
         "the log, and their tables would be quarantined",
         set_global("mysql56_temporal_format", "ON"),
     ),
-    RequiredSetting(
+    _wanted(
         "gtid_strict_mode",
         ("ON",),
         "warning",
         "GTIDs may be logged out of order, so a failover could not be followed by them",
         set_global("gtid_strict_mode", "ON"),
     ),
-    RequiredSetting(
+    _wanted(
         "gtid_mode",
         ("ON",),
         "warning",
@@ -174,7 +179,7 @@ _ADVISED: Final = (
         "switch GTIDs on (OFF_PERMISSIVE, ON_PERMISSIVE, ON, one step at a time), so that a "
         "failover can be followed one day",
     ),
-    RequiredSetting(
+    _wanted(
         "enforce_gtid_consistency",
         ("ON",),
         "warning",
@@ -199,31 +204,6 @@ def _version(evidence: RunEvidence) -> Iterator[Verdict]:
         )
     else:
         yield Fine(f"{product} {'.'.join(map(str, number))}")
-
-
-def _required(wanted: RequiredSetting) -> CheckRule[RunEvidence]:
-    return _rule(wanted, lambda evidence: evidence.settings, error=ServerSettings)
-
-
-def _advised(wanted: RequiredSetting) -> CheckRule[SourceEvidence]:
-    return _rule(wanted, lambda evidence: evidence.survey.settings)
-
-
-def _rule(
-    wanted: RequiredSetting,
-    settings: Callable[[Evidence], Mapping[str, str]],
-    error: type[LockstepError] | None = None,
-) -> CheckRule[Evidence]:
-    values = " or ".join(value or "''" for value in wanted.values)
-    return CheckRule(
-        wanted.name,
-        f"global variable, wanted: {values}",
-        wanted.level,
-        wanted.cost,
-        wanted.cure,
-        lambda evidence: wanted.verdicts(settings(evidence)),
-        error,
-    )
 
 
 def _metadata(evidence: SourceEvidence) -> Iterator[Verdict]:
@@ -256,11 +236,11 @@ RUN_RULES: Final = about(
         _version,
         ServerSettings,
     ),
-    *map(_required, _REQUIRED),
+    *_REQUIRED,
 )
 CHECK_RULES: Final = about(
     "the log",
-    *map(_advised, _ADVISED),
+    *_ADVISED,
     CheckRule(
         "binlog_row_metadata",
         "global variable; any value will do",

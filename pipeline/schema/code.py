@@ -7,10 +7,10 @@ that they are followed through the statements of the log.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from lockstep.pipeline.schema.context import StatementContext
 from lockstep.pipeline.schema.evolving.effects import Dropped, Effect, Renamed
@@ -216,59 +216,6 @@ def renamed_views(
         if view is not None:
             schema = _put(schema, old, "VIEW", replace(view, name=new.name))
     return schema
-
-
-# -- JSON -------------------------------------------------------------------------------
-
-
-def code_to_json(code: DatabaseCode) -> dict[str, Any]:
-    triggers = code.triggers
-    return {
-        "triggers": None if triggers is None else list(map(_trigger_to_json, triggers)),
-        "views": [{"name": view.name, **_json(view.code)} for view in code.views],
-        "tables": list(code.tables),
-    }
-
-
-def _trigger_to_json(trigger: Trigger) -> dict[str, Any]:
-    table = _pair(trigger.table)
-    return {"name": trigger.name, "table": table, "events": trigger.events, **_json(trigger.code)}
-
-
-def code_from_json(data: Mapping[str, Any]) -> DatabaseCode:
-    triggers = data["triggers"]
-    views = tuple(View(view["name"], _code(view)) for view in data["views"])
-    return DatabaseCode(
-        None if triggers is None else tuple(map(_trigger_from_json, triggers)),
-        views,
-        tuple(data["tables"]),
-    )
-
-
-def _trigger_from_json(data: Mapping[str, Any]) -> Trigger:
-    return Trigger(data["name"], TableName(*data["table"]), tuple(data["events"]), _code(data))
-
-
-def _json(code: RowCode) -> dict[str, Any]:
-    return {
-        "writes": [[*_pair(table), *events] for table, events in code.writes],
-        "reads": list(map(_pair, code.reads)),
-        "own": list(map(_pair, code.own)),
-        "reason": code.reason,
-    }
-
-
-def _code(data: Mapping[str, Any]) -> RowCode:
-    return RowCode(
-        tuple((TableName(a, b), tuple(events)) for a, b, *events in data["writes"]),
-        tuple(TableName(*pair) for pair in data["reads"]),
-        tuple(TableName(*pair) for pair in data["own"]),
-        data["reason"],
-    )
-
-
-def _pair(table: TableName) -> list[str]:
-    return [table.database, table.name]
 
 
 # -- the tables that a statement changes -------------------------------------------------

@@ -297,7 +297,10 @@ _DEFAULTS: Final[dict[str, type[Default]]] = {
 _DEFAULT_WORDS: Final = {kind: word for word, kind in _DEFAULTS.items()}
 _FIELDS: Final[Mapping[type, tuple[tuple[str, Any], ...]]] = {
     kind: tuple((field.name, field.default) for field in fields(kind))
-    for kind in (TableSchema, ColumnSchema, KeySchema, KeyPart, ForeignKey, HiddenColumn)
+    for kind in (
+        *(TableSchema, ColumnSchema, KeySchema, KeyPart, ForeignKey, HiddenColumn),
+        *(DatabaseCode, Trigger, View, RowCode),
+    )
 }
 _PLAIN: Final = frozenset((str, int, bool, type(None)))
 
@@ -317,6 +320,20 @@ def schema_from_json(data: Mapping[str, Any]) -> TableSchema:
             "foreign_keys": tuple(map(_foreign_key, data.get("foreign_keys", ()))),
             "hidden": tuple(HiddenColumn(**column) for column in data.get("hidden", ())),
         }
+    )
+
+
+def code_to_json(code: DatabaseCode) -> dict[str, Any]:
+    data: dict[str, Any] = _plain(code)
+    return data
+
+
+def code_from_json(data: Mapping[str, Any]) -> DatabaseCode:
+    triggers = data.get("triggers", ())
+    return DatabaseCode(
+        triggers and tuple(map(_trigger, triggers)),
+        tuple(View(view["name"], _row_code(view["code"])) for view in data.get("views", ())),
+        tuple(data.get("tables", ())),
     )
 
 
@@ -378,4 +395,18 @@ def _foreign_key(data: Mapping[str, Any]) -> ForeignKey:
             "references": TableName(**data["references"]),
             "referenced": tuple(data["referenced"]),
         }
+    )
+
+
+def _trigger(data: Mapping[str, Any]) -> Trigger:
+    table, events = TableName(**data["table"]), tuple(data["events"])
+    return Trigger(data["name"], table, events, _row_code(data["code"]))
+
+
+def _row_code(data: Mapping[str, Any]) -> RowCode:
+    return RowCode(
+        tuple((TableName(**table), tuple(events)) for table, events in data.get("writes", ())),
+        tuple(TableName(**table) for table in data.get("reads", ())),
+        tuple(TableName(**table) for table in data.get("own", ())),
+        data.get("reason"),
     )

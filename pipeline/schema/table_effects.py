@@ -224,20 +224,6 @@ def columns_changed(effect: TableEffect) -> str | None:
 _GROW: Final = frozenset({"datetime", "timestamp", "bit", "vector"})
 """Types whose values all fit in a longer column of the same type."""
 
-_WHOLE_DIGITS: Final = {
-    ("tinyint", False): 3,
-    ("tinyint", True): 3,
-    ("smallint", False): 5,
-    ("smallint", True): 5,
-    ("mediumint", False): 7,
-    ("mediumint", True): 8,
-    ("int", False): 10,
-    ("int", True): 10,
-    ("bigint", False): 19,
-    ("bigint", True): 20,
-}
-"""Integer type, and whether it is UNSIGNED → decimal digits of its largest value."""
-
 _PRINTED_DIGITS: Final = 38
 """A DECIMAL of more digits is text in the lake, with all digits of its scale."""
 
@@ -291,7 +277,8 @@ def _integers(before: ColumnSchema, after: ColumnSchema) -> str | None:
 def _integer_as_decimal(before: ColumnSchema, after: ColumnSchema) -> str | None:
     room = (after.precision or 0) - (after.scale or 0)
     signs = before.unsigned or not after.unsigned
-    if signs and room >= _WHOLE_DIGITS[before.type, before.unsigned]:
+    largest = (1 << INTEGER_BITS[before.type] - (not before.unsigned)) - 1
+    if signs and room >= len(str(largest)):
         return None
     return f"{_words(before)} became {_words(after)}, which holds less"
 

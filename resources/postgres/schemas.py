@@ -8,7 +8,6 @@ from dataclasses import asdict
 from typing import Any
 
 from lockstep.pipeline.ports.ledger import LAST_BATCH, LAST_PLACE
-from lockstep.pipeline.schema.code import code_from_json, code_to_json
 from lockstep.pipeline.schema.history import (
     DatabaseVersion,
     History,
@@ -20,7 +19,13 @@ from lockstep.pipeline.schema.history import (
     shown_as_from_json,
     shown_as_to_json,
 )
-from lockstep.pipeline.schema.model import DatabaseSchema, schema_from_json, schema_to_json
+from lockstep.pipeline.schema.model import (
+    DatabaseSchema,
+    code_from_json,
+    code_to_json,
+    schema_from_json,
+    schema_to_json,
+)
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.postgres.refusals import refusal, unknown_statement, unknown_version
