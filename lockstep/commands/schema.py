@@ -19,7 +19,7 @@ from lockstep.pipeline.run.status.schema_history import (
     show_schema,
     unknown_table,
 )
-from lockstep.pipeline.schema.column_words import (
+from lockstep.pipeline.schema.compare import (
     keys_of,
     more_of,
     written_default,

@@ -31,8 +31,7 @@ from lockstep.pipeline.mirror.clustering import unclusterable
 from lockstep.pipeline.mirror.layout import MARKS, changelog_names, mirror_path
 from lockstep.pipeline.mirror.lineage import taken_names
 from lockstep.pipeline.mirror.strategy import UNSTAMPED, UNSTAMPED_HINT
-from lockstep.pipeline.schema.column_names import MERGE_COLUMNS, is_mergeable
-from lockstep.pipeline.schema.types import TEXT_TYPES, arrow_schema
+from lockstep.pipeline.schema.types import MERGE_COLUMNS, TEXT_TYPES, arrow_schema, is_mergeable
 from lockstep.pipeline.shape.shape import ShapeRules, matches
 from lockstep.pipeline.values.errors import ConfigurationError, TableError
 from lockstep.pipeline.values.keeping import Retention

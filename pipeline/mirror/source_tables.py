@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from lockstep.pipeline.mirror.layout import MARKS
 from lockstep.pipeline.mirror.marks import TransactionMarks
 from lockstep.pipeline.schema.consequences import Consequence
+from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.history import History, SchemaStatement, SchemaVersion
-from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement
 from lockstep.pipeline.values.segment import SourceTable
 from lockstep.pipeline.values.table import TableName
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from lockstep.pipeline.schema.context import StatementContext
-from lockstep.pipeline.schema.evolving.effects import Dropped, Effect, Renamed
+from lockstep.pipeline.schema.effects import Dropped, Effect, Renamed
 from lockstep.pipeline.schema.model import (
     DatabaseCode,
     ExpressionDefault,

@@ -13,17 +13,7 @@ from functools import partial
 from typing import assert_never
 
 from lockstep.pipeline.schema.context import StatementContext, stored_name
-from lockstep.pipeline.schema.evolving.alter import altered
-from lockstep.pipeline.schema.evolving.column_changes import (
-    Charset,
-    chosen,
-    inherited_charset,
-    of_collation,
-    resolve_column,
-    with_timestamps,
-    with_zero_moments,
-)
-from lockstep.pipeline.schema.evolving.effects import (
+from lockstep.pipeline.schema.effects import (
     CannotFollow,
     Changed,
     Created,
@@ -36,6 +26,16 @@ from lockstep.pipeline.schema.evolving.effects import (
     Unchanged,
     UnknownTable,
     UnloggedChange,
+)
+from lockstep.pipeline.schema.evolving.alter import altered
+from lockstep.pipeline.schema.evolving.column_changes import (
+    Charset,
+    chosen,
+    inherited_charset,
+    of_collation,
+    resolve_column,
+    with_timestamps,
+    with_zero_moments,
 )
 from lockstep.pipeline.schema.evolving.keys import (
     GEOMETRY_KEY,

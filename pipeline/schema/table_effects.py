@@ -17,7 +17,7 @@ from typing import Final
 
 from lockstep.pipeline.schema.collations import SINGLE_BYTE, UTF8, WIDE
 from lockstep.pipeline.schema.context import StatementContext
-from lockstep.pipeline.schema.evolving.effects import (
+from lockstep.pipeline.schema.effects import (
     Changed,
     Created,
     Dropped,
@@ -29,6 +29,7 @@ from lockstep.pipeline.schema.evolving.effects import (
     UnloggedChange,
 )
 from lockstep.pipeline.schema.fills import StatementMoment, fill_of
+from lockstep.pipeline.schema.history import LEFT_OUT, ROWS_BY
 from lockstep.pipeline.schema.model import (
     BLOBS,
     CHARACTER_STRINGS,
@@ -42,7 +43,6 @@ from lockstep.pipeline.schema.model import (
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader
 from lockstep.pipeline.schema.tracker import ColumnsFrom
-from lockstep.pipeline.schema.treatments import LEFT_OUT, ROWS_BY
 from lockstep.pipeline.schema.types import arrow_type
 from lockstep.pipeline.values.engines import why_refused
 from lockstep.pipeline.values.errors import TableError

@@ -18,8 +18,15 @@ from lockstep.pipeline.schema.code import (
     renamed_views,
     with_code,
 )
+from lockstep.pipeline.schema.effects import (
+    FollowedStatement,
+    LoggedStatement,
+    Renamed,
+    origins,
+    reasons,
+    recorded_statement,
+)
 from lockstep.pipeline.schema.evolve import evolve, forget
-from lockstep.pipeline.schema.evolving.effects import Renamed
 from lockstep.pipeline.schema.history import (
     DatabaseVersion,
     History,
@@ -28,13 +35,6 @@ from lockstep.pipeline.schema.history import (
     SchemaVersion,
     ShownAs,
     VersionOrigin,
-)
-from lockstep.pipeline.schema.logged import (
-    FollowedStatement,
-    LoggedStatement,
-    origins,
-    reasons,
-    recorded_statement,
 )
 from lockstep.pipeline.schema.model import ServerSchema, TableSchema
 from lockstep.pipeline.schema.rows import schema_of

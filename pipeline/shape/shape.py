@@ -32,7 +32,7 @@ from typing import Final, NoReturn, assert_never
 
 import pyarrow as pa
 
-from lockstep.pipeline.schema.treatments import (
+from lockstep.pipeline.schema.history import (
     Conversion,
     Fate,
     Hash,

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockstep.pipeline.proof import canonical as texts
-from lockstep.pipeline.schema.treatments import (
+from lockstep.pipeline.schema.history import (
     Conversion,
     Fate,
     Hash,

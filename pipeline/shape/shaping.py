@@ -14,10 +14,29 @@ from typing import Final
 
 import pyarrow as pa
 
-from lockstep.pipeline.schema.evolving.effects import Changed, Created, Dropped, Effect, Renamed
+from lockstep.pipeline.schema.effects import (
+    Changed,
+    Created,
+    Dropped,
+    Effect,
+    FollowedStatement,
+    LoggedStatement,
+    Renamed,
+    recorded_statement,
+)
 from lockstep.pipeline.schema.fills import fill_of
-from lockstep.pipeline.schema.history import REDACTED_TEXT, SchemaStatement, SchemaVersion, ShownAs
-from lockstep.pipeline.schema.logged import FollowedStatement, LoggedStatement, recorded_statement
+from lockstep.pipeline.schema.history import (
+    REDACTED_TEXT,
+    ROWS_BY,
+    Fate,
+    Mask,
+    SchemaStatement,
+    SchemaVersion,
+    ShownAs,
+    Treatment,
+    shape_in_words,
+    treatment_words,
+)
 from lockstep.pipeline.schema.model import (
     ColumnSchema,
     ExpressionDefault,
@@ -28,16 +47,6 @@ from lockstep.pipeline.schema.model import (
     WrittenDefault,
 )
 from lockstep.pipeline.schema.rows import key_columns, row_structure, schema_of
-from lockstep.pipeline.schema.treatments import (
-    ROWS_BY,
-    Fate,
-    Hash,
-    Mask,
-    Treatment,
-    hides_values,
-    shape_in_words,
-    treatment_words,
-)
 from lockstep.pipeline.schema.types import arrow_type
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.redaction import redacted as redacted_text
@@ -74,6 +83,10 @@ class Shaping:
     key: PrivacyKey | None = None
     hides: bool = False
     captured: Callable[[TableName], bool] = lambda _: True
+
+    @property
+    def _fingerprint(self) -> str | None:
+        return None if self.key is None else self.key.fingerprint
 
     def shape(self, schema: TableSchema) -> Shape | None:
         """Return the shape of a structure; None if it is shown as it is. Raise TableError for rules
@@ -164,7 +177,7 @@ class Shaping:
                 raise TableError(why, hint=consent_hint(schema.name), need=Need.CONSENT)
         hidden = {*self.hidden(schema)}
         if before is not None:
-            hidden_before = hidden_of(before)
+            hidden_before = before.hidden
             hidden |= {name for name, origin in origins.items() if origin in hidden_before}
         return redacted(schema, hidden), shown_as
 
@@ -180,8 +193,7 @@ class Shaping:
         shown_before = before.shown_as
         if shown_before is None or before.schema is None:
             return shape
-        names = (column.name.lower() for column in before.schema.columns)
-        treatments_before = dict(zip(names, shown_before.treatments, strict=True))
+        treatments_before = before.treatments
         shape = shape or _whole(schema)
         keys = key_columns(schema)
         treatments = list(shape.treatments)
@@ -202,7 +214,7 @@ class Shaping:
         return ShownAs(
             shape.treatments[: len(schema.columns)],
             shape.rows,
-            self.key.fingerprint if self.key is not None and shape.hashes else None,
+            self._fingerprint if shape.hashes else None,
             self._shown(schema, shape),
         )
 
@@ -257,7 +269,7 @@ class Shaping:
         if version.shown_as is None or version.schema is None:
             return None
         self.require_key(version)
-        if version.shown_as.key not in (None, self.key and self.key.fingerprint):
+        if version.shown_as.key not in (None, self._fingerprint):
             raise TableError(
                 "its values were hashed with the key that is replaced",
                 hint=f"`lockstep reload {version.table} --reason …` reads all of it",
@@ -270,7 +282,7 @@ class Shaping:
         """Raise `ConfigurationError` unless the settings have the key with which a version is
         hashed, or say that theirs replaces it."""
         shown_as = version.shown_as
-        have = None if self.key is None else self.key.fingerprint
+        have = self._fingerprint
         if shown_as is None or shown_as.key is None or shown_as.key == have:
             return
         if self.key is not None and shown_as.key == self.key.replaces:
@@ -288,22 +300,16 @@ class Shaping:
         is shown as the settings say. Raise TableError for rules that cannot be applied."""
         if version.schema is None:
             return None
-        shape = self.shape(version.schema)
-        before = version.shown_as
-        if shape is None and before is None:
+        shown_as = version.shown_as
+        if shown_as is None and self.rules_of(version.table) is None:
             return None
-        count = len(version.schema.columns)
-        now = (Fate.SHOWN,) * count if shape is None else shape.treatments[:count]
-        then = (Fate.SHOWN,) * count if before is None else before.treatments
-        names = [column.name for column in version.schema.columns]
-        changed = [name for name, a, b in zip(names, then, now, strict=True) if a != b]
-        if changed:
+        before, now = self._shapes_of(version, version.schema)
+        pairs = zip(now.source.names, before.treatments, now.treatments, strict=True)
+        if changed := [name for name, old, new in pairs if old != new]:
             return f"other settings apply to {', '.join(changed)}"
-        if (None if shape is None else shape.rows) != (None if before is None else before.rows):
+        if now.rows != before.rows:
             return "another condition decides which rows are taken"
-        hashed = any(isinstance(treatment, Hash) for treatment in now)
-        key = None if self.key is None else self.key.fingerprint
-        if hashed and before is not None and before.key != key:
+        if now.hashes and shown_as is not None and shown_as.key != self._fingerprint:
             return "another key makes its hashes"
         return None
 
@@ -314,7 +320,7 @@ class Shaping:
             return ShapeChange()
         before, after = self._shapes_of(version, version.schema)
         key = None if version.shown_as is None else version.shown_as.key
-        replaced = key is not None and self.key is not None and key != self.key.fingerprint
+        replaced = None not in (key, self.key) and key != self._fingerprint
         return shape_change(before, after, key_replaced=replaced)
 
     def _shapes_of(self, version: SchemaVersion, schema: TableSchema) -> tuple[Shape, Shape]:
@@ -329,13 +335,13 @@ class Shaping:
         if version.schema is None:
             return version
         names = {name.lower() for name in columns}
-        hidden = self.hidden(version.schema) | hidden_of(version) | names
+        hidden = self.hidden(version.schema) | version.hidden | names
         schema, shown_as = redacted(version.schema, hidden), version.shown_as
         try:
             shape = stricter_shape(*self._shapes_of(replace(version, schema=schema), schema))
             key = None if shown_as is None else shown_as.key
-            if key is None and self.key is not None and shape.hashes:
-                key = self.key.fingerprint
+            if key is None and shape.hashes:
+                key = self._fingerprint
             if not shape.shows_all:
                 treatments = shape.treatments[: len(schema.columns)]
                 shown_as = ShownAs(treatments, shape.rows, key, self._shown(schema, shape))
@@ -410,16 +416,6 @@ def _revealing_columns(rules: ShapeRules, schema: TableSchema) -> Iterator[Table
             )
 
 
-def hidden_of(version: SchemaVersion) -> frozenset[str]:
-    """Return the names, in lower case, of the columns whose values a version hides."""
-    if version.schema is None or version.shown_as is None:
-        return frozenset()
-    columns = zip(version.schema.columns, version.shown_as.treatments, strict=True)
-    return frozenset(
-        column.name.lower() for column, treatment in columns if hides_values(treatment)
-    )
-
-
 def redacted(schema: TableSchema, hidden: Set[str]) -> TableSchema:
     """Return a structure without the values of hidden columns: defaults, members of ENUM and SET,
     and expressions that name them. The number of members stays, since the log's decoder needs
@@ -473,8 +469,7 @@ def _shows_more(
     shown_before = before.shown_as
     if shown_before is None or before.schema is None:
         return None
-    names = (column.name.lower() for column in before.schema.columns)
-    treatments_before = dict(zip(names, shown_before.treatments, strict=True))
+    treatments_before = before.treatments
     treatments = (Fate.SHOWN,) * len(schema.columns) if after is None else after.treatments
     for column, treatment in zip(schema.columns, treatments, strict=True):
         origin = origins.get(column.name.lower())

@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask, read_mask
+from lockstep.pipeline.schema.history import Conversion, Hash, Mask, read_mask
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.snapshot.pace import LoadLimits
 from lockstep.pipeline.source_plan import SnapshotPlan

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask
+from lockstep.pipeline.schema.history import Conversion, Hash, Mask
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.values.errors import ConfigurationError, LockstepError, NotYet, SecretMissing

@@ -12,10 +12,16 @@ from lockstep.pipeline.check import CHECK_RULES, RUN_RULES, Finding, check_findi
 from lockstep.pipeline.check.findings import KeptMirror, RunEvidence, SourceEvidence, judged
 from lockstep.pipeline.model.table_state import Extent
 from lockstep.pipeline.ports.source import ListedTable
-from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
+from lockstep.pipeline.schema.history import (
+    Conversion,
+    Hash,
+    Knowledge,
+    Mask,
+    SchemaVersion,
+    VersionOrigin,
+)
 from lockstep.pipeline.schema.model import KeyPart, KeySchema, TableSchema
 from lockstep.pipeline.schema.rows import schema_of
-from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.source_plan import SourcePlan, TableSettings

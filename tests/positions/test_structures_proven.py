@@ -15,7 +15,7 @@ from lockstep.pipeline.model.table_state import TableCondition
 from lockstep.pipeline.ports.source import CurrentSchemas, SourceServer
 from lockstep.pipeline.run.dump import structure_proof
 from lockstep.pipeline.run.status import status
-from lockstep.pipeline.schema.logged import LoggedStatement
+from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.status.verdict import verdict
 from lockstep.pipeline.values.decisions import STRUCTURES

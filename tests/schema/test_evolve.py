@@ -8,8 +8,7 @@ import pytest
 
 from lockstep.pipeline.schema.code import with_code
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext
-from lockstep.pipeline.schema.evolve import evolve, forget
-from lockstep.pipeline.schema.evolving.effects import (
+from lockstep.pipeline.schema.effects import (
     Changed,
     Created,
     Dropped,
@@ -20,6 +19,7 @@ from lockstep.pipeline.schema.evolving.effects import (
     UnknownTable,
     UnloggedChange,
 )
+from lockstep.pipeline.schema.evolve import evolve, forget
 from lockstep.pipeline.schema.model import DatabaseCode, ServerSchema
 from lockstep.pipeline.schema.rows import row_structure, schema_of
 from lockstep.pipeline.schema.statements.changes import CreateTable, Irrelevant, NotUnderstood

@@ -14,8 +14,8 @@ from pymysql.cursors import Cursor
 
 from lockstep.pipeline.schema.compare import aligned, differences
 from lockstep.pipeline.schema.context import StatementContext, read_context
+from lockstep.pipeline.schema.effects import Changed, NotFollowed, Renamed
 from lockstep.pipeline.schema.evolve import Evolved, evolve
-from lockstep.pipeline.schema.evolving.effects import Changed, NotFollowed, Renamed
 from lockstep.pipeline.schema.model import (
     ColumnSchema,
     LiteralDefault,

@@ -24,7 +24,7 @@ from lockstep.pipeline.run.rebuild.origin import origin_at
 from lockstep.pipeline.run.recovery.recover import recover, undone_run
 from lockstep.pipeline.run.replay.replay import replay
 from lockstep.pipeline.run.reshaping import still_in_clear
-from lockstep.pipeline.schema.treatments import Hash
+from lockstep.pipeline.schema.history import Hash
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.upkeep.clearing import UnclearedValues

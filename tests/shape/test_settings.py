@@ -22,7 +22,7 @@ from lockstep.pipeline.run.status.table_commands import (
     plan_reload,
     plan_resume,
 )
-from lockstep.pipeline.schema.treatments import Conversion, Hash, read_mask
+from lockstep.pipeline.schema.history import Conversion, Hash, read_mask
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan

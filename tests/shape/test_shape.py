@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,8 @@ from hypothesis import strategies as st
 
 from lockstep.pipeline.run.dump.image_decoder import with_defaults
 from lockstep.pipeline.run.load.part import of_shown
+from lockstep.pipeline.schema.history import Conversion, Fate, Hash, Mask, read_mask
 from lockstep.pipeline.schema.model import LiteralDefault
-from lockstep.pipeline.schema.treatments import Conversion, Fate, Hash, Mask, read_mask
 from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.shape.condition import ConditionUnusable, read_condition
 from lockstep.pipeline.shape.hashes import PrivacyKey
@@ -56,11 +57,6 @@ def _float32(value: float) -> float:
     return float(struct.unpack("f", struct.pack("f", value))[0])
 
 
-def _moment(value: datetime, digits: int) -> str:
-    text = f"{value:%Y-%m-%d %H:%M:%S.%f}"
-    return text[: 19 + (digits + 1 if digits else 0)]
-
-
 _TIMES = st.builds(
     lambda sign, h, m, s, f: f"{sign}{h:02}:{m:02}:{s:02}.{f:02}",
     st.sampled_from(["", "-"]),
@@ -71,6 +67,8 @@ _TIMES = st.builds(
 )
 _MOMENTS = st.datetimes(datetime(1970, 1, 2), datetime(2037, 12, 31))
 _TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
+
+_TWO_DIGITS = partial(reference.printed, reference.Of("decimal", 2))
 
 KINDS = [
     Kind(
@@ -83,8 +81,8 @@ KINDS = [
     Kind(
         Column("", "decimal", precision=10, scale=2),
         st.decimals(-(10**7), 10**7, places=2),
-        lambda value: f"{value:.2f}",
-        {Conversion.STRING: lambda value: f"{value:.2f}"},
+        _TWO_DIGITS,
+        {Conversion.STRING: _TWO_DIGITS},
     ),
     Kind(Column("", "varchar", length=40, charset="utf8mb4"), _TEXTS, str),
     Kind(
@@ -99,13 +97,13 @@ KINDS = [
         Column("", "datetime", length=3),
         _MOMENTS.map(lambda one: one.replace(microsecond=one.microsecond // 1000 * 1000)),
         None,
-        {Conversion.STRING: lambda value: _moment(value, 3)},
+        {Conversion.STRING: partial(reference.printed, reference.Of("datetime", 3))},
     ),
     Kind(
         Column("", "timestamp", length=6),
         _MOMENTS.map(lambda one: one.replace(tzinfo=UTC)),
         None,
-        {Conversion.STRING: lambda value: _moment(value, 6)},
+        {Conversion.STRING: partial(reference.printed, reference.Of("timestamp", 6))},
     ),
     Kind(
         Column("", "time", length=2),
@@ -240,7 +238,7 @@ def cases(draw: st.DrawFn) -> Case:
     excluded: list[str] = []
     for number, kind in enumerate(kinds):
         name = f"c{number}"
-        columns.append(_named(kind.column, name))
+        columns.append(replace(kind.column, name=name))
         values[name] = st.none() | kind.values
         setting, value, show = draw(treated(kind))
         if setting == "exclude_columns":
@@ -272,19 +270,6 @@ def cases(draw: st.DrawFn) -> Case:
     )
     structure = TableStructure(NAME, tuple(columns), ("k",))
     return Case(structure, rules, shows, taken, events)
-
-
-def _named(column: Column, name: str) -> Column:
-    return Column(
-        name,
-        column.type,
-        unsigned=column.unsigned,
-        length=column.length,
-        precision=column.precision,
-        scale=column.scale,
-        charset=column.charset,
-        members=column.members,
-    )
 
 
 def _hardly_changed(event: reference.Event) -> reference.Event:

@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext
-from lockstep.pipeline.schema.history import Knowledge
-from lockstep.pipeline.schema.logged import LoggedStatement
+from lockstep.pipeline.schema.effects import LoggedStatement
+from lockstep.pipeline.schema.history import Conversion, Fate, Hash, Knowledge, Mask, Treatment
 from lockstep.pipeline.schema.model import TableSchema, WrittenDefault
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.table_effects import TableEffect, shape_changed
 from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
-from lockstep.pipeline.schema.treatments import Conversion, Fate, Hash, Mask, Treatment
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import (
     Shape,

@@ -12,7 +12,7 @@ from lockstep.pipeline.check import SourceEvidence, preflight
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.run.status.schema_history import show_schema
-from lockstep.pipeline.schema.treatments import Hash, read_mask
+from lockstep.pipeline.schema.history import Hash, read_mask
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.table import TableName

@@ -69,8 +69,8 @@ from lockstep.pipeline.ports.spool import EventFile, Spool
 from lockstep.pipeline.run.commit_records import keep_structures
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.write.job import Job, Task, snapshot_paths
-from lockstep.pipeline.schema.column_names import folded
 from lockstep.pipeline.schema.history import SchemaVersion
+from lockstep.pipeline.schema.types import folded
 from lockstep.pipeline.values.errors import ForeignCommit, TableError
 from lockstep.pipeline.values.policies import Deletes
 from lockstep.pipeline.values.segment import SegmentFile

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext
+from lockstep.pipeline.schema.effects import CannotFollow
 from lockstep.pipeline.schema.evolving.column_changes import (
     Charset,
     beside_convert,
@@ -26,7 +27,6 @@ from lockstep.pipeline.schema.evolving.column_changes import (
     with_zero_moments,
 )
 from lockstep.pipeline.schema.evolving.defaults import resolve_default
-from lockstep.pipeline.schema.evolving.effects import CannotFollow
 from lockstep.pipeline.schema.evolving.keys import (
     WITH_PREFIX,
     in_key,

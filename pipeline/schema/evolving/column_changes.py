@@ -24,6 +24,7 @@ from lockstep.pipeline.schema.collations import (
     widest,
 )
 from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.schema.effects import CannotFollow
 from lockstep.pipeline.schema.evolving.defaults import (
     as_text,
     reinterpreted,
@@ -31,7 +32,6 @@ from lockstep.pipeline.schema.evolving.defaults import (
     with_plain_default,
     zero_moment,
 )
-from lockstep.pipeline.schema.evolving.effects import CannotFollow
 from lockstep.pipeline.schema.evolving.keys import STRINGS, character_bytes
 from lockstep.pipeline.schema.model import (
     BLOBS,

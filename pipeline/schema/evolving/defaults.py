@@ -19,7 +19,7 @@ from typing import Final
 
 from lockstep.pipeline.schema.collations import SINGLE_BYTE, UTF8, WIDE, charset_of
 from lockstep.pipeline.schema.context import EMPTY_STRING_IS_NULL, StatementContext, fixed_zone
-from lockstep.pipeline.schema.evolving.effects import CannotFollow
+from lockstep.pipeline.schema.effects import CannotFollow
 from lockstep.pipeline.schema.model import (
     BLOBS,
     CHARACTER_STRINGS,

@@ -17,7 +17,7 @@ from typing import Final
 
 from lockstep.pipeline.schema.collations import widest
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext, stored_name
-from lockstep.pipeline.schema.evolving.effects import CannotFollow
+from lockstep.pipeline.schema.effects import CannotFollow
 from lockstep.pipeline.schema.model import (
     GEOMETRIES,
     LARGE,
