@@ -8,7 +8,7 @@ from it, and adds how the lake shows it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -41,7 +41,6 @@ from lockstep.pipeline.schema.model import (
     ColumnSchema,
     ExpressionDefault,
     KeyPart,
-    KeySchema,
     LiteralDefault,
     TableSchema,
     WrittenDefault,
@@ -126,7 +125,7 @@ class Shaping:
         """Return the names, in lower case, of the columns whose values the rules hide, even if the
         rules cannot be applied."""
         rules = self.rules_of(schema.name)
-        return frozenset() if rules is None else _hidden_by(rules, row_structure(schema))
+        return frozenset() if rules is None else _hidden_by(rules, row_structure(schema).names)
 
     def treated(self, schema: TableSchema) -> Mapping[str, str]:
         """Return the columns of a structure that are not shown as they are, or that decide which
@@ -149,8 +148,7 @@ class Shaping:
     def hides_column(self, table: TableName, name: str) -> bool:
         """Return whether the rules of a table hide the values of a column with that name."""
         rules = self.rules_of(table)
-        column = Column(name, "text", True)
-        return rules is not None and bool(_hidden_by(rules, TableStructure(table, (column,), ())))
+        return rules is not None and bool(_hidden_by(rules, (name,)))
 
     def redacted(self, schema: TableSchema) -> TableSchema:
         """Return a structure without the values of the columns that its rules hide."""
@@ -352,12 +350,11 @@ class Shaping:
 
     def _shown(self, schema: TableSchema, shape: Shape) -> TableSchema:
         """Return the structure that the lake shows."""
-        defaults = _shaped_defaults(schema, shape, self.key)
+        treated = zip(schema.columns, shape.source.columns, shape.treatments, strict=False)
         columns = tuple(
-            column if treatment is Fate.SHOWN else _shown_column(shaped, default)
-            for (column, treatment, shaped), default in zip(
-                _visible(schema, shape), defaults, strict=True
-            )
+            column if treatment is Fate.SHOWN else self._shown_column(column, decoded, treatment)
+            for column, decoded, treatment in treated
+            if treatment is not Fate.LEFT_OUT
         )
         names = {column.name.lower() for column in columns}
         # Columns whose treatment keeps different values different.
@@ -366,22 +363,39 @@ class Shaping:
             for column, treatment in zip(shape.source.columns, shape.treatments, strict=True)
             if is_possible(column, treatment, is_key=True)
         }
-        keys = (
-            _shown_key(key, unique if key.kind in ("primary", "unique") else names)
-            for key in schema.keys
-            if not key.hashed
-        )
-        return replace(
-            schema,
-            columns=columns,
-            keys=tuple(key for key in keys if key is not None),
-            foreign_keys=(),
-            hidden=(),
-        )
+        keys = []
+        for key in schema.keys:
+            allowed = unique if key.kind in ("primary", "unique") else names
+            parts = [part.column for part in key.parts]
+            if not key.hashed and all(name and name.lower() in allowed for name in parts):
+                keys.append(key)
+        return replace(schema, columns=columns, keys=tuple(keys), foreign_keys=(), hidden=())
+
+    def _shown_column(
+        self, column: ColumnSchema, decoded: Column, treatment: Treatment
+    ) -> ColumnSchema:
+        """Return a treated column as the lake has it. Its default is shaped like a row with this
+        column alone."""
+        alone = Shape(TableStructure(TableName("", ""), (decoded,), ()), (treatment,))
+        shown = schema_of(alone.structure).columns[0]
+        unknown = replace(shown, default=WrittenDefault(_REDACTED))
+        kind = arrow_type(decoded)
+        fill = pa.scalar(None, kind) if treatment == Mask("null") else fill_of(column, kind, None)
+        if fill is None:  # Only the server knows the default.
+            return unknown
+        rows = pa.RecordBatch.from_arrays([pa.array([fill.as_py()], kind)], names=[decoded.name])
+        try:
+            value = Shaper(alone, self.key).rows(rows).column(0)[0].as_py()
+        except TableError:  # It cannot be converted: '' is not a UUID.
+            return unknown
+        if value is None:
+            return replace(shown, default=None, nullable=True)
+        text = f"b'{int(value)}'" if isinstance(value, bool) else str(value)
+        return replace(shown, default=LiteralDefault(text))
 
 
-def _hidden_by(rules: ShapeRules, structure: TableStructure) -> frozenset[str]:
-    """Return the names, in lower case, of the columns that rules leave out, hash or mask."""
+def _hidden_by(rules: ShapeRules, names: Iterable[str]) -> frozenset[str]:
+    """Return those names of columns, in lower case, that rules leave out, hash or mask."""
 
     def hides(name: str) -> bool:
         patterns = (
@@ -392,13 +406,13 @@ def _hidden_by(rules: ShapeRules, structure: TableStructure) -> frozenset[str]:
         included = rules.include_columns
         return matches(patterns, name) or (included is not None and not matches(included, name))
 
-    return frozenset(name.lower() for name in structure.names if hides(name))
+    return frozenset(name.lower() for name in names if hides(name))
 
 
 def _revealing_columns(rules: ShapeRules, schema: TableSchema) -> Iterator[TableError]:
     """Yield an error for each shown column whose values the server computes from a hidden column.
     An expression that was redacted in the history was checked when it was recorded."""
-    hidden = _hidden_by(rules, row_structure(schema))
+    hidden = _hidden_by(rules, row_structure(schema).names)
     for column in schema.columns if hidden else ():
         default = column.default
         text = default.text if isinstance(default, ExpressionDefault) else column.generated
@@ -525,57 +539,3 @@ def _whole(schema: TableSchema) -> Shape:
 def _shape_of_version(schema: TableSchema, shown_as: ShownAs) -> Shape:
     structure = row_structure(schema)
     return _of_images(Shape(structure, shown_as.treatments, shown_as.rows), structure)
-
-
-def _visible(schema: TableSchema, shape: Shape) -> Iterator[tuple[ColumnSchema, Treatment, Column]]:
-    """Yield the columns that are not left out, each with its treatment and as it is shown."""
-    shown = iter(shape.structure.columns)
-    for column, treatment in zip(schema.columns, shape.treatments, strict=False):
-        if treatment is not Fate.LEFT_OUT:
-            yield column, treatment, next(shown)
-
-
-def _shaped_defaults(
-    schema: TableSchema, shape: Shape, key: PrivacyKey | None
-) -> Iterator[pa.Scalar | None]:
-    """Yield the shaped default of each column that is not left out; None if only the server knows
-    the default, or it cannot be converted."""
-    for column, decoded, treatment in zip(
-        schema.columns, shape.source.columns, shape.treatments, strict=False
-    ):
-        if treatment is Fate.LEFT_OUT:
-            continue
-        kind = arrow_type(decoded)
-        if treatment == Mask("null"):
-            yield pa.scalar(None, kind)
-            continue
-        fill = fill_of(column, kind, None)
-        if fill is None:
-            yield None
-            continue
-        # The default is shaped like a row with this column alone.
-        alone = Shape(replace(shape.source, columns=(decoded,), primary_key=()), (treatment,))
-        rows = pa.RecordBatch.from_arrays([pa.array([fill.as_py()], kind)], names=[decoded.name])
-        try:
-            yield Shaper(alone, key).rows(rows).column(0)[0]
-        except TableError:  # It cannot be converted: '' is not a UUID.
-            yield None
-
-
-def _shown_column(shaped: Column, default: pa.Scalar | None) -> ColumnSchema:
-    """Return a treated column as the lake has it."""
-    shown = schema_of(TableStructure(TableName("", ""), (shaped,), ())).columns[0]
-    if default is None:
-        return replace(shown, default=WrittenDefault(_REDACTED))
-    value = default.as_py()
-    if value is None:
-        return replace(shown, default=None, nullable=True)
-    text = f"b'{int(value)}'" if isinstance(value, bool) else str(value)
-    return replace(shown, default=LiteralDefault(text))
-
-
-def _shown_key(key: KeySchema, names: Set[str]) -> KeySchema | None:
-    """Return the key if all of its columns are among these."""
-    parts = [part.column for part in key.parts]
-    shown = all(column is not None and column.lower() in names for column in parts)
-    return key if shown else None

@@ -112,7 +112,8 @@ def chosen(
         return Charset(inherited.name, binary_collation(inherited.name)) if binary else inherited
     if binary:
         return Charset(name, binary_collation(name))
-    return Charset(name, _default(name, context))
+    preferred = context.charset_collations.get(name)
+    return Charset(name, preferred or default_collation(name, context.utf8mb4_collation))
 
 
 def _charset(written: str, inherited: Charset | None) -> str:
@@ -122,11 +123,6 @@ def _charset(written: str, inherited: Charset | None) -> str:
     if canonical is None:
         raise CannotFollow(f"the character set {written} is unknown")
     return canonical
-
-
-def _default(name: str, context: StatementContext) -> str:
-    preferred = context.charset_collations.get(name)
-    return preferred or default_collation(name, context.utf8mb4_collation)
 
 
 _JSON_OF_MARIADB: Final = Charset("utf8mb4", "utf8mb4_bin")
