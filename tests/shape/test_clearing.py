@@ -61,7 +61,7 @@ class Cleared:
         self.follower = ShapedFollower(stand, [f"{name}.*"], {}, start="snapshot", **options)
         self.follower.run()
         self.do(
-            f"alter table c alter secret set default '{WORD} later'",
+            f"alter table c alter secret set default '{WORD}''s later'",
             f"update c set secret = '{WORD} c' where v = 1",
             "update beside set v = 2",
         )
