@@ -444,13 +444,14 @@ def redacted(schema: TableSchema, hidden: Set[str]) -> TableSchema:
 def _redacted_column(column: ColumnSchema, hidden: Set[str]) -> ColumnSchema:
     generated = column.generated
     if generated is not None and any(name in generated.lower() for name in hidden):
-        column = replace(column, generated=_REDACTED)
+        generated = _REDACTED
     if column.name.lower() not in hidden:
-        return column
+        return replace(column, generated=generated)
     return replace(
         column,
         members=redacted_members(column.members),
         default=None if column.default is None else WrittenDefault(_REDACTED),
+        generated=None if generated is None else _REDACTED,
     )
 
 

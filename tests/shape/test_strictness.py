@@ -241,6 +241,16 @@ def test_a_default_that_its_shown_type_does_not_hold_is_known_to_the_server_alon
     assert [type(one.default) for one in shown_as.schema.columns[1:]] == [WrittenDefault] * 2
 
 
+@pytest.mark.parametrize(
+    "rules", [{"exclude_columns": ("g",)}, {"hash_columns": {"g": Hash.EXACT}}]
+)
+def test_the_expression_of_a_hidden_column_is_not_stored(rules: dict[str, object]) -> None:
+    """Even if it names no hidden column: its literals are values of the column."""
+    schema = table("create table t (id int primary key, g char(9) as (concat('secret', id)))")
+    kept, shown_as = _shaping(**rules).recorded(schema)
+    assert "secret" not in repr((kept, shown_as))
+
+
 def test_keys_of_what_is_shown_tell_its_rows_apart() -> None:
     """A UNIQUE key may be over NULL, and so over columns that are masked."""
     shaping = _shaping(
