@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
@@ -35,6 +35,7 @@ from lockstep.pipeline.schema.types import MERGE_COLUMNS, TEXT_TYPES, arrow_sche
 from lockstep.pipeline.shape.shape import ShapeRules, matches
 from lockstep.pipeline.values.errors import ConfigurationError, TableError
 from lockstep.pipeline.values.keeping import Retention
+from lockstep.pipeline.values.shown import listed
 from lockstep.pipeline.values.table import Column, TableStructure
 
 _MEMBERS: Final = ("enum", "set")
@@ -159,17 +160,19 @@ def _marks(evidence: SourceEvidence) -> Iterator[Verdict]:
     renamed = [
         f"{structure.name}.{column} is called {name}"
         for structure in evidence.structures
-        for column, name in _renamed(structure)
+        for column, name in zip(
+            structure.names, changelog_names(list(structure.names)), strict=True
+        )
+        if column != name
     ]
     if renamed:
-        yield Fine(f"in the changelog {_listed(renamed)}")
+        yield Fine(f"in the changelog {listed(renamed)}")
 
 
 def _mirror_columns(evidence: SourceEvidence) -> Iterator[Verdict]:
     for structure in evidence.structures:
         policies = evidence.policies_of(structure.name)
-        names = [column.name for column in structure.columns]
-        for name, why, instead in taken_names(names, policies):
+        for name, why, instead in taken_names(structure.names, policies):
             yield Fault(
                 f"would be quarantined: column {name!r} has the name of {why}",
                 str(structure.name),
@@ -190,18 +193,6 @@ def _clustering(evidence: SourceEvidence) -> Iterator[Verdict]:
             continue  # the rule about types reports it
         for name, why in unclusterable(names, columns):
             yield Fault(f"cluster_by: {name!r} {why}", str(structure.name))
-
-
-def _renamed(structure: TableStructure) -> Iterator[tuple[str, str]]:
-    columns = [column.name for column in structure.columns]
-    for column, name in zip(columns, changelog_names(columns), strict=True):
-        if column != name:
-            yield column, name
-
-
-def _listed(words: Sequence[str], most: int = 3) -> str:
-    more = f" and {len(words) - most} more" if len(words) > most else ""
-    return ", ".join(words[:most]) + more
 
 
 COLUMN_RULES: Final = about(
@@ -333,7 +324,7 @@ def _patterns(evidence: SourceEvidence) -> Iterator[Verdict]:
     do not exist yet."""
     for block in evidence.settings:
         tables = [schema for schema in evidence.schemas if block.match.matches(schema.name)]
-        names = [column.name for table in tables for column in table.columns]
+        names = [name for table in tables for name in table.names]
         for setting, pattern in _column_patterns(block.shape) if tables else ():
             if not _WILD & {*pattern} and not any(matches((pattern,), name) for name in names):
                 yield Fault(

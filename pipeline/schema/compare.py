@@ -60,7 +60,7 @@ def _aligned(column: ColumnSchema, other: TableSchema) -> ColumnSchema:
 def _differences(schema: TableSchema, other: TableSchema) -> Iterator[str]:
     for part in _TABLE:
         yield from _differs(part, getattr(schema, part), getattr(other, part))
-    names = [", ".join(column.name for column in table.columns) for table in (schema, other)]
+    names = [", ".join(table.names) for table in (schema, other)]
     yield from _differs("columns", *(f"({listed})" for listed in names))
     for ours in schema.columns:
         theirs = other.column(ours.name)

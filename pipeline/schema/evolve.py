@@ -298,8 +298,7 @@ def _rename(
     )
     schema = schema.without_table(old).with_table(after)
     schema = with_children(schema, table.name, lambda key: replace(key, references=target))
-    columns = tuple(column.name for column in after.columns)
-    return schema, [Renamed(table.name, target, schema.table(target), columns)]
+    return schema, [Renamed(table.name, target, schema.table(target), after.names)]
 
 
 def _may_be_view(schema: ServerSchema, old: TableName, target: TableName) -> bool:
@@ -336,7 +335,7 @@ def _alter(schema: ServerSchema, change: AlterTable, context: StatementContext) 
         schema = with_children(schema, before.name, partial(_following, renamed))
     after = schema.table(name) or table
     effects: list[Effect] = []
-    if after != before or columns_from != tuple(column.name for column in before.columns):
+    if after != before or columns_from != before.names:
         effects.append(Changed(before.name, before, after, columns_from))
     schema, moved = _renamed(schema, name, target, context)
     effects += [

@@ -298,7 +298,7 @@ class SchemaVersion:
         lake shows the table as it is."""
         if self.schema is None or self.shown_as is None:
             return {}
-        names = (column.name.lower() for column in self.schema.columns)
+        names = map(str.lower, self.schema.names)
         return dict(zip(names, self.shown_as.treatments, strict=True))
 
     @property

@@ -174,6 +174,10 @@ class TableSchema:
     system_versioned: bool = False
     hidden: tuple[HiddenColumn, ...] = ()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
     def column(self, name: str) -> ColumnSchema | None:
         return next((c for c in self.columns if c.name.lower() == name.lower()), None)
 

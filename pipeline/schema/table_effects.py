@@ -148,8 +148,7 @@ def values_changed(effect: TableEffect) -> str | None:
 
 
 def key_changed(effect: TableEffect) -> str | None:
-    names = (column.name for column in effect.schemas[1].columns)
-    origins = dict(zip(names, effect.columns_from, strict=True))
+    origins = dict(zip(effect.schemas[1].names, effect.columns_from, strict=True))
     before, after = (schema.primary_key for schema in effect.schemas)
     if tuple(origins.get(name) for name in after) == before:
         return None
@@ -217,8 +216,8 @@ def columns_changed(effect: TableEffect) -> str | None:
     """Return whether rows have other columns or types. A column that is dropped and added again in
     one statement is a new one, even with the same definition."""
     before, after = (row_structure(schema).columns for schema in effect.schemas)
-    names = tuple(column.name for column in effect.schemas[0].columns)
-    return "its columns changed" if before != after or effect.columns_from != names else None
+    kept = before == after and effect.columns_from == effect.schemas[0].names
+    return None if kept else "its columns changed"
 
 
 _GROW: Final = frozenset({"datetime", "timestamp", "bit", "vector"})
@@ -416,10 +415,10 @@ def why_renames_refused(before: TableSchema, given: TableSchema, renames: Rename
     for old, new in renames:
         pair = f"{old}={new}"
         if before.column(old) is None:
-            names = ", ".join(column.name for column in before.columns)
+            names = ", ".join(before.names)
             return f"{pair}: the table had no column {old} where it stopped, only {names}"
         if given.column(new) is None:
-            names = ", ".join(column.name for column in given.columns)
+            names = ", ".join(given.names)
             return f"{pair}: the given structure has no column {new}, only {names}"
         if old.lower() == new.lower():
             return f"{pair}: a column that keeps its name needs no --rename; leave it out"
@@ -447,10 +446,8 @@ def why_unclear(
         return "the statement that stopped it renames, which the given structure does not show"
     origins = columns_from(before, given, renames)
     kept = {name for name in origins if name is not None}
-    missing = [column.name for column in before.columns if column.name not in kept]
-    new = [
-        column.name for column, origin in zip(given.columns, origins, strict=True) if origin is None
-    ]
+    missing = [name for name in before.names if name not in kept]
+    new = [name for name, origin in zip(given.names, origins, strict=True) if origin is None]
     if missing and new:
         return (
             f"by the structure given {', '.join(missing)} may have become {', '.join(new)}, or "

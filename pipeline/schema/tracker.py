@@ -520,8 +520,7 @@ class SchemaTracker:
                 continue
             columns_from: ColumnsFrom | None = None
             if new is not None and old is not None:
-                same_names = tuple(column.name for column in new.columns)
-                columns_from = columns.get(key, same_names)
+                columns_from = columns.get(key, new.names)
             own = None if old is None else self.version(old.name)
             table = new or old
             self._record(

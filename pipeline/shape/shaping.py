@@ -162,10 +162,10 @@ class Shaping:
     ) -> tuple[TableSchema, ShownAs | None]:
         """See `schema.tracker.Shapes`."""
         shape = self.shape(schema)
-        origins = {c.name.lower(): c.name.lower() for c in schema.columns}
+        origins = {name.lower(): name.lower() for name in schema.names}
         if columns_from is not None:
-            names = (column.name.lower() for column in schema.columns)
-            origins = {n: o.lower() for n, o in zip(names, columns_from, strict=True) if o}
+            pairs = zip(schema.names, columns_from, strict=True)
+            origins = {name.lower(): origin.lower() for name, origin in pairs if origin}
         if before is not None and not self.captured(schema.name):
             shape = self._as_strict(shape, schema, before, origins)
         shown_as = self._shown_as(schema, shape)
@@ -252,7 +252,7 @@ class Shaping:
                 return effect
 
     def _bare(self, schema: TableSchema) -> TableSchema:
-        return redacted(schema, {column.name.lower() for column in schema.columns})
+        return redacted(schema, {*map(str.lower, schema.names)})
 
     def fingerprint(self, schema: TableSchema) -> str | None:
         """Return the fingerprint of how a structure is shown by the settings, as
