@@ -132,8 +132,8 @@ def _term(node: exp.Expr) -> Term:
 
 def _joined(join: Callable[[pa.Array, pa.Array], pa.Array], left: Term, right: Term) -> Term:
     def bound(columns: Mapping[str, Column]) -> Evaluated:
-        one, other = left(columns), right(columns)
-        return lambda rows: join(one(rows), other(rows))
+        first, second = left(columns), right(columns)
+        return lambda rows: join(first(rows), second(rows))
 
     return bound
 
